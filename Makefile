@@ -1,0 +1,63 @@
+# GNU make 3.81 (macOS) and later.
+
+# The first of these that is new enough and can make an environment; `make PYTHON=/path/to/python` picks another.
+PYTHON ?= $(shell for python in python3.11 python3 python3.13 python3.12; do \
+	$$python -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$python && break; done)
+
+BIN := .venv/bin
+READY := .venv/.stamp
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
+CHECKED := $(wildcard src tests benchmarks examples)
+COMPILE = $$tmp/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $(LOCK)
+
+# Without compiled files every import looks two to three times slower than it is.
+unexport PYTHONDONTWRITEBYTECODE
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench soak lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(READY) ## show what agentv does, in a few seconds
+	@$(BIN)/python examples/demo.py
+
+test: lint ## all checks, then all tests (ARGS='-k name' to choose)
+	@$(BIN)/python -m pytest -q $(ARGS)
+
+lint: $(READY) ## ruff, mypy strict, import layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy $(CHECKED)
+	@$(BIN)/lint-imports --no-logo
+
+format: $(READY) ## let ruff fix and format what it can
+	@$(BIN)/ruff check --quiet --fix-only .
+	@$(BIN)/ruff format --quiet .
+
+bench: $(READY) ## measure speed and agreement against peers
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+soak: $(READY) ## the long random tests
+	@$(BIN)/python -m pytest -q -m soak $(ARGS)
+
+# uv writes a lock that names no index; which index it asks is the environment's affair (UV_DEFAULT_INDEX).
+lock: ## pin the requirements anew (LOCK=--upgrade for newer versions)
+	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(PYTHON) -m venv "$$tmp" && \
+	"$$tmp/bin/python" -m pip -qq --disable-pip-version-check install uv && \
+	$(COMPILE) --group dev pyproject.toml --output-file requirements/dev.txt && \
+	echo 'agentevals==0.0.9' | $(COMPILE) - --output-file requirements/bench-agentevals.txt && \
+	if grep -n '://' requirements/*.txt; then echo 'A lock must not name an index.' >&2; exit 1; fi
+
+clean: ## remove environments, caches and builds
+	@rm -rf .venv .venv-bench build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find $(CHECKED) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements/dev.txt pyproject.toml
+	@test -n "$(PYTHON)" || { echo 'No Python 3.11 or later here can make a virtual environment.' \
+		'Debian, Ubuntu: apt-get install python3-venv. Or name one: make PYTHON=/path/to/python' >&2; exit 1; }
+	@echo 'Setting up .venv (once) ...' >&2
+	@$(PYTHON) -m venv .venv
+	@$(PIP) install --require-hashes --requirement requirements/dev.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $(READY)

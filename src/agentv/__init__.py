@@ -1,0 +1,82 @@
+"""Is your agent doing the right things? Scores its messages and tool calls, offline and without a model."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agentv.api import Scorer, ascore, assert_trajectory, explain, score, score_many
+    from agentv.errors import AgentVError, EvaluationError, FormatError, PluginError, SpecError
+    from agentv.formats.adk import to_adk
+    from agentv.formats.mastra import to_mastra
+    from agentv.formats.openai import from_openai, to_openai
+    from agentv.formats.response import decode_response, decode_response_json
+    from agentv.model import (
+        EvaluatorResult,
+        Message,
+        ProviderResponse,
+        RunResult,
+        TokensUsage,
+        ToolCall,
+        TraceEvent,
+        TraceSummary,
+    )
+    from agentv.protocols import Context
+    from agentv.scoring.trace import trace_from_messages
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AgentVError",
+    "Context",
+    "EvaluationError",
+    "EvaluatorResult",
+    "FormatError",
+    "Message",
+    "PluginError",
+    "ProviderResponse",
+    "RunResult",
+    "Scorer",
+    "SpecError",
+    "TokensUsage",
+    "ToolCall",
+    "TraceEvent",
+    "TraceSummary",
+    "ascore",
+    "assert_trajectory",
+    "decode_response",
+    "decode_response_json",
+    "explain",
+    "from_openai",
+    "score",
+    "score_many",
+    "to_adk",
+    "to_mastra",
+    "to_openai",
+    "trace_from_messages",
+]
+
+_PLACES = {
+    "api": ("Scorer", "ascore", "assert_trajectory", "explain", "score", "score_many"),
+    "errors": ("AgentVError", "EvaluationError", "FormatError", "PluginError", "SpecError"),
+    "formats.adk": ("to_adk",),
+    "formats.mastra": ("to_mastra",),
+    "formats.openai": ("from_openai", "to_openai"),
+    "formats.response": ("decode_response", "decode_response_json"),
+    "protocols": ("Context",),
+    "scoring.trace": ("trace_from_messages",),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used: `import agentv` alone costs next to nothing."""
+    if name not in __all__:
+        msg = f"module 'agentv' has no attribute {name!r}"
+        raise AttributeError(msg)
+    from importlib import import_module  # noqa: PLC0415 - only a name that is used needs it
+
+    place = next((place for place, names in _PLACES.items() if name in names), "model")
+    value: object = getattr(import_module(f"agentv.{place}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

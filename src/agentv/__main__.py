@@ -1,0 +1,6 @@
+"""`python -m agentv` is `agentv`."""
+
+from agentv.cli.main import main
+
+if __name__ == "__main__":
+    main(prog_name="agentv")

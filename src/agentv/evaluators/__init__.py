@@ -1,0 +1,1 @@
+"""Checks on a run: one file a family, found by name through the registry."""

@@ -1,0 +1,118 @@
+"""What every evaluator shares: its options, its tally of constraints, its verdict."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from agentv.errors import Problem
+from agentv.model.result import EvaluatorResult, Kind, Verdict
+from agentv.protocols import Context
+from agentv.scoring.outcome import reaches
+
+
+class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """One check: its fields are its YAML keys."""
+
+    type: str
+    name: str | None = None
+    """How results call it; by default its type."""
+    weight: Annotated[float, Meta(ge=0)] = 1.0
+    """Its share in the case's score; 0 neither scores nor gates."""
+    threshold: Annotated[float, Meta(ge=0, le=1)] = 1.0
+    """The score from which it passes."""
+    required: bool = False
+    """Must pass even where the case passes by its own threshold."""
+    kind: Kind = "assertion"
+    """A metric is recorded and never gates."""
+    skip: bool = False
+
+    def check(self, path: str) -> list[Problem]:
+        """What is wrong with the configuration as a whole."""
+        del path
+        return []
+
+    def warnings(self, path: str) -> list[str]:
+        """What is allowed and probably not meant."""
+        del path
+        return []
+
+    def sides(self, ctx: Context) -> tuple[str, list[str], dict[int, str]] | None:
+        """For a diff: the unit, and what the indices of `details.alignment` stand for on either side."""
+        del ctx
+        return None
+
+    def result(
+        self,
+        status: Verdict,
+        score: float | None,
+        hits: Iterable[str] = (),
+        misses: Iterable[str] = (),
+        details: dict[str, Any] | None = None,
+    ) -> EvaluatorResult:
+        """A finding under this evaluator's name and options."""
+        return EvaluatorResult(
+            name=self.name or self.type,
+            type=self.type,
+            kind=self.kind,
+            status=status,
+            score=score,
+            weight=self.weight,
+            required=self.required,
+            hits=tuple(hits),
+            misses=tuple(misses),
+            details=details or {},
+        )
+
+
+class Tally:
+    """Constraints of equal weight: which held, which did not, which could not be decided."""
+
+    def __init__(self) -> None:
+        self.hits: list[str] = []
+        self.misses: list[str] = []
+        self.values: list[float] = []
+        self.undecided: list[str] = []
+
+    def holds(self, sentence: str) -> None:
+        """One constraint held."""
+        self.values.append(1.0)
+        self.hits.append(sentence)
+
+    def fails(self, *sentences: str) -> None:
+        """One constraint did not hold, for these reasons."""
+        self.values.append(0.0)
+        self.misses.extend(sentences)
+
+    def fraction(self, value: float, sentence: str, reasons: Iterable[str]) -> None:
+        """One constraint is worth part of its weight."""
+        self.values.append(value)
+        if value >= 1.0:
+            self.hits.append(sentence)
+        else:
+            self.misses.append(sentence)
+            self.misses.extend(reasons)
+
+    def count(self, *, good: bool, sentence: str) -> None:
+        """One constraint whose hit and miss say the same."""
+        if good:
+            self.holds(sentence)
+        else:
+            self.fails(sentence)
+
+    def verdict(self, threshold: float, *, binary: bool = False) -> tuple[Verdict, float | None]:
+        """Status and score under the rule of the contract for what could not be decided."""
+        score, best = self._mean(0), self._mean(len(self.undecided))
+        if binary:
+            whole = all(value >= 1.0 for value in self.values)
+            score, best = (1.0 if whole else 0.0 if self.values else None), (1.0 if whole else 0.0)
+        if not self.undecided:
+            score = 1.0 if score is None else score
+            return ("pass" if reaches(score, threshold) else "fail"), score
+        if not self.values:
+            return "error", None
+        return ("error" if best is not None and reaches(best, threshold) else "fail"), score
+
+    def _mean(self, hoped: int) -> float | None:
+        decided = len(self.values) + hoped
+        return (sum(self.values) + hoped) / decided if decided else None

@@ -1,0 +1,86 @@
+"""`expected_messages`: the golden path, call by call with partial credit (seed 001's Pattern A)."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from agentv.evaluators.base import EvaluatorBase, Tally
+from agentv.evaluators.trajectory import words
+from agentv.evaluators.trajectory.config import CallFilter, Entry
+from agentv.evaluators.trajectory.laid import Laid, lay_calls, nothing_told
+from agentv.evaluators.trajectory.plan import Expectation, Judge, count_calls
+from agentv.evaluators.trajectory.sequence import repeated
+from agentv.evaluators.trajectory.unseen import ONLY_COUNTS
+from agentv.model.message import Message, ToolCall
+from agentv.model.result import EvaluatorResult
+from agentv.protocols import Context
+
+NO_TRACE = "No trace available to validate tool_calls"
+
+
+class ExpectedMessages(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """The tool calls of `expected_messages`, in order, with partial credit; extra calls are forgiven."""
+
+    type: Literal["expected_messages"] = "expected_messages"
+
+    def evaluate(self, ctx: Context) -> EvaluatorResult:
+        """One constraint an expected call."""
+        wanted = expected_calls(ctx.expected_messages or ())
+        if ctx.calls_source is None:
+            return self.result("fail", 0.0, (), (NO_TRACE,), nothing_told())
+        tally = Tally()
+        if ctx.calls is None:
+            tally.undecided += [
+                f"tool_calls[{index}] ({call.tool}): {ONLY_COUNTS}" for index, call in enumerate(wanted)
+            ]
+            details = nothing_told()
+        else:
+            made = count_calls(ctx.calls, ctx.turns, CallFilter().excluded)
+            laid = lay_calls(Judge([_expectation(call) for call in wanted]), made, ordered=True)
+            _decide(laid, tally)
+            details = laid.details()
+            details["repeated"] = repeated(made)
+            details["unnamed"] = sum(not call.tool for call in ctx.calls)
+        details["undecided"] = tally.undecided
+        status, score = tally.verdict(self.threshold)
+        return self.result(status, score, tally.hits, tally.misses, details)
+
+    def sides(self, ctx: Context) -> tuple[str, list[str], dict[int, str]] | None:
+        """For a diff: what the indices of `details.alignment` stand for."""
+        if ctx.calls is None:
+            return None
+        wanted = [words.call_label(call) for call in expected_calls(ctx.expected_messages or ())]
+        return "call", wanted, dict(enumerate(map(words.call_label, ctx.calls)))
+
+
+def expected_calls(messages: Sequence[Message]) -> list[ToolCall]:
+    """The tool calls of the expected assistant messages, in order."""
+    return [call for message in messages if message.role == "assistant" for call in message.tool_calls]
+
+
+def _expectation(call: ToolCall) -> Expectation:
+    # Seed 001's names are exact: a tool called `get_*` is just that.
+    return Expectation(Entry(tool=call.tool, input=call.input, output=call.output), "exact", None, globs=False)
+
+
+def _decide(laid: Laid, tally: Tally) -> None:
+    matched = dict(laid.matches)
+    wrong = {e: found for e, _, _, found in laid.mismatches}
+    strangers = {e: name for e, _, name in laid.strangers}
+    following: str | None = None
+    sentences: list[tuple[bool, str]] = []
+    for e in range(laid.wanted - 1, -1, -1):
+        place, name = f"tool_calls[{e}]", laid.labels[e]
+        if e in matched:
+            following = name
+            sentences.append((True, f"{place}: {name} matched"))
+        elif e in wrong:
+            part = "input" if any(d.path.startswith("input") for d in wrong[e]) else "output"
+            sentences.append((False, f"{place}: {part} mismatch: {'; '.join(map(str, wrong[e]))}"))
+        elif e in strangers:
+            sentences.append((False, f"{place}: expected {name}, got {strangers[e]}"))
+        elif following is not None:
+            sentences.append((False, f"{place}: expected {name}, but it was not called before {following}"))
+        else:
+            sentences.append((False, f"{place}: expected {name}, but no more tool calls in trace"))
+    for good, sentence in reversed(sentences):
+        tally.count(good=good, sentence=sentence)

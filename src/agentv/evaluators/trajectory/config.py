@@ -1,0 +1,179 @@
+"""The surface of `tool_trajectory`: its YAML keys, and what cannot be meant by them."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, get_args
+
+from msgspec import UNSET, Meta, Struct
+
+from agentv.errors import Problem
+from agentv.matching.diff import NOTHING
+from agentv.matching.equality import has_operators
+from agentv.matching.glob import is_glob, name_match
+from agentv.matching.inputs import PLAIN_RULE, InputMode, InputRule, lookup
+from agentv.matching.values import check_expected, has_matcher, is_matcher
+from agentv.model.message import Status
+
+Mode = Literal["exact", "in_order", "any_order", "unordered", "superset", "subset"]
+ORDERED = ("exact", "in_order")
+CLOSED = ("exact", "unordered", "subset")
+"""The modes in which an extra call is a miss."""
+FRACTIONS = ("recall", "precision", "f1")
+Count = Annotated[int, Meta(ge=0)]
+WrittenMode = Literal["exact", "partial", "subset", "ignore"] | list[str]
+
+
+class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One expected call."""
+
+    tool: Annotated[str, Meta(min_length=1)]
+    """The tool's name; `*` and `?` make it a glob."""
+    input: Any = UNSET
+    """What the tool must be given; absent means anything."""
+    args: Any = UNSET
+    """Another word for `input`."""
+    output: Any = UNSET
+    """What the tool must give back; absent means anything."""
+    input_match: WrittenMode | None = None
+    """Overrides the evaluator's and the tool's."""
+    max_duration_ms: Annotated[float, Meta(ge=0)] | None = None
+    status: Status | None = None
+
+    @property
+    def wanted_input(self) -> Any:
+        """The expected input under either word."""
+        return self.args if self.input is UNSET else self.input
+
+
+class ToolRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What holds for the calls of one tool."""
+
+    input_match: WrittenMode | None = None
+    ignore: list[str] = []
+    """Keys that are removed from both sides; a dotted path reaches deeper."""
+    defaults: dict[str, Any] = {}
+    """An absent key counts as given with this value."""
+
+
+Choice = Literal["include", "exclude"]
+
+
+class CallFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which calls count, by their status."""
+
+    ok: Choice = "include"
+    error: Choice | None = None
+    failed: Choice | None = None
+    """Another word for `error`."""
+    denied: Choice = "exclude"
+    pending: Choice = "exclude"
+
+    @property
+    def excluded(self) -> frozenset[str]:
+        """The statuses that do not count."""
+        chosen = {"ok": self.ok, "error": self.error or self.failed, "denied": self.denied, "pending": self.pending}
+        return frozenset(status for status, choice in chosen.items() if choice == "exclude")
+
+
+def written(mode: WrittenMode | None) -> InputMode | None:
+    """A matching mode as values are compared by."""
+    return tuple(mode) if isinstance(mode, list) else mode
+
+
+def rule_for(tools: dict[str, ToolRule] | None, tool: str) -> ToolRule | None:
+    """The rule of this tool: an exact key first, then the globs as they are written."""
+    if not tools:
+        return None
+    if tool in tools:
+        return tools[tool]
+    return next((rule for key, rule in tools.items() if is_glob(key) and name_match(key, tool)), None)
+
+
+def input_rule(rule: ToolRule | None) -> InputRule:
+    """The part of a tool's rule that holds in every mode."""
+    return InputRule(tuple(rule.ignore), rule.defaults) if rule and (rule.ignore or rule.defaults) else PLAIN_RULE
+
+
+def check_entry(entry: Entry, path: str, excluded: frozenset[str]) -> Iterator[Problem]:
+    """What is wrong with one expected call."""
+    if entry.input is not UNSET and entry.args is not UNSET:
+        yield Problem(f"{path}.args", "`args` is another word for `input`; give one of them")
+    for part in ("input", "args", "output"):
+        value = getattr(entry, part)
+        if value is not UNSET and has_operators(value):
+            yield from check_expected(value, f"{path}.{part}")
+    if entry.wanted_input is UNSET and isinstance(entry.input_match, list):
+        yield Problem(f"{path}.input_match", "names paths of an input, but the entry has no `input`")
+    if entry.status in excluded:
+        fix = f"add `calls: {{{entry.status}: include}}`"
+        yield Problem(f"{path}.status", f"asks for {entry.status!r} calls, which `calls` excludes; {fix}")
+
+
+def check_counts(minimums: dict[str, int] | None, maximums: dict[str, int] | None, path: str) -> Iterator[Problem]:
+    """A minimum that no number of calls can reach."""
+    for key, least in (minimums or {}).items():
+        most = (maximums or {}).get(key)
+        if most is not None and least > most:
+            yield Problem(f"{path}.minimums.{key}", f"{least} is above the maximum of {most} for the same key")
+
+
+def check_rules(tools: dict[str, ToolRule] | None, path: str) -> Iterator[Problem]:
+    """What is wrong with the per-tool rules."""
+    for key, rule in (tools or {}).items():
+        for name, value in rule.defaults.items():
+            if has_matcher(value):
+                yield Problem(f"{path}.{key}.defaults.{name}", "a default is a plain value, not a matcher")
+
+
+def check_paths(
+    entries: list[Entry], input_match: WrittenMode | None, tools: dict[str, ToolRule] | None, path: str
+) -> Iterator[Problem]:
+    """Paths that no expected input they apply to holds: a typo would compare nothing and pass."""
+    places: list[tuple[str, list[str], list[tuple[Any, InputRule]]]] = []
+    for index, entry in enumerate(entries):
+        if isinstance(entry.input_match, list) and entry.wanted_input is not UNSET:
+            inputs = [(entry.wanted_input, rule) for rule in _possible_rules(entry, tools)]
+            places.append((f"{path}.expected[{index}].input_match", entry.input_match, inputs))
+    for key, rule in (tools or {}).items():
+        if isinstance(rule.input_match, list):
+            inputs = [
+                (entry.wanted_input, input_rule(rule))
+                for entry in entries
+                if entry.input_match is None and any(rule is tool_rule for tool_rule in _reachable(entry, tools))
+            ]
+            places.append((f"{path}.tools.{key}.input_match", rule.input_match, inputs))
+    if isinstance(input_match, list):
+        inputs = [
+            (entry.wanted_input, input_rule(rule))
+            for entry in entries
+            if entry.input_match is None
+            for rule in _reachable(entry, tools)
+            if rule is None or rule.input_match is None
+        ]
+        places.append((f"{path}.input_match", input_match, inputs))
+    for where, paths, inputs in places:
+        for index, dotted in enumerate(paths):
+            if not any(_holds(expected, rule, dotted) for expected, rule in inputs):
+                yield Problem(
+                    f"{where}[{index}]", f"no expected input holds the path {dotted!r}, so it compares nothing"
+                )
+
+
+def _reachable(entry: Entry, tools: dict[str, ToolRule] | None) -> list[ToolRule | None]:
+    """The rules that a call which meets this entry may fall under."""
+    if not is_glob(entry.tool):
+        return [rule_for(tools, entry.tool)]
+    keys = [rule for key, rule in (tools or {}).items() if is_glob(key) or name_match(entry.tool, key)]
+    return [None, *keys]
+
+
+def _possible_rules(entry: Entry, tools: dict[str, ToolRule] | None) -> list[InputRule]:
+    return [input_rule(rule) for rule in _reachable(entry, tools)]
+
+
+def _holds(expected: Any, rule: InputRule, dotted: str) -> bool:
+    if not isinstance(expected, dict) or is_matcher(expected):
+        return False
+    return lookup({**rule.defaults, **expected}, dotted) is not NOTHING
+
+
+MODES: tuple[str, ...] = get_args(Mode)

@@ -1,0 +1,158 @@
+"""The evaluator itself: its configuration becomes constraints, the calls decide them."""
+
+from functools import cached_property
+from typing import Literal
+
+from agentv.errors import Problem
+from agentv.evaluators.base import EvaluatorBase, Tally
+from agentv.evaluators.trajectory import counts, sequence, words
+from agentv.evaluators.trajectory.config import (
+    MODES,
+    CallFilter,
+    Count,
+    Entry,
+    Mode,
+    ToolRule,
+    WrittenMode,
+    check_counts,
+    check_entry,
+    check_paths,
+    check_rules,
+    written,
+)
+from agentv.evaluators.trajectory.laid import nothing_told
+from agentv.evaluators.trajectory.plan import Expectation, Judge, count_calls
+from agentv.evaluators.trajectory.turns import TurnPlan, group_turns
+from agentv.model.result import EvaluatorResult
+from agentv.protocols import Context
+
+DEFAULT_EXCLUDED = CallFilter().excluded
+
+
+class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """Did the agent call the right tools, in the right order, with the right arguments."""
+
+    type: Literal["tool_trajectory"] = "tool_trajectory"
+    mode: Mode | None = None
+    """How `expected` is held against the calls; required with it."""
+    expected: list[Entry | list[Entry]] | None = None
+    """The calls, or with `unit: turn` the turns, in order."""
+    minimums: dict[str, Count] | None = None
+    """At least so many calls of a tool; a key may be a glob."""
+    maximums: dict[str, Count] | None = None
+    """At most so many calls of a tool; a key may be a glob."""
+    allowed: list[str] | None = None
+    """The only tools that may be called, as often as you like."""
+    forbidden: list[str] | None = None
+    """Tools that must not be called, not even in vain."""
+    input_match: WrittenMode | None = None
+    """How inputs are compared: `exact` by default."""
+    tools: dict[str, ToolRule] | None = None
+    """Rules by the name of the call made; a key may be a glob."""
+    score: Literal["binary", "recall", "precision", "f1"] | None = None
+    unit: Literal["call", "turn"] | None = None
+    calls: CallFilter | None = None
+
+    def check(self, path: str) -> list[Problem]:
+        """What cannot be meant."""
+        found: list[Problem] = []
+        if self.expected is None:
+            if (self.minimums, self.maximums, self.allowed, self.forbidden) == (None, None, None, None):
+                keys = "`expected`, `minimums`, `maximums`, `allowed` or `forbidden`"
+                found.append(Problem(path, f"checks nothing: give {keys}"))
+            idle = [key for key in ("unit", "input_match", "tools") if getattr(self, key) is not None]
+            found += [Problem(f"{path}.{key}", "means nothing without `expected`") for key in idle]
+        elif self.mode is None:
+            found.append(Problem(f"{path}.mode", f"required with `expected`; one of {', '.join(MODES)}"))
+        found += check_counts(self.minimums, self.maximums, path)
+        found += check_rules(self.tools, f"{path}.tools")
+        if self.calls is not None and self.calls.error and self.calls.failed:
+            found.append(Problem(f"{path}.calls.failed", "`failed` is another word for `error`; give one of them"))
+        found += self._check_entries(path)
+        return found
+
+    def _check_entries(self, path: str) -> list[Problem]:
+        found: list[Problem] = []
+        for index, item in enumerate(self.expected or ()):
+            place = f"{path}.expected[{index}]"
+            if isinstance(item, Entry):
+                found += check_entry(item, place, self._excluded)
+            elif self.unit != "turn":
+                found.append(Problem(place, "a list is a turn of several calls; add `unit: turn` or list the calls"))
+            elif not item:
+                found.append(Problem(place, "an empty turn can never match; a turn has at least one call"))
+            else:
+                for inner, entry in enumerate(item):
+                    found += check_entry(entry, f"{place}[{inner}]", self._excluded)
+        if self.expected is not None:
+            entries = [entry for item in self.expected for entry in ([item] if isinstance(item, Entry) else item)]
+            found += check_paths(entries, self.input_match, self.tools, path)
+        return found
+
+    def warnings(self, path: str) -> list[str]:
+        """What can never fail."""
+        found: list[str] = []
+        if self.expected == [] and self.mode in ("in_order", "any_order", "superset"):
+            found.append(f"{path}.expected: an empty list in mode {self.mode!r}: this can never fail")
+        empty = [key for key in ("minimums", "maximums", "forbidden") if getattr(self, key) in ({}, [])]
+        found += [f"{path}.{key}: empty: this can never fail" for key in empty]
+        zeros = [key for key, least in (self.minimums or {}).items() if least == 0]
+        return found + [f"{path}.minimums.{key}: a minimum of 0: this can never fail" for key in zeros]
+
+    @cached_property
+    def _excluded(self) -> frozenset[str]:
+        return DEFAULT_EXCLUDED if self.calls is None else self.calls.excluded
+
+    @cached_property
+    def _turns(self) -> list[list[Expectation]]:
+        mode = written(self.input_match) or "exact"
+        return [
+            [Expectation(entry, mode, self.tools) for entry in ([item] if isinstance(item, Entry) else item)]
+            for item in self.expected or ()
+        ]
+
+    @cached_property
+    def expectations(self) -> list[Expectation]:
+        """The expected calls in order, turns or not."""
+        return [item for turn in self._turns for item in turn]
+
+    @property
+    def labels(self) -> list[str]:
+        """What each entry of `expected` is called."""
+        if self.unit == "turn":
+            return [words.turn_label(map(words.label, turn)) for turn in self._turns]
+        return [words.label(item) for item in self.expectations]
+
+    @cached_property
+    def judge(self) -> Judge:
+        """Which calls meet which expectations."""
+        return Judge(self.expectations)
+
+    @cached_property
+    def turn_plan(self) -> TurnPlan:
+        """The expected turns."""
+        return TurnPlan(self._turns)
+
+    def evaluate(self, ctx: Context) -> EvaluatorResult:
+        """Every constraint decided, as far as the agent's reply tells."""
+        if ctx.calls_source is None:
+            return self.result("fail", 0.0, (), (words.NO_TRACE,), nothing_told())
+        tally = Tally()
+        made = None if ctx.calls is None else count_calls(ctx.calls, ctx.turns, self._excluded)
+        details = nothing_told() if self.expected is None else sequence.decide(self, ctx, made, tally)
+        counts.decide(self, ctx, made, tally)
+        if ctx.calls is not None:
+            details["unnamed"] = [call.tool for call in ctx.calls].count("")
+        details["undecided"] = tally.undecided
+        status, score = tally.verdict(self.threshold, binary=self.score == "binary")
+        return self.result(status, score, tally.hits, tally.misses, details)
+
+    def sides(self, ctx: Context) -> tuple[str, list[str], dict[int, str]] | None:
+        """For a diff: what the indices of `details.alignment` stand for."""
+        if self.expected is None or ctx.calls is None:
+            return None
+        if self.unit != "turn":
+            return "call", self.labels, dict(enumerate(map(words.call_label, ctx.calls)))
+        turns = group_turns(count_calls(ctx.calls, ctx.turns, self._excluded))
+        labels = [words.turn_label(map(words.call_label, turn.calls)) for turn in turns]
+        return "turn", self.labels, dict(enumerate(labels))

@@ -1,0 +1,190 @@
+"""An alignment of calls or of turns, told in one vocabulary."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from agentv.evaluators.trajectory import words
+from agentv.evaluators.trajectory.pairing import Alignment, align_calls
+from agentv.evaluators.trajectory.plan import Expectation, Judge, Made
+from agentv.matching.diff import MAX_QUOTED, NOTHING, Difference, quote
+
+DETAILS = ("precision", "recall", "f1", "argument_score", "missing", "extra", "out_of_order", "repeated", "alignment")
+
+
+def nothing_told() -> dict[str, Any]:
+    """The details of a configuration, or of a reply, that tells no sequence."""
+    return dict.fromkeys(DETAILS)
+
+
+def fraction_of(kind: str, matched: int, wanted: int, made: int) -> float:
+    """`recall`, `precision` or `f1`: both sides empty is 1, one side empty is 0."""
+    if not wanted and not made:
+        return 1.0
+    base = {"recall": wanted, "precision": made, "f1": (wanted + made) / 2}[kind]
+    return matched / base if base else 0.0
+
+
+class Timed(NamedTuple):
+    """One time limit and what became of it."""
+
+    tool: str
+    limit: float
+    took: float | None
+    was_called: bool
+
+
+class Laid(NamedTuple):
+    """Expected and actual units side by side; numbers are those of the unfiltered list."""
+
+    unit: str
+    labels: list[str]
+    long_labels: list[str]
+    """The labels with their inputs, for two of one name."""
+    made: int
+    matches: list[tuple[int, int]]
+    out_of_order: list[tuple[int, int]]
+    mismatches: list[tuple[int, int, list[str], list[Difference]]]
+    """(expected, number, sentences, differences)"""
+    strangers: list[tuple[int, int, str]]
+    """(expected, number, name): leftovers of different tools that stand at the same place."""
+    missing: list[int]
+    hints: dict[int, list[str]]
+    """For a missing turn, how the turn that it probably should have been differs."""
+    extra: list[tuple[int, str]]
+    timed: list[Timed]
+    argument_score: float | None
+
+    @property
+    def wanted(self) -> int:
+        """How many units were expected."""
+        return len(self.labels)
+
+    def fraction(self, kind: str) -> float:
+        """`recall`, `precision` or `f1` of the matches."""
+        return fraction_of(kind, len(self.matches), self.wanted, self.made)
+
+    def details(self) -> dict[str, Any]:
+        """Everything that a page or a program wants to know about the alignment."""
+        rows = [_row(e, n, "match", []) for e, n in self.matches]
+        if self.out_of_order or self.mismatches:
+            rows += [_row(e, n, "out_of_order", []) for e, n in self.out_of_order]
+            rows += [_row(e, n, "mismatch", [as_json(d) for d in found]) for e, n, _, found in self.mismatches]
+            rows.sort(key=lambda row: row["expected"])
+        return {
+            "precision": self.fraction("precision"),
+            "recall": self.fraction("recall"),
+            "f1": self.fraction("f1"),
+            "argument_score": self.argument_score,
+            "missing": self.missing,
+            "extra": [number for number, _ in self.extra],
+            "out_of_order": sorted(e for e, _ in self.out_of_order),
+            "alignment": rows,
+        }
+
+    def order_sentences(self) -> list[str]:
+        """One sentence per out-of-order unit, against an aligned one that it should have been before or after."""
+        found: list[str] = []
+        aligned = [e for e, _ in self.matches]
+        for e, number in self.out_of_order:
+            after = bisect(aligned, e)
+            if after < len(aligned) and self.matches[after][1] < number:
+                other, other_number = self.matches[after]
+                found.append(self._order(e, other, other_number, number))
+            else:
+                other, other_number = self.matches[after - 1]
+                found.append(self._order(other, e, number, other_number))
+        return found
+
+    def _order(self, first: int, second: int, second_number: int, first_number: int) -> str:
+        names = self.labels if self.labels[first] != self.labels[second] else self.long_labels
+        return words.order(names[first], names[second], self.unit, second_number, first_number)
+
+    def missing_with_hints(self, e: int, *, ordered: bool) -> list[str]:
+        """Why an expectation that no unit stands for does not hold."""
+        after = self.labels[e - 1] if e else None
+        return [words.missing(self.unit, self.labels[e], after, ordered=ordered), *self.hints.get(e, ())]
+
+    def missing_sentences(self, *, ordered: bool) -> list[str]:
+        """Everything that was expected and is not there, or not as it should be."""
+        found = self.order_sentences()
+        found += [sentence for _, _, sentences, _ in self.mismatches for sentence in sentences]
+        for e in self.missing:
+            found += self.missing_with_hints(e, ordered=ordered)
+        return found
+
+    def extra_sentences(self) -> list[str]:
+        """Everything that is there and was not expected."""
+        return [f"unexpected {self.unit} {number}: {name}" for number, name in self.extra]
+
+
+def _row(expected: int, actual: int, verdict: str, differences: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"expected": expected, "actual": actual, "verdict": verdict, "differences": differences}
+
+
+def bisect(values: list[int], value: int) -> int:
+    """Where `value` belongs among the sorted values."""
+    from bisect import bisect_left  # noqa: PLC0415 - only a failing order needs it
+
+    return bisect_left(values, value)
+
+
+def as_json(difference: Difference) -> dict[str, Any]:
+    """A difference as plain data; an absent side has no key."""
+    found: dict[str, Any] = {"path": difference.path}
+    for side, value in (("expected", difference.expected), ("actual", difference.actual)):
+        if value is not NOTHING:
+            quoted = quote(value)
+            found[side] = value if len(quoted) < MAX_QUOTED else quoted
+    return found
+
+
+def lay_calls(judge: Judge, made: Made, *, ordered: bool) -> Laid:
+    """The calls along the expectations."""
+    expectations = judge.expectations
+    found = align_calls(judge, made, ordered=ordered)
+    numbers = made.numbers
+    return Laid(
+        unit="call",
+        labels=[expectation.tool for expectation in expectations],
+        long_labels=[words.label(expectation) for expectation in expectations] if found.out_of_order else [],
+        made=len(made),
+        matches=[(e, numbers[a]) for e, a in found.matches],
+        out_of_order=[(e, numbers[a]) for e, a in found.out_of_order],
+        mismatches=[
+            (p.expected, numbers[p.actual], [words.mismatch(made, p.actual, p.differences)], p.differences)
+            for p in found.mismatches
+        ],
+        strangers=[(e, numbers[a], made.name(a)) for e, a in found.strangers],
+        missing=found.missing,
+        hints={},
+        extra=[(numbers[a], made.name(a)) for a in found.extra],
+        timed=_timed(expectations, made, found),
+        argument_score=mean(agreements(expectations, made, found)),
+    )
+
+
+def _timed(expectations: Sequence[Expectation], made: Made, found: Alignment) -> list[Timed]:
+    limits = [(e, item) for e, item in enumerate(expectations) if item.limit is not None]
+    if not limits:
+        return []
+    calls = dict(found.matches)
+    return [
+        Timed(item.tool, item.limit or 0.0, made.calls[calls[e]].duration_ms if e in calls else None, e in calls)
+        for e, item in limits
+    ]
+
+
+def agreements(expectations: Sequence[Expectation], made: Made, found: Alignment) -> list[float]:
+    """For each pair of one tool that expects arguments, the share of them that agree."""
+    calls = made.calls
+    whole = (expectations[e].expects_arguments(calls[a].tool) for e, a in [*found.matches, *found.out_of_order])
+    if not found.mismatches:
+        # They all agree: one is as good as a thousand.
+        return [1.0] if any(whole) else []
+    parts = [expectations[p.expected].agreement(calls[p.actual], p.differences) for p in found.mismatches]
+    return [1.0] * sum(whole) + [share for share in parts if share is not None]
+
+
+def mean(values: list[float]) -> float | None:
+    """The mean; `None` of nothing."""
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,200 @@
+"""Expected calls made ready to judge any number of actual ones."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from msgspec import UNSET
+
+from agentv.evaluators.trajectory.config import Entry, ToolRule, input_rule, rule_for, written
+from agentv.evaluators.trajectory.index import ToolIndex
+from agentv.matching.diff import NOTHING, Difference, differences
+from agentv.matching.equality import canonical, has_operators, same
+from agentv.matching.glob import glob_match, is_glob
+from agentv.matching.inputs import ExpectedInput, InputMode
+from agentv.matching.values import Predicate, equals
+from agentv.model.message import ToolCall
+
+UNNAMED = "(unnamed)"
+
+
+class Made:
+    """The calls that count, with their places in the unfiltered list and the messages they were made in."""
+
+    __slots__ = ("calls", "numbers", "turns")
+
+    def __init__(self, calls: Sequence[ToolCall], numbers: Sequence[int], turns: Sequence[int] | None) -> None:
+        self.calls = calls
+        self.numbers = numbers
+        self.turns = turns
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def name(self, place: int) -> str:
+        """How the call at this place is called."""
+        return self.calls[place].tool or UNNAMED
+
+
+def count_calls(calls: Sequence[ToolCall], turns: Sequence[int] | None, excluded: frozenset[str]) -> Made:
+    """The calls that count, by their status."""
+    told = any([call.status is not None or call.error is not None for call in calls])  # noqa: C419 - a list is faster
+    if not told and "ok" not in excluded:
+        return Made(calls, range(len(calls)), turns)
+    numbers = [number for number, call in enumerate(calls) if call.effective_status not in excluded]
+    kept = [calls[number] for number in numbers]
+    return Made(kept, numbers, None if turns is None else [turns[number] for number in numbers])
+
+
+class Expectation:
+    """One expected call."""
+
+    __slots__ = (
+        "_inputs", "_output", "_tools", "default_mode", "entry", "globbed", "input", "limit", "plain", "status", "tool",
+    )  # fmt: skip
+
+    def __init__(
+        self, entry: Entry, default_mode: InputMode, tools: dict[str, ToolRule] | None, *, globs: bool = True
+    ) -> None:
+        self.entry = entry
+        self.tool = entry.tool
+        self.globbed = globs and is_glob(entry.tool)
+        self.input = entry.wanted_input
+        self.limit = entry.max_duration_ms
+        self.status = entry.status
+        self.default_mode = default_mode
+        self._tools = tools
+        self._inputs: dict[str, ExpectedInput] = {}
+        self._output: Predicate | None = None
+        self.plain = False
+        if self.input is not UNSET:
+            if default_mode == "exact" and tools is None and entry.input_match is None:
+                # By far the most common expectation: one comparison decides it.
+                self.plain = not has_operators(self.input)
+            elif not self.globbed and self.input_for(self.tool).mode == "ignore":
+                self.input = UNSET
+
+    @property
+    def only_input(self) -> bool:
+        """Whether nothing is asked of the result."""
+        return self.entry.output is UNSET and self.status is None
+
+    @property
+    def name_only(self) -> bool:
+        """Whether nothing but the name is asked for."""
+        return self.input is UNSET and self.only_input
+
+    def key(self) -> Hashable:
+        """What two expectations share exactly when they accept the same calls."""
+        entry = self.entry
+        return (self.tool, key_of(self.input), key_of(entry.output), entry.status, str(entry.input_match))
+
+    def names(self, tool: str) -> bool:
+        """Whether a call of this tool is meant."""
+        return tool == self.tool if not self.globbed else bool(tool) and glob_match(self.tool, tool)
+
+    def input_for(self, tool: str) -> ExpectedInput:
+        """The expected input as it is compared with a call of this tool."""
+        known = self._inputs.get(tool)
+        if known is None:
+            rule = rule_for(self._tools, tool)
+            mode = written(self.entry.input_match) or (rule and written(rule.input_match)) or self.default_mode
+            known = self._inputs[tool] = ExpectedInput(self.input, mode, input_rule(rule))
+        return known
+
+    def accepts(self, call: ToolCall) -> bool:
+        """Whether this call, whose name fits, is what is expected."""
+        if self.plain:
+            if not same(self.input, call.input):
+                return False
+        elif self.input is not UNSET and not self.input_for(call.tool).matches(call.input):
+            return False
+        if self.status is not None and call.effective_status != self.status:
+            return False
+        if self.entry.output is UNSET:
+            return True
+        if self._output is None:
+            self._output = equals(self.entry.output)
+        return call.output is not UNSET and self._output(call.output)
+
+    def differences(self, call: ToolCall) -> list[Difference]:
+        """Every path at which this call, whose name fits, is not what is expected."""
+        found = [] if self.input is UNSET else self.input_for(call.tool).differences(call.input)
+        if self.entry.output is not UNSET:
+            if call.output is UNSET:
+                found.append(Difference("output", self.entry.output, NOTHING))
+            else:
+                found.extend(differences(self.entry.output, call.output, "output"))
+        if self.status is not None and call.effective_status != self.status:
+            found.append(Difference("status", self.status, call.effective_status))
+        return found
+
+    def expects_arguments(self, tool: str) -> bool:
+        """Whether a call of this tool can agree or disagree with any argument."""
+        if self.plain:
+            return bool(self.input != {})
+        return self.input is not UNSET and self.input_for(tool).expects_arguments()
+
+    def agreement(self, call: ToolCall, found: list[Difference]) -> float | None:
+        """The share of expected arguments that this call meets; `None` when none is expected."""
+        return None if self.input is UNSET else self.input_for(call.tool).agreement(found)
+
+
+def key_of(value: Any) -> Hashable:
+    """A key of an input or output that may be missing."""
+    return UNSET if value is UNSET else canonical(value)
+
+
+class Judge:
+    """Which calls meet which expectations, each distinct pair judged at most once."""
+
+    def __init__(self, expectations: Sequence[Expectation]) -> None:
+        self.expectations = expectations
+        self._filed = False
+        self._by_name: dict[str, int] = {}
+        self._by_tool: dict[str, ToolIndex] = {}
+        self._globs: dict[Hashable, tuple[int, Expectation]] = {}
+        self._sees_results = False
+
+    def _file(self) -> None:
+        self._filed = True
+        alike: dict[Hashable, tuple[int, Expectation]] = {}
+        for index, expectation in enumerate(self.expectations):
+            if not expectation.globbed and expectation.name_only:
+                self._by_name[expectation.tool] = self._by_name.get(expectation.tool, 0) | 1 << index
+            else:
+                key = expectation.key()
+                bits, _ = alike.get(key, (0, None))
+                alike[key] = (bits | 1 << index, expectation)
+        for key, (bits, expectation) in alike.items():
+            self._sees_results |= not expectation.only_input
+            if expectation.globbed:
+                self._globs[key] = (bits, expectation)
+            else:
+                self._by_tool.setdefault(expectation.tool, ToolIndex()).add(bits, expectation)
+
+    def rows(self, calls: Sequence[ToolCall]) -> list[int]:
+        """For each call the expectations it meets, as bits."""
+        if not self._filed:
+            self._file()
+        if not self._by_tool and not self._globs:
+            by_name = self._by_name
+            return [by_name.get(call.tool, 0) for call in calls]
+        known: dict[Hashable, int] = {}
+        return [self._row(call, known) for call in calls]
+
+    def _row(self, call: ToolCall, known: dict[Hashable, int]) -> int:
+        if not call.tool:
+            return 0
+        key: Hashable = (call.tool, key_of(call.input))
+        if self._sees_results:
+            key = (key, key_of(call.output), call.effective_status)
+        row = known.get(key)
+        if row is None:
+            row = self._by_name.get(call.tool, 0)
+            if call.tool in self._by_tool:
+                row |= self._by_tool[call.tool].row(call)
+            for bits, expectation in self._globs.values():
+                if expectation.names(call.tool) and expectation.accepts(call):
+                    row |= bits
+            known[key] = row
+        return row

@@ -1,0 +1,118 @@
+"""What `expected` asks for: one constraint, or one an entry, or a fraction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agentv.evaluators.trajectory import words
+from agentv.evaluators.trajectory.config import CLOSED, FRACTIONS, ORDERED
+from agentv.evaluators.trajectory.laid import Laid, Timed, lay_calls
+from agentv.evaluators.trajectory.plan import key_of
+from agentv.evaluators.trajectory.unseen import decide_from_counts, leave_undecided
+from agentv.matching.equality import same
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from agentv.evaluators.base import Tally
+    from agentv.evaluators.trajectory.evaluator import ToolTrajectory
+    from agentv.evaluators.trajectory.plan import Made
+    from agentv.protocols import Context
+
+# Up to here comparing each call with the ones before it beats making keys of all of them.
+FEW = 32
+NO_TURNS = "a `trace` does not tell turns; send `output_messages`"
+
+
+def decide(config: ToolTrajectory, ctx: Context, made: Made | None, tally: Tally) -> dict[str, Any]:
+    """The constraints of `expected` and its time limits; returns the details."""
+    ordered = config.mode in ORDERED
+    if made is None:
+        return decide_from_counts(config, ctx, tally)
+    if config.unit == "turn":
+        if ctx.turns is None and made:
+            return {**leave_undecided(config, tally, NO_TURNS), "repeated": repeated(made)}
+        laid = config.turn_plan.lay(made, ordered=ordered)
+    else:
+        laid = lay_calls(config.judge, made, ordered=ordered)
+    decide_laid(config, laid, tally)
+    decide_times(laid.timed, tally)
+    details = laid.details()
+    details["repeated"] = repeated(made)
+    return details
+
+
+def decide_laid(config: ToolTrajectory, laid: Laid, tally: Tally) -> None:
+    """The constraints of an alignment."""
+    mode, ordered = str(config.mode), config.mode in ORDERED
+    if config.score in FRACTIONS:
+        value = laid.fraction(str(config.score))
+        reasons = laid.missing_sentences(ordered=ordered) if config.score != "precision" else []
+        if config.score != "recall":
+            reasons += laid.extra_sentences()
+        tally.fraction(
+            value, words.fraction(str(config.score), value, len(laid.matches), laid.wanted, laid.made), reasons
+        )
+    elif mode == "any_order" and config.score is None:
+        _decide_entries(laid, tally)
+    else:
+        complete, closed = len(laid.matches) == laid.wanted, len(laid.matches) == laid.made
+        if (complete or mode == "subset") and (closed or mode not in CLOSED):
+            tally.holds(_held(mode, laid))
+        else:
+            mismatched = [sentence for _, _, sentences, _ in laid.mismatches for sentence in sentences]
+            reasons = mismatched if mode == "subset" else laid.missing_sentences(ordered=ordered)
+            tally.fails(*reasons, *(laid.extra_sentences() if mode in CLOSED else ()))
+
+
+def _held(mode: str, laid: Laid) -> str:
+    names = [laid.labels[e] for e, _ in laid.matches]
+    return words.matched(mode, names, laid.unit, [number for _, number in laid.matches])
+
+
+def _decide_entries(laid: Laid, tally: Tally) -> None:
+    found = dict(laid.matches)
+    wrong = {e: sentences for e, _, sentences, _ in laid.mismatches}
+    for e, name in enumerate(laid.labels):
+        if e in found:
+            tally.holds(f"{name} matched {laid.unit} {found[e]}")
+        else:
+            tally.fails(*wrong.get(e) or laid.missing_with_hints(e, ordered=False))
+
+
+def decide_times(timed: list[Timed], tally: Tally) -> None:
+    """Each time limit is a constraint on the one call its entry is aligned with."""
+    for item in timed:
+        sentence = words.duration(item.tool, item.limit, item.took, was_called=item.was_called)
+        if item.was_called and item.took is None:
+            tally.undecided.append(sentence)
+        else:
+            tally.count(good=item.took is not None and item.took <= item.limit, sentence=sentence)
+
+
+def repeated(made: Made) -> list[int]:
+    """Calls equal to an earlier one in tool and input."""
+    if len({call.tool for call in made.calls}) == len(made.calls):
+        return []
+    if len(made.calls) > FEW:
+        return _repeated_among_many(made)
+    found: list[int] = []
+    earlier: dict[str, list[Any]] = {}
+    for number, call in zip(made.numbers, made.calls, strict=True):
+        inputs = earlier.setdefault(call.tool, [])
+        if call.tool and call.input in inputs and any(same(call.input, value) for value in inputs):
+            found.append(number)
+        inputs.append(call.input)
+    return found
+
+
+def _repeated_among_many(made: Made) -> list[int]:
+    seen: set[Hashable] = set()
+    found: list[int] = []
+    for number, call in zip(made.numbers, made.calls, strict=True):
+        if call.tool:
+            key = (call.tool, key_of(call.input))
+            if key in seen:
+                found.append(number)
+            seen.add(key)
+    return found

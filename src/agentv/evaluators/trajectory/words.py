@@ -1,0 +1,78 @@
+"""The sentences of seed 002: each stands alone and names its evidence."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import UNSET
+
+from agentv.evaluators.trajectory.plan import UNNAMED, Expectation, Made
+from agentv.matching.diff import Difference, quote
+from agentv.model.message import ToolCall
+
+NO_TRACE = "No trace available for evaluation"
+
+
+def called(tool: str, times: int, bound: str) -> str:
+    """`search called 6 times (maximum: 5)`."""
+    return f"{tool} called {times} {'time' if times == 1 else 'times'} ({bound})"
+
+
+def label(expectation: Expectation) -> str:
+    """An expectation told apart from others of its tool by its input."""
+    return expectation.tool if expectation.input is UNSET else f"{expectation.tool}({quote(expectation.input)})"
+
+
+def call_label(call: ToolCall) -> str:
+    """A call made, with its input."""
+    return (call.tool or UNNAMED) if call.input is UNSET else f"{call.tool or UNNAMED}({quote(call.input)})"
+
+
+def turn_label(names: Iterable[str]) -> str:
+    """`[A, B]`."""
+    return f"[{', '.join(names)}]"
+
+
+def numbered(unit: str, numbers: Sequence[int]) -> str:
+    """`calls 0, 2, 4`."""
+    return f"{unit}{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
+
+
+def matched(mode: str, names: Sequence[str], unit: str, numbers: Sequence[int]) -> str:
+    """`in_order: A, B, C matched at calls 0, 2, 4`."""
+    if not names:
+        return f"{mode}: nothing matched, nothing more was expected" if numbers else f"{mode}: no {unit}s expected"
+    return f"{mode}: {', '.join(names)} matched at {numbered(unit, numbers)}"
+
+
+def fraction(kind: str, value: float, found: int, wanted: int, made: int) -> str:
+    """`f1 0.80 (2 of 2 expected, 3 made)`."""
+    return f"{kind} {value:.2f} ({found} of {wanted} expected, {made} made)"
+
+
+def order(first: str, second: str, unit: str, second_number: int, first_number: int) -> str:
+    """`expected A before B, but B was call 0 and A was call 1`."""
+    return (
+        f"expected {first} before {second}, "
+        f"but {second} was {unit} {second_number} and {first} was {unit} {first_number}"
+    )
+
+
+def missing(unit: str, name: str, after: str | None, *, ordered: bool) -> str:
+    """`missing call: B (expected after A)`."""
+    place = "" if not ordered else " (expected first)" if after is None else f" (expected after {after})"
+    return f"missing {unit}: {name}{place}"
+
+
+def mismatch(made: Made, place: int, differences: Iterable[Difference]) -> str:
+    """`call 1 search: input.query expected "x", got "y"`."""
+    return f"call {made.numbers[place]} {made.name(place)}: {'; '.join(map(str, differences))}"
+
+
+def duration(tool: str, limit: float, took: float | None, *, was_called: bool) -> str:
+    """`Read took 120ms (max: 50ms)`."""
+    if not was_called:
+        return f"{tool} was not called (max: {limit:g}ms)"
+    if took is None:
+        return f"{tool} reported no duration (max: {limit:g}ms)"
+    if took <= limit:
+        return f"{tool} completed in {took:g}ms (max: {limit:g}ms)"
+    return f"{tool} took {took:g}ms (max: {limit:g}ms)"

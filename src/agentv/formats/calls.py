@@ -1,0 +1,134 @@
+"""How one tool call is read, in whichever shape it comes: compact, OpenAI's, LangChain's."""
+
+from typing import Any, get_args
+
+from msgspec import UNSET
+from msgspec.json import Decoder
+
+from agentv.formats.depth import CUT, MAX_DEPTH, is_deep
+from agentv.formats.reading import OBJECT, Fields, Path, Report
+from agentv.model.message import Status, ToolCall
+
+STATUSES = frozenset(get_args(Status))
+
+_COMPACT = {**{name: name for name in ToolCall.__struct_fields__}, "durationMs": "duration_ms"}
+_OPENAI = {**_COMPACT, "function": "function", "type": "type"}
+_LANGCHAIN = {**_COMPACT, "name": "name", "args": "args", "arguments": "arguments", "type": "type"}
+_FUNCTION = {"name": "name", "arguments": "arguments"}
+_decode = Decoder().decode
+
+
+def decode_call(raw: Any, path: Path, report: Report) -> ToolCall:
+    """Read one element of `tool_calls`; whatever it is, it stays a call."""
+    if not isinstance(raw, OBJECT):
+        return _no_call(raw, path, report)
+    if raw.get("tool") is None and raw.get("function") is not None:
+        fields = Fields(raw, _OPENAI, path, report)
+        tool, given = _openai(fields)
+    elif raw.get("tool") is None and raw.get("name") is not None:
+        fields = Fields(raw, _LANGCHAIN, path, report)
+        tool, given = _langchain(fields)
+    else:
+        fields = Fields(raw, _COMPACT, path, report)
+        tool, given = _name(fields, "tool"), fields.anything("input", UNSET)
+    return ToolCall(
+        tool=tool,
+        input=given,
+        output=fields.anything("output", UNSET),
+        id=fields.text("id"),
+        timestamp=fields.text("timestamp"),
+        duration_ms=fields.number("duration_ms"),
+        status=_status(fields),
+        error=fields.anything("error"),
+        metadata=fields.metadata(),
+    )
+
+
+def decode_function_call(raw: Any, path: Path, report: Report) -> ToolCall:
+    """Read OpenAI's older `function_call`, which stands on the message itself."""
+    path = (*path, "function_call")
+    if not isinstance(raw, OBJECT):
+        return _no_call(raw, path, report)
+    fields = Fields(raw, _FUNCTION, path, report)
+    return ToolCall(tool=_name(fields, "name"), input=_arguments(fields, fields), metadata=fields.metadata())
+
+
+def parse_arguments(text: str) -> tuple[Any, str | None]:
+    """Parse `function.arguments` strictly: the value, or the text as it is and why it does not parse."""
+    try:
+        value = _decode(text)
+    except RecursionError:
+        return text, "nested too deeply to be read"
+    except ValueError as error:
+        return text, str(error)
+    # Every level takes two characters, so a short text cannot be deep.
+    if len(text) > 2 * MAX_DEPTH and is_deep(value):
+        return text, CUT[1:-1]
+    return value, None
+
+
+def _no_call(raw: Any, path: Path, report: Report) -> ToolCall:
+    report.refuse(path, "an object", raw)
+    return ToolCall(metadata={"malformed": report.limit(raw, path)})
+
+
+def _openai(fields: Fields) -> tuple[str, Any]:
+    if fields.get("type") not in (None, "function"):
+        fields.keep_field("type")
+    function = fields.get("function")
+    if not isinstance(function, OBJECT):
+        fields.refuse("function", "an object")
+        return "", fields.anything("input", UNSET)
+    inner = Fields(function, _FUNCTION, (*fields.path, "function"), fields.report)
+    tool = _name(inner, "name")
+    if "input" in fields:
+        given = fields.anything("input")
+        if "arguments" in inner:
+            inner.keep_field("arguments")
+    else:
+        given = _arguments(inner, fields)
+    unknown = inner.metadata()
+    if unknown is not None:
+        fields.keep("function", unknown)
+    return tool, given
+
+
+def _langchain(fields: Fields) -> tuple[str, Any]:
+    if fields.get("type") not in (None, "tool_call"):
+        fields.keep_field("type")
+    names = [name for name in ("input", "args", "arguments") if name in fields]
+    for name in names[1:]:
+        fields.keep_field(name)
+    tool = _name(fields, "name")
+    if names[:1] == ["arguments"]:
+        return tool, _arguments(fields, fields)
+    return tool, fields.anything(names[0]) if names else UNSET
+
+
+def _name(fields: Fields, field: str) -> str:
+    if fields.get(field) is not None:
+        return fields.text(field) or ""
+    fields.report.warn((*fields.path, field), "expected a string, got nothing")
+    return ""
+
+
+def _arguments(fields: Fields, call: Fields) -> Any:
+    """Read the JSON text that OpenAI calls arguments; what does not parse is kept as it is and marked."""
+    value = fields.get("arguments")
+    if not isinstance(value, str):
+        return fields.anything("arguments", UNSET)
+    parsed, error = parse_arguments(value)
+    if error is not None:
+        fields.report.warn((*fields.path, "arguments"), error)
+        call.keep("arguments_error", error)
+    return parsed
+
+
+def _status(fields: Fields) -> Status | None:
+    status = fields.text("status")
+    if status is None:
+        return None
+    if status in STATUSES:
+        return status  # type: ignore[return-value]  # one of the literals, as just checked
+    fields.refuse("status", "one of ok, error, denied, pending")
+    return None

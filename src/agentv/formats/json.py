@@ -1,0 +1,145 @@
+"""How JSON comes in, whatever an agent made of it, and how it goes out, always valid."""
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+from msgspec import UNSET, Struct, structs, to_builtins
+from msgspec.json import Decoder, Encoder
+
+from agentv.errors import FormatError
+
+MAX_BYTES = 64 * 1024 * 1024
+"""The largest text that is parsed at all."""
+MAX_WRITTEN_DEPTH = 256
+"""Where `scrub` stops: what decoding lets through is far shallower, and every reader can follow this deep."""
+_CUT = f"[nested deeper than {MAX_WRITTEN_DEPTH} levels]"
+_MAX_INT_BITS = 14_000
+"""Python refuses to write integers of more than 4300 digits."""
+
+_decode = Decoder().decode
+_NUL = b"\\u0000"
+
+
+def parse_json(data: bytes | str) -> Any:
+    """Parse one JSON text, forgiving `NaN`, broken Unicode and control characters, or raise `FormatError`."""
+    if len(data) > MAX_BYTES:
+        msg = f"{len(data):,} bytes of JSON; at most {MAX_BYTES:,} are read"
+        raise FormatError(msg, format="json")
+    try:
+        value = _decode(data)
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError:
+        return _parse_tolerantly(data)
+    escaped_nul = _NUL in data if isinstance(data, bytes) else "\\u0000" in data
+    return scrub(value) if escaped_nul else value
+
+
+def _parse_tolerantly(data: bytes | str) -> Any:
+    # Only malformed JSON should cost the millisecond that this import takes.
+    from json import JSONDecodeError, JSONDecoder  # noqa: PLC0415
+
+    text = data if isinstance(data, str) else data.decode("utf-8-sig", "replace")
+    decoder = JSONDecoder(parse_constant=lambda _: None, parse_int=_parse_int, strict=False)
+    try:
+        return scrub(decoder.decode(text.removeprefix("\ufeff")))
+    except RecursionError:
+        raise _too_deep() from None
+    except JSONDecodeError as error:
+        msg = f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
+        raise FormatError(msg, format="json") from None
+
+
+def _parse_int(digits: str) -> int | None:
+    try:
+        return int(digits)
+    except ValueError:  # more digits than Python converts, so it cannot be a number that anybody meant
+        return None
+
+
+def _too_deep() -> FormatError:
+    return FormatError("JSON is nested too deeply to be read", format="json")
+
+
+def dump_json(value: Any) -> bytes:
+    """Write any struct or plain value as strict JSON in valid UTF-8."""
+    try:
+        data = _encoder.encode(value)
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return _encoder.encode(scrub(value))
+    return _encoder.encode(scrub(value)) if _NUL in data else data
+
+
+def scrub(value: Any) -> Any:
+    """Copy a value with all replaced that strict JSON cannot hold or that databases refuse."""
+    top = [value]
+    # A stack of our own: the value may be deeper than Python lets functions call each other.
+    todo: list[tuple[Any, int]] = [(top, 0)]
+    while todo:
+        box, depth = todo.pop()
+        for key, item in list(box.items()) if type(box) is dict else enumerate(box):
+            clean = _clean(item)
+            if type(clean) is dict or type(clean) is list:
+                if depth >= MAX_WRITTEN_DEPTH:
+                    clean = _CUT
+                else:
+                    todo.append((clean, depth + 1))
+            box[key] = clean
+    return top[0]
+
+
+def _clean(item: Any) -> Any:
+    """Give a clean leaf, or a new dict or list whose items are still to be cleaned."""
+    if item is None or isinstance(item, (str, int, float)):
+        return _clean_leaf(item)
+    if isinstance(item, Mapping):
+        return {scrub_text(_describe(key)): each for key, each in item.items()}
+    if isinstance(item, (list, tuple, set, frozenset)):
+        return list(item)
+    try:
+        return _clean(to_builtins(item, enc_hook=_foreign))
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        if not isinstance(item, Struct):
+            return scrub_text(_describe(item))
+        return {name: each for name, each in structs.asdict(item).items() if each is not UNSET}
+
+
+def _clean_leaf(item: str | float | None) -> str | float | None:
+    if isinstance(item, str):
+        return scrub_text(item)
+    if isinstance(item, float):
+        return float(item) if isfinite(item) else None
+    if item is None or isinstance(item, bool):
+        return item
+    return int(item) if item.bit_length() <= _MAX_INT_BITS else None
+
+
+def scrub_text(text: str) -> str:
+    """Replace lone surrogates and NULs by U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return str.replace(text, "\0", "\ufffd")  # of a subclass of str too this is a plain str
+
+
+def _foreign(item: Any) -> Any:
+    """Give a plain stand-in for a value that the encoder does not know."""
+    if item is UNSET:
+        return None
+    if isinstance(item, Mapping):
+        return dict(item)
+    return _describe(item)
+
+
+def _describe(item: Any) -> str:
+    if isinstance(item, str):
+        return str.__str__(item)  # a plain one of a subclass
+    try:
+        return str(item)
+    except Exception:  # noqa: BLE001 - a foreign object's own `__str__` may raise anything
+        return f"<{type(item).__name__}>"
+
+
+_encoder = Encoder(enc_hook=_foreign)

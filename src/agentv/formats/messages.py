@@ -1,0 +1,210 @@
+"""How a list of foreign messages becomes a conversation, every result folded into the call it answers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import force_setattr
+
+from agentv.formats.calls import STATUSES, decode_call, decode_function_call, parse_arguments
+from agentv.formats.marker import KEY, CallMarker, Marker, read_marker, split_marker
+from agentv.formats.pairing import Pairing
+from agentv.formats.plain import MAX_CALLS, MAX_MESSAGES, read_plain, read_plain_calls
+from agentv.formats.reading import OBJECT, Fields, Path, Report
+from agentv.formats.results import Result, is_blocks, record_results
+from agentv.model.message import ContentBlock, Message, ToolCall
+
+_NAMES = {
+    **{name: name for name in Message.__struct_fields__},
+    "toolCalls": "tool_calls",
+    "toolCallId": "tool_call_id",
+    "function_call": "function_call",
+}
+_LANGCHAIN_ROLES = {"ai": "assistant", "human": "user", "tool": "tool", "system": "system"}
+_RESULT_STATUSES = {**{status: status for status in STATUSES}, "success": "ok"}
+
+
+def decode_messages(items: Sequence[Any], report: Report, path: Path) -> tuple[Message, ...]:
+    """Read messages in any mixture of shapes; what is wrong with them goes into the report."""
+    messages = read_plain(items)
+    return decode_odd_messages(items, report, path) if messages is None else messages
+
+
+def decode_odd_messages(items: Sequence[Any], report: Report, path: Path) -> tuple[Message, ...]:
+    """Read messages one by one and field by field."""
+    if len(items) > MAX_MESSAGES:
+        report.warn(path, f"more than {MAX_MESSAGES:,} messages, the rest are left out")
+        items = items[:MAX_MESSAGES]
+    conversation = _Conversation(report)
+    for position, raw in enumerate(items):
+        if isinstance(raw, OBJECT):
+            conversation.read(raw, (*path, position))
+        else:
+            report.refuse((*path, position), "an object", raw)
+            report.malformed.append(report.limit(raw, (*path, position)))
+    return conversation.finish()
+
+
+class _Conversation:
+    """The messages read so far, and their calls by number."""
+
+    __slots__ = ("_calls", "_count", "_homes", "_messages", "_pairing", "_report", "_results")
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._messages: list[Message] = []
+        self._count = 0
+        self._pairing = Pairing()
+        self._calls = self._pairing.calls
+        self._homes: list[int] = []
+        """By number of the call, where its message was in the list."""
+        self._results: list[Result] = []
+
+    def read(self, raw: Mapping[Any, Any], path: Path) -> None:
+        """Read the next message."""
+        fields = Fields(raw, _NAMES, path, self._report)
+        calls, function_call = fields.items("tool_calls") or (), fields.get("function_call")
+        role = self._role(fields, raw, has_calls=bool(calls) or function_call is not None)
+        if role == "tool" and not calls and function_call is None:
+            self._read_result(fields, raw)
+        else:
+            self._read_message(fields, role, calls, function_call)
+        self._count += 1
+
+    def finish(self) -> tuple[Message, ...]:
+        """Give the messages once all have been read."""
+        record_results(self._results, self._calls, self._homes)
+        return tuple(self._messages)
+
+    def _role(self, fields: Fields, raw: Mapping[Any, Any], *, has_calls: bool) -> str:
+        given = fields.get("role") is not None
+        role = fields.text("role")
+        if role is not None:
+            return role
+        kind = raw.get("type")
+        if isinstance(kind, str) and kind in _LANGCHAIN_ROLES:
+            return _LANGCHAIN_ROLES[kind]
+        if not given:
+            self._report.warn((*fields.path, "role"), "expected a string, got nothing")
+        return "assistant" if has_calls else ""  # nobody else makes calls
+
+    def _read_message(self, fields: Fields, role: str, raw_calls: Sequence[Any], function_call: Any) -> None:
+        if raw_calls and function_call is not None:
+            fields.keep_field("function_call")
+        content, call_id = _content(fields), fields.text("tool_call_id")
+        name, own_id, timestamp = fields.text("name"), fields.text("id"), fields.text("timestamp")
+        metadata, marker = split_marker(fields.metadata())
+        if raw_calls or function_call is None:
+            calls = self._read_calls(raw_calls, fields.path, marker)
+        else:
+            calls = (decode_function_call(function_call, fields.path, self._report),)
+            self._add(calls)
+        if marker is not None and timestamp is None:
+            timestamp = marker.timestamp
+        self._messages.append(
+            Message(
+                role=role,
+                content=content,
+                tool_calls=calls,
+                tool_call_id=call_id,
+                name=name,
+                id=own_id,
+                timestamp=timestamp,
+                metadata=metadata,
+            )
+        )
+
+    def _read_calls(self, items: Sequence[Any], path: Path, marker: Marker | None) -> tuple[ToolCall, ...]:
+        room = MAX_CALLS - len(self._calls)
+        if len(items) > room:
+            self._report.warn((*path, "tool_calls"), f"more than {MAX_CALLS:,} calls, the rest are left out")
+            items = items[:room]
+        calls = read_plain_calls(items) if items else ()
+        if calls is None:
+            path = (*path, "tool_calls")
+            calls = tuple(decode_call(raw, (*path, at), self._report) for at, raw in enumerate(items))
+        self._add(calls)
+        if marker is not None and marker.calls:
+            self._pairing.index()  # results name their call as it came
+            for at, call in enumerate(calls):
+                if str(at) in marker.calls:
+                    _undo(call, marker.calls[str(at)])
+        return calls
+
+    def _add(self, calls: tuple[ToolCall, ...]) -> None:
+        self._calls.extend(calls)
+        self._homes.extend([self._count] * len(calls))
+
+    def _read_result(self, fields: Fields, raw: Mapping[Any, Any]) -> None:
+        call_id, name = fields.text("tool_call_id"), fields.text("name")
+        number = self._answered(fields.get("metadata"), call_id, name)
+        if number is None:
+            self._read_message(fields, "tool", (), None)
+            return
+        call = self._calls[number]
+        own_id, timestamp = fields.text("id"), fields.text("timestamp")
+        metadata, marker = split_marker(fields.metadata())
+        output = fields.anything("content")
+        record: dict[str, Any] = {}
+        if marker is not None and marker.content == "json" and isinstance(output, str):
+            output = parse_arguments(output)[0]
+        elif not (output is None or isinstance(output, str) or is_blocks(output)):
+            record["content"] = "verbatim"
+        if call_id != self._pairing.ids[number]:
+            record["tool_call_id"] = call_id
+        if marker is not None and timestamp is None:
+            timestamp = marker.timestamp
+        own = {"name": name, "id": own_id, "timestamp": timestamp, "metadata": metadata}
+        record.update({key: value for key, value in own.items() if value is not None})
+        status = raw.get("status")
+        # Nobody else has seen this call yet: it was made a moment ago, out of the same messages.
+        if call.status is None and isinstance(status, str) and status in _RESULT_STATUSES:
+            force_setattr(call, "status", _RESULT_STATUSES[status])
+        force_setattr(call, "output", output)
+        self._pairing.answer(number)
+        instead = None if marker is None else marker.result_message
+        self._results.append((number, self._count - self._homes[number], record, instead))
+
+    def _answered(self, metadata: Any, call_id: str | None, name: str | None) -> int | None:
+        """Find the call that a result answers, by our own marker if there is one, else by the rule."""
+        marker = read_marker(metadata.get(KEY)) if isinstance(metadata, OBJECT) else None
+        if marker is not None and marker.call is not UNSET:
+            if marker.call is None:
+                return None
+            number = len(self._calls) - marker.call
+            if self._pairing.is_open(number):
+                return number
+        return self._pairing.find(call_id, name)
+
+
+def _content(fields: Fields) -> str | list[ContentBlock] | None:
+    value = fields.get("content")
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, (list, tuple)):
+        fields.refuse("content", "a string or a list of blocks")
+        return None
+    blocks: list[ContentBlock] = []
+    for position, block in enumerate(value):
+        if isinstance(block, OBJECT):
+            blocks.append(block if isinstance(block, dict) else dict(block))
+            continue
+        fields.report.refuse((*fields.path, "content", position), "an object", block)
+        if isinstance(block, str):
+            blocks.append({"type": "text", "text": block})
+    if not all(isinstance(block, OBJECT) for block in value):
+        fields.keep_field("content")
+    limited: list[ContentBlock] = fields.report.limit(blocks, (*fields.path, "content"))
+    return limited
+
+
+def _undo(call: ToolCall, marker: CallMarker) -> None:
+    """Give a call back what OpenAI's form had no place for."""
+    for field in marker.absent:
+        force_setattr(call, field, None if field == "id" else UNSET)
+    for name in ("timestamp", "duration_ms", "status", "error"):
+        value = getattr(marker, name)
+        if value is not None:
+            force_setattr(call, name, value)
+    if marker.metadata is not None:
+        force_setattr(call, "metadata", {**marker.metadata, **(call.metadata or {})})

@@ -1,0 +1,167 @@
+"""The two forms that nearly all conversations come in, read fast when nothing about them is odd."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert
+from msgspec.json import Decoder
+from msgspec.structs import force_setattr
+
+from agentv.formats.depth import MAX_DEPTH, is_deep
+from agentv.formats.marker import KEY
+from agentv.formats.results import Result, record_results
+from agentv.formats.wire import Json, WireCall, WireMessage
+from agentv.model.message import Message, ToolCall
+
+MAX_MESSAGES = 1_000_000
+MAX_CALLS = 1_000_000
+"""Of one reply; what is beyond is reported and left out."""
+
+_decode = Decoder().decode
+_Messages = tuple[Message, ...]
+_WireMessages = tuple[WireMessage, ...]
+_ToolCalls = tuple[ToolCall, ...]
+_WireCalls = tuple[WireCall, ...]
+
+
+class _Function(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
+    name: str
+    arguments: str
+
+
+class _Call(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
+    id: Annotated[str, Meta(min_length=1)]
+    type: Literal["function"]
+    function: _Function
+
+
+class _OpenAIMessage(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
+    role: str
+    content: str | None = None
+    tool_calls: tuple[_Call, ...] | None = None
+    tool_call_id: str | None = None
+    name: str | None = None
+    id: str | None = None
+    function_call: None = None
+    # What OpenAI's own library writes beside them, nearly always empty; to us it is metadata.
+    refusal: str | UnsetType | None = UNSET
+    annotations: list[Json] | UnsetType = UNSET
+    audio: Json | UnsetType = UNSET
+
+
+_OpenAIMessages = tuple[_OpenAIMessage, ...]
+_Calls = tuple[_Call, ...]
+
+
+def read_plain(items: Sequence[Any]) -> _Messages | None:
+    """Read messages that are all compact or all in OpenAI's form; `None` when any needs a closer look."""
+    messages = read_compact(items)
+    return _read_openai(items) if messages is None else messages
+
+
+def read_compact(items: Sequence[Any]) -> _Messages | None:
+    """Read messages that are all in the contract's own form."""
+    try:
+        convert(items, _WireMessages)
+        # The strict twins saw that nothing is ignored here; our values themselves do not refuse unknown keys.
+        messages = convert(items, _Messages)
+    except (ValidationError, RecursionError):
+        return None
+    return messages if is_settled(messages) else None
+
+
+def is_settled(messages: _Messages) -> bool:
+    """Tell whether compact messages carry no marker that is still to be undone, and not too many calls."""
+    calls = 0
+    for message in messages:
+        calls += len(message.tool_calls)
+        if message.metadata is not None and KEY in message.metadata:
+            return False
+    return calls <= MAX_CALLS and len(messages) <= MAX_MESSAGES
+
+
+def _read_openai(items: Sequence[Any]) -> _Messages | None:
+    try:
+        plain = convert(items, _OpenAIMessages)
+        return _fold(plain)
+    except (ValueError, RecursionError):  # arguments that do not parse among them
+        return None
+
+
+def _fold(plain: tuple[_OpenAIMessage, ...]) -> _Messages | None:
+    messages: list[Message] = []
+    calls: list[ToolCall] = []
+    homes: list[int] = []
+    numbers: dict[str, int] = {}
+    results: list[Result] = []
+    for position, each in enumerate(plain):
+        read: tuple[ToolCall, ...] = ()
+        unusual = not (each.refusal is each.annotations is each.audio is UNSET)
+        if each.role == "tool":
+            if each.tool_calls or not each.tool_call_id:
+                return None
+            number = numbers.pop(each.tool_call_id, None)
+            if number is not None:
+                # Nobody else has seen this call yet: it was made a moment ago, out of the same messages.
+                force_setattr(calls[number], "output", each.content)
+                own = None if each.name is each.id is None and not unusual else _own(each)
+                results.append((number, position - homes[number], own, None))
+                continue
+        elif each.tool_calls:
+            read = _to_calls(each.tool_calls)
+            for number, call in enumerate(read, len(calls)):
+                if call.id in numbers:
+                    return None
+                numbers[call.id] = number  # type: ignore[index]  # the wire type demands an id
+            calls.extend(read)
+            homes.extend([position] * len(read))
+        messages.append(
+            Message(
+                role=each.role,
+                content=each.content,
+                tool_calls=read,
+                tool_call_id=each.tool_call_id,
+                name=each.name,
+                id=each.id,
+                metadata=_extras(each) if unusual else None,
+            )
+        )
+    if len(calls) > MAX_CALLS or len(plain) > MAX_MESSAGES:
+        return None
+    record_results(results, calls, homes)
+    return tuple(messages)
+
+
+def read_plain_calls(items: Sequence[Any]) -> tuple[ToolCall, ...] | None:
+    """Read calls that are all compact or all in OpenAI's form; `None` when any needs a closer look."""
+    try:
+        return _to_calls(convert(items, _Calls))
+    except (ValueError, RecursionError):
+        pass
+    try:
+        convert(items, _WireCalls)
+        return convert(items, _ToolCalls)
+    except (ValidationError, RecursionError):
+        return None
+
+
+def _to_calls(items: tuple[_Call, ...]) -> tuple[ToolCall, ...]:
+    calls = []
+    for item in items:
+        function = item.function
+        value = _decode(function.arguments)
+        # Every level takes two characters, so a short text cannot be deep.
+        if len(function.arguments) > 2 * MAX_DEPTH and is_deep(value):
+            raise RecursionError
+        calls.append(ToolCall(tool=function.name, input=value, id=item.id))
+    return tuple(calls)
+
+
+def _extras(message: _OpenAIMessage) -> dict[str, Any]:
+    extras = {"refusal": message.refusal, "annotations": message.annotations, "audio": message.audio}
+    return {key: value for key, value in extras.items() if value is not UNSET}
+
+
+def _own(result: _OpenAIMessage) -> dict[str, Any]:
+    own = {"name": result.name, "id": result.id, "metadata": _extras(result) or None}
+    return {key: value for key, value in own.items() if value is not None}

@@ -1,0 +1,189 @@
+"""How one foreign object is read field by field, with nothing lost and every oddity reported."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta, ValidationError, convert
+
+from agentv.formats.depth import CUT, cut, is_deep
+
+Path = tuple[str | int, ...]
+OBJECT = (dict, Mapping)
+"""For `isinstance`, which knows a dict at once and asks an abstract class only about the rest."""
+Number = Annotated[float, Meta(ge=-1e308, le=1e308)]
+"""A number that JSON can hold: these bounds keep out infinities and NaN."""
+
+MAX_WARNINGS = 100
+"""A reply that is wrong in more places than this is not made clearer by naming them all."""
+_MAX_SHOWN = 60
+
+
+class Report:
+    """What was wrong with a reply, gathered while it is read."""
+
+    __slots__ = ("_warnings", "malformed", "untold")
+
+    def __init__(self) -> None:
+        self._warnings: list[str] = []
+        self.untold = 0
+        self.malformed: list[Any] = []
+        """Pieces that could not be read at all."""
+
+    def warn(self, path: Path, text: str) -> None:
+        """Note what is wrong and where."""
+        if len(self._warnings) < MAX_WARNINGS:
+            self._warnings.append(f"{render(path)}: {text}")
+        else:
+            self.untold += 1
+
+    def refuse(self, path: Path, expected: str, value: Any) -> None:
+        """Note that a value is not what the contract expects at this place."""
+        self.warn(path, f"expected {expected}, got {show(value)}")
+
+    def limit(self, value: Any, path: Path) -> Any:
+        """Give the value, or a copy cut off where it is nested too deeply."""
+        if isinstance(value, (dict, list, tuple)) and is_deep(value):
+            self.warn(path, f"cut off, {CUT[1:-1]}")
+            return cut(value)
+        return value
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """All warnings, the last of them a count when there were too many."""
+        more = (f"and {self.untold} more",) if self.untold else ()
+        return (*self._warnings, *more)
+
+
+def render(path: Path) -> str:
+    """Write a path as `output_messages[3].tool_calls[0].tool`."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return text.removeprefix(".") or "reply"
+
+
+def show(value: Any) -> str:
+    """Name a value in a few words."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value}"' if len(value) <= _MAX_SHOWN else f'"{value[:_MAX_SHOWN]}…"'
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) < 10**_MAX_SHOWN):
+        return str(value)
+    if isinstance(value, OBJECT):
+        return "an object"
+    return "a list" if isinstance(value, (list, tuple)) else f"a value of type {type(value).__name__!r}"
+
+
+class Fields:
+    """The fields of one foreign object under the contract's names, and whatever else stood on it."""
+
+    __slots__ = ("_keys", "_known", "_rest", "path", "report")
+
+    def __init__(self, raw: Mapping[Any, Any], names: Mapping[str, str], path: Path, report: Report) -> None:
+        self.path = path
+        self.report = report
+        self._known: dict[str, Any] = {}
+        self._keys: dict[str, str] = {}
+        self._rest: dict[str, Any] = {}
+        aliases: list[str] = []
+        for key, value in raw.items():
+            name = names.get(key)
+            if name is None:
+                self.keep(key if isinstance(key, str) else str(key), value)
+            elif name == key:
+                self._known[name] = value
+            else:
+                aliases.append(key)
+        for key in aliases:
+            self._read_alias(names[key], key, raw[key])
+
+    def _read_alias(self, name: str, key: str, value: Any) -> None:
+        # A canonical null says nothing that an alias with a value could contradict.
+        if self._known.get(name) is None:
+            self._known[name] = value
+            self._keys[name] = key
+        elif value is not None:
+            self.keep(key, value)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._known
+
+    def get(self, name: str) -> Any:
+        """Give a field as it stands; `None` when it is missing."""
+        return self._known.get(name)
+
+    def keep(self, key: str, value: Any) -> None:
+        """Keep a value that the contract has no place for; it ends up in the metadata."""
+        while key in self._rest:
+            key += "_"
+        self._rest[key] = value
+
+    def keep_field(self, name: str) -> None:
+        """Keep a field of the contract's that cannot be used, under the key that it came with."""
+        self.keep(self._keys.get(name, name), self._known[name])
+
+    def refuse(self, name: str, expected: str) -> None:
+        """Report a field that is not what the contract expects, and keep it; from now on it is missing."""
+        self.report.refuse((*self.path, name), expected, self._known[name])
+        self.keep_field(name)
+        del self._known[name]
+
+    def anything(self, name: str, default: Any = None) -> Any:
+        """Read a field that may hold any value."""
+        if name not in self._known:
+            return default
+        return self.report.limit(self._known[name], (*self.path, name))
+
+    def text(self, name: str) -> str | None:
+        """Read a field that holds a string."""
+        value = self._known.get(name)
+        if value is None or isinstance(value, str):
+            return value
+        self.refuse(name, "a string")
+        return None
+
+    def number(self, name: str) -> float | None:
+        """Read a field that holds a finite number."""
+        value = self._known.get(name)
+        if value is None:
+            return None
+        try:
+            return convert(value, Number)
+        except ValidationError:
+            self.refuse(name, "a number")
+            return None
+
+    def flag(self, name: str) -> bool | None:
+        """Read a field that holds a boolean."""
+        value = self._known.get(name)
+        if value is None or isinstance(value, bool):
+            return value
+        self.refuse(name, "a boolean")
+        return None
+
+    def items(self, name: str) -> list[Any] | tuple[Any, ...] | None:
+        """Read a field that holds a list."""
+        value = self._known.get(name)
+        if value is None or isinstance(value, (list, tuple)):
+            return value
+        self.refuse(name, "a list")
+        return None
+
+    def metadata(self) -> dict[str, Any] | None:
+        """Give the object's own metadata and all that was kept beside it."""
+        given = self._known.get("metadata")
+        if given is not None and not isinstance(given, OBJECT):
+            self.refuse("metadata", "an object")
+            given = None
+        if given is None and not self._rest:
+            return None
+        merged = {}
+        for key, value in given.items() if given else ():
+            merged[key if isinstance(key, str) else str(key)] = value
+        for key, value in self._rest.items():
+            while key in merged:
+                key += "_"  # noqa: PLW2901 - never at the cost of what the agent itself called metadata
+            merged[key] = value
+        limited: dict[str, Any] = self.report.limit(merged, (*self.path, "metadata"))
+        return limited

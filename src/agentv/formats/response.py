@@ -1,0 +1,184 @@
+"""How the reply of a system under test becomes a `ProviderResponse`, whatever is wrong with it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from msgspec import UNSET, ValidationError, convert
+from msgspec.structs import force_setattr
+
+from agentv.errors import FormatError
+from agentv.formats.json import dump_json, parse_json
+from agentv.formats.messages import decode_messages
+from agentv.formats.plain import is_settled
+from agentv.formats.reading import OBJECT, Fields, Report, show
+from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary
+from agentv.formats.usage import read_usage
+from agentv.formats.wire import WireResponse
+from agentv.model.message import Message
+from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
+from agentv.model.trace import TraceSummary
+from agentv.model.usage import TokensUsage
+
+_NAMES = {
+    **{name: name for name in ProviderResponse.__struct_fields__},
+    "messages": "output_messages",
+    "outputMessages": "output_messages",
+    "usage": "tokens_usage",
+    "tokensUsage": "tokens_usage",
+    "raw": "raw_response",
+    "rawResponse": "raw_response",
+    "traceRef": "trace_ref",
+    "traceSummary": "trace_summary",
+    "threadId": "thread_id",
+    "latencyMs": "latency_ms",
+    "costUsd": "cost_usd",
+}
+_ERROR = {"kind": "kind", "message": "message", "retryable": "retryable"}
+_KINDS = frozenset(get_args(ErrorKind))
+_OLD_METADATA = {"tokenUsage": "tokens_usage", "latencyMs": "latency_ms"}
+"""Where seed 004 kept two fields before they moved to the top."""
+_MAX_ERROR_WORDS = 500
+
+
+def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderResponse:
+    """Read a parsed reply, whatever is wrong with it; a list is its messages, other values are refused."""
+    if not isinstance(reply, OBJECT):
+        if isinstance(reply, (str, bytes, bytearray)) or not isinstance(reply, Sequence):
+            msg = f"expected an object or a list of messages, got {show(reply)}"
+            raise FormatError(msg)
+        reply = {"output_messages": reply if isinstance(reply, (list, tuple)) else list(reply)}
+    response = _decode_canonical(reply)
+    return decode_foreign(reply) if response is None else response
+
+
+def decode_response_json(data: bytes | str) -> ProviderResponse:
+    """Read a reply from its JSON text."""
+    return decode_response(parse_json(data))
+
+
+def _decode_canonical(reply: Mapping[str, Any]) -> ProviderResponse | None:
+    """Read a reply that is in the contract's own form throughout; `None` when it is not."""
+    try:
+        wire = convert(reply, WireResponse)
+        # The strict twin saw that nothing is ignored here; our values themselves do not refuse unknown keys.
+        response = convert(reply, ProviderResponse)
+    except (ValidationError, RecursionError):
+        return None
+    messages = response.output_messages
+    if messages is not None and not is_settled(messages):
+        return None
+    if response.trace is not None and len(response.trace) > MAX_EVENTS:
+        return None
+    metadata, usage = response.metadata, response.tokens_usage
+    if metadata is not None and not _OLD_METADATA.keys().isdisjoint(metadata):
+        return None
+    if usage is not None and usage.input_tokens + usage.output_tokens != usage.total_tokens:  # type: ignore[operator]
+        return None  # the twin demands all three
+    # Nobody else has seen this value yet.
+    if wire.text is UNSET:
+        force_setattr(response, "text", _last_words(messages))
+    if wire.success is UNSET and response.error is not None:
+        force_setattr(response, "success", False)  # noqa: FBT003 - not a switch but the value
+    return response
+
+
+def _last_words(messages: tuple[Message, ...] | None) -> str:
+    for message in reversed(messages or ()):
+        if message.role == "assistant":
+            return message.text
+    return ""
+
+
+def decode_foreign(reply: Mapping[Any, Any]) -> ProviderResponse:
+    """Read a reply in any mixture of shapes, field by field."""
+    report = Report()
+    fields = Fields(_raise_old_metadata(reply), _NAMES, (), report)
+    items, events = fields.items("output_messages"), fields.items("trace")
+    messages = None if items is None else decode_messages(items, report, ("output_messages",))
+    trace = None if events is None else decode_events(events, report, ("trace",))
+    if report.malformed:
+        fields.keep("malformed", report.malformed)
+    text, error, success = fields.text("text"), _error(fields), fields.flag("success")
+    earlier = _earlier_warnings(fields)
+    return ProviderResponse(
+        success=error is None if success is None else success,
+        text=_last_words(messages) if text is None else text,
+        output_messages=messages,
+        trace=trace,
+        trace_ref=fields.text("trace_ref"),
+        trace_summary=_summary(fields),
+        reasoning=fields.text("reasoning"),
+        tokens_usage=_usage(fields),
+        cost_usd=fields.number("cost_usd"),
+        latency_ms=fields.number("latency_ms"),
+        thread_id=fields.text("thread_id"),
+        raw_response=fields.anything("raw_response"),
+        error=error,
+        metadata=fields.metadata(),
+        warnings=(*earlier, *report.warnings),  # last: everything above may add to them
+    )
+
+
+def _raise_old_metadata(reply: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    metadata = reply.get("metadata")
+    if not isinstance(metadata, OBJECT) or _OLD_METADATA.keys().isdisjoint(metadata):
+        return reply
+    present = {_NAMES.get(key) for key, value in reply.items() if value is not None}
+    raised = {
+        new: metadata[old] for old, new in _OLD_METADATA.items() if metadata.get(old) is not None and new not in present
+    }
+    kept = {key: value for key, value in metadata.items() if _OLD_METADATA.get(key) not in raised}
+    return {**reply, "metadata": kept or None, **raised}
+
+
+def _error(fields: Fields) -> ResponseError | None:
+    value = fields.get("error")
+    if value is None or value in ("", {}):
+        return None
+    if isinstance(value, str):
+        return ResponseError(kind="agent", message=value)
+    if not isinstance(value, OBJECT):
+        fields.refuse("error", "a string or an object")
+        return ResponseError(kind="agent", message=_words(value)) if value else None
+    inner = Fields(value, _ERROR, (*fields.path, "error"), fields.report)
+    kind, message, retryable = inner.text("kind"), inner.text("message"), inner.flag("retryable")
+    if kind is not None and kind not in _KINDS:
+        inner.refuse("kind", "one of " + ", ".join(get_args(ErrorKind)))
+        kind = None
+    unknown = inner.metadata()
+    if unknown is not None:
+        fields.keep("error", unknown)
+    return ResponseError(
+        kind=kind or "agent",  # type: ignore[arg-type]  # one of the literals, as just checked
+        message=_words(value) if message is None else message,
+        retryable=retryable or False,
+    )
+
+
+def _words(value: Any) -> str:
+    return dump_json(value)[:_MAX_ERROR_WORDS].decode("utf-8", "ignore")
+
+
+def _usage(fields: Fields) -> TokensUsage | None:
+    usage, complete = read_usage(fields.get("tokens_usage"), ("tokens_usage",), fields.report)
+    if not complete:
+        fields.keep_field("tokens_usage")
+    return usage
+
+
+def _summary(fields: Fields) -> TraceSummary | None:
+    if fields.get("trace_summary") is None:
+        return None
+    summary, complete = decode_summary(fields.get("trace_summary"), ("trace_summary",), fields.report)
+    if not complete:
+        fields.keep_field("trace_summary")
+    return summary
+
+
+def _earlier_warnings(fields: Fields) -> tuple[str, ...]:
+    """Give the warnings of a reply that was read before and stored with them."""
+    warnings = fields.items("warnings") or ()
+    if all(isinstance(warning, str) for warning in warnings):
+        return tuple(warnings)
+    fields.refuse("warnings", "a list of strings")
+    return ()

@@ -1,0 +1,99 @@
+"""How an agent's own trace and its summary are read."""
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+from msgspec import UNSET
+
+from agentv.formats.reading import OBJECT, Fields, Path, Report
+from agentv.model.trace import EventType, TraceEvent, TraceSummary
+
+MAX_EVENTS = 1_000_000
+
+_TYPES = frozenset(get_args(EventType))
+_EVENT = {name: name for name in TraceEvent.__struct_fields__}
+_SUMMARY = {
+    **{name: name for name in TraceSummary.__struct_fields__},
+    "eventCount": "event_count",
+    "toolNames": "tool_names",
+    "toolCallsByName": "tool_calls_by_name",
+    "errorCount": "error_count",
+}
+
+
+def decode_events(items: Sequence[Any], report: Report, path: Path) -> tuple[TraceEvent, ...]:
+    """Read the events of a trace; one that is none is reported and left out."""
+    if len(items) > MAX_EVENTS:
+        report.warn(path, f"more than {MAX_EVENTS:,} events, the rest are left out")
+        items = items[:MAX_EVENTS]
+    events = (_event(raw, (*path, position), report) for position, raw in enumerate(items))
+    return tuple(event for event in events if event is not None)
+
+
+def _event(raw: Any, path: Path, report: Report) -> TraceEvent | None:
+    if not isinstance(raw, OBJECT):
+        report.refuse(path, "an object", raw)
+        report.malformed.append(report.limit(raw, path))
+        return None
+    kind = raw.get("type")
+    if not isinstance(kind, str) or kind not in _TYPES:
+        report.refuse((*path, "type"), "one of " + ", ".join(get_args(EventType)), kind)
+        report.malformed.append(report.limit(raw, path))
+        return None
+    fields = Fields(raw, _EVENT, path, report)
+    return TraceEvent(
+        type=kind,  # type: ignore[arg-type]  # one of the literals, as just checked
+        timestamp=fields.text("timestamp"),
+        id=fields.text("id"),
+        name=fields.text("name"),
+        input=fields.anything("input", UNSET),
+        output=fields.anything("output", UNSET),
+        text=fields.text("text"),
+        metadata=fields.metadata(),
+    )
+
+
+def decode_summary(raw: Any, path: Path, report: Report) -> tuple[TraceSummary | None, bool]:
+    """Read a bare summary, and tell whether it holds all that the agent sent."""
+    if not isinstance(raw, OBJECT):
+        report.refuse(path, "an object", raw)
+        return None, False
+    fields = Fields(raw, _SUMMARY, path, report)
+    by_name = _calls_by_name(fields)
+    names = [name for name in fields.items("tool_names") or () if isinstance(name, str)]
+    if len(names) < len(fields.get("tool_names") or ()):
+        fields.refuse("tool_names", "a list of strings")
+    events, errors = _count(fields, "event_count"), _count(fields, "error_count")
+    summary = TraceSummary(
+        event_count=sum(by_name.values()) if events is None else events,
+        tool_names=tuple(sorted({*names, *by_name})),
+        tool_calls_by_name=by_name,
+        error_count=errors or 0,
+    )
+    return summary, fields.metadata() is None
+
+
+def _calls_by_name(fields: Fields) -> dict[str, int]:
+    value = fields.get("tool_calls_by_name")
+    if value is None:
+        return {}
+    if isinstance(value, OBJECT):
+        counts = {name: count for name, count in value.items() if isinstance(name, str) and _is_count(count)}
+        if len(counts) == len(value):
+            return counts
+    else:
+        counts = {}
+    fields.refuse("tool_calls_by_name", "an object of whole numbers")
+    return counts
+
+
+def _count(fields: Fields, name: str) -> int | None:
+    value = fields.get(name)
+    if value is None or _is_count(value):
+        return value  # type: ignore[no-any-return]  # a count, as just checked
+    fields.refuse(name, "a whole number of at least 0")
+    return None
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

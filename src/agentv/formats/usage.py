@@ -1,0 +1,202 @@
+"""How many tokens a reply cost, whoever counted them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from agentv.formats.reading import OBJECT, Path, Report
+from agentv.model.usage import TokensUsage
+
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "total_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+)
+
+
+class _Shape(NamedTuple):
+    """How one family of providers reports usage; camelCase keys are looked up as snake_case."""
+
+    marks: frozenset[str]
+    """Any of these keys tells the shape."""
+    counts: Mapping[str, tuple[str, ...]]
+    """Where each count of ours is reported, the first place that has it."""
+    added: Mapping[str, tuple[str, ...]] = {}
+    """What a count of ours includes and theirs does not."""
+
+
+_OPENAI_CHAT = _Shape(
+    frozenset(("prompt_tokens", "completion_tokens")),
+    {
+        "input_tokens": ("prompt_tokens",),
+        "output_tokens": ("completion_tokens",),
+        "total_tokens": ("total_tokens",),
+        "cache_read_tokens": ("prompt_tokens_details.cached_tokens",),
+        "reasoning_tokens": ("completion_tokens_details.reasoning_tokens",),
+    },
+)
+_GEMINI = _Shape(
+    frozenset(("prompt_token_count", "candidates_token_count", "total_token_count")),
+    {
+        "input_tokens": ("prompt_token_count",),
+        "output_tokens": ("candidates_token_count",),
+        "total_tokens": ("total_token_count",),
+        "cache_read_tokens": ("cached_content_token_count",),
+        "reasoning_tokens": ("thoughts_token_count",),
+    },
+    {"input_tokens": ("tool_use_prompt_token_count",), "output_tokens": ("thoughts_token_count",)},
+)
+_ANTHROPIC = _Shape(
+    frozenset(("cache_read_input_tokens", "cache_creation_input_tokens")),
+    {
+        "input_tokens": ("input_tokens",),
+        "output_tokens": ("output_tokens",),
+        "total_tokens": ("total_tokens",),
+        "cache_read_tokens": ("cache_read_input_tokens",),
+        "cache_write_tokens": ("cache_creation_input_tokens",),
+    },
+    {"input_tokens": ("cache_read_input_tokens", "cache_creation_input_tokens")},
+)
+_OURS = _Shape(  # as well as LangChain's and OpenAI Responses', which differ only in their details
+    frozenset(_COUNTS),
+    {
+        "input_tokens": ("input_tokens",),
+        "output_tokens": ("output_tokens",),
+        "total_tokens": ("total_tokens",),
+        "cache_read_tokens": (
+            "cache_read_tokens",
+            "input_tokens_details.cached_tokens",
+            "input_token_details.cache_read",
+        ),
+        "cache_write_tokens": ("cache_write_tokens", "input_token_details.cache_creation"),
+        "reasoning_tokens": (
+            "reasoning_tokens",
+            "output_tokens_details.reasoning_tokens",
+            "output_token_details.reasoning",
+        ),
+    },
+)
+_OLD = _Shape(
+    frozenset(("input", "output")),
+    {"input_tokens": ("input",), "output_tokens": ("output",), "total_tokens": ("total",)},
+)
+_SHAPES = (_OPENAI_CHAT, _GEMINI, _ANTHROPIC, _OURS, _OLD)
+
+
+def decode_usage(data: Any, path: str = "tokens_usage", warnings: list[str] | None = None) -> TokensUsage | None:
+    """Read token counts in any provider's shape, `None` without any; what is malformed goes to `warnings`."""
+    report = Report()
+    usage, _ = read_usage(data, (path,), report)
+    if warnings is not None:
+        warnings.extend(report.warnings)
+    return usage
+
+
+def read_usage(data: Any, path: Path, report: Report) -> tuple[TokensUsage | None, bool]:
+    """Read token counts, and tell whether they hold all that the provider reported."""
+    if data is None:
+        return None, True
+    if not isinstance(data, OBJECT):
+        report.refuse(path, "an object", data)
+        return None, False
+    given = _Given(data, path, report)
+    for shape in _SHAPES:
+        if not shape.marks.isdisjoint(given.values):
+            break
+    else:
+        return None, not given.values
+    counts = {name: given.first(places) for name, places in shape.counts.items()}
+    for name, places in shape.added.items():
+        counts[name] = given.add(counts[name], places)
+    metadata = data.get("metadata")
+    if isinstance(metadata, OBJECT):
+        metadata = {str(key): value for key, value in metadata.items()}
+    elif metadata is not None:
+        report.refuse((*path, "metadata"), "an object", metadata)
+        given.unread.add("metadata")
+        metadata = None
+    return finish_usage(counts, metadata), not given.unread
+
+
+def finish_usage(counts: Mapping[str, int | None], metadata: dict[str, Any] | None = None) -> TokensUsage | None:
+    """Complete the total from its parts, or note beside a reported one what they sum up to."""
+    if not any(count is not None for count in counts.values()):
+        return None
+    read, wrote, total = counts.get("input_tokens"), counts.get("output_tokens"), counts.get("total_tokens")
+    if read is None or wrote is None:
+        return TokensUsage(**counts, metadata=metadata)
+    if total is None:
+        return TokensUsage(**{**counts, "total_tokens": read + wrote}, metadata=metadata)
+    if total != read + wrote:
+        metadata = {**(metadata or {}), "sum_tokens": read + wrote}
+    return TokensUsage(**counts, metadata=metadata)
+
+
+def add_usage(turns: Iterable[TokensUsage | None]) -> TokensUsage | None:
+    """Add up what several turns cost; a count that any turn lacks is unknown of all.
+
+    Never pass a cumulative counter (Codex reports one): its last value is the sum already.
+    """
+    known = list(turns)
+    if not known or any(turn is None for turn in known):
+        return None
+    sums: dict[str, int | None] = {}
+    for name in _COUNTS:
+        counts = [getattr(turn, name) for turn in known]
+        sums[name] = None if None in counts else sum(counts)
+    return finish_usage(sums)
+
+
+class _Given:
+    """A provider's counts by snake_case path, and which of them nobody has read yet."""
+
+    def __init__(self, data: Mapping[Any, Any], path: Path, report: Report) -> None:
+        self.values: dict[str, tuple[tuple[Any, ...], Any]] = {}
+        """Each with the keys that lead to it."""
+        self._path = path
+        self._report = report
+        self._malformed: set[str] = set()
+        for key, value in data.items():
+            if value is None or key == "metadata":
+                continue
+            if type(value) is not int and isinstance(value, OBJECT):
+                for part, count in value.items():
+                    if count is not None:
+                        self.values[f"{_snake(key)}.{_snake(part)}"] = (key, part), count
+            else:
+                self.values[_snake(key)] = (key,), value
+        self.unread = set(self.values)
+
+    def first(self, places: tuple[str, ...]) -> int | None:
+        """Read the count at the first of these places that has one."""
+        for place in places:
+            if place in self.values:
+                return self._count(place)
+        return None
+
+    def add(self, count: int | None, places: tuple[str, ...]) -> int | None:
+        """Add to a count those that stand beside it; a malformed one makes the whole unknown."""
+        for place in places:
+            if place in self.values:
+                part = self._count(place)
+                count = None if count is None or part is None else count + part
+        return count
+
+    def _count(self, place: str) -> int | None:
+        keys, value = self.values[place]
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            self.unread.discard(place)
+            return value
+        if place not in self._malformed:
+            self._malformed.add(place)
+            self._report.refuse((*self._path, *map(str, keys)), "a whole number of at least 0", value)
+        return None
+
+
+def _snake(key: Any) -> str:
+    key = str(key)
+    return key if key.islower() else "".join(f"_{char.lower()}" if char.isupper() else char for char in key)

@@ -1,0 +1,71 @@
+"""Where two values differ, path by path, in words a person can act on."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from agentv.matching.equality import same
+from agentv.matching.values import equals, has_matcher, is_matcher
+
+MAX_QUOTED = 200
+
+
+class Nothing:
+    """The absent side of a difference."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+NOTHING = Nothing()
+
+
+class Difference(NamedTuple):
+    """One path at which the call is not what was expected."""
+
+    path: str
+    expected: Any
+    actual: Any
+
+    def __str__(self) -> str:
+        return f"{self.path} expected {quote(self.expected)}, got {quote(self.actual)}"
+
+
+def quote(value: Any) -> str:
+    """A value as JSON on one line, cut so that a page of output never lands in a sentence."""
+    if value is NOTHING:
+        return "nothing"
+    try:
+        text = msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, RecursionError):
+        text = repr(value).encode("utf-8", "replace").decode()
+    return text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 1] + "…"
+
+
+def differences(expected: Any, actual: Any, path: str, *, partial: bool = False) -> Iterator[Difference]:
+    """Every path at which `actual` is not `expected`; `partial` forgives extra keys at every level."""
+    if is_matcher(expected):
+        if not equals(expected)(actual):
+            yield Difference(path, expected, actual)
+    elif isinstance(expected, dict) and isinstance(actual, dict):
+        yield from _key_differences(expected, actual, path, partial=partial)
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for index, value in enumerate(expected):
+            yield from differences(value, actual[index], f"{path}.{index}", partial=partial)
+    elif has_matcher(expected) or not same(expected, actual):
+        yield Difference(path, expected, actual)
+
+
+def _key_differences(
+    expected: dict[str, Any], actual: dict[str, Any], path: str, *, partial: bool
+) -> Iterator[Difference]:
+    for key, value in expected.items():
+        if key in actual:
+            yield from differences(value, actual[key], f"{path}.{key}", partial=partial)
+        else:
+            yield Difference(f"{path}.{key}", value, NOTHING)
+    if not partial:
+        for key, value in actual.items():
+            if key not in expected:
+                yield Difference(f"{path}.{key}", NOTHING, value)

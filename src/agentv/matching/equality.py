@@ -1,0 +1,64 @@
+"""When two JSON values are the same: key order is free, `1 == 1.0`, `1 != true`, `1 != "1"`."""
+
+import re
+from collections.abc import Hashable
+from typing import Any
+
+import msgspec
+
+# Deterministic JSON, made in C, tells two values apart several times faster than any walk in Python.
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_may_hold_float = re.compile(rb"\d[.e]").search
+_TRUE, _FALSE = object(), object()
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two JSON values are equal."""
+    # Python's own equality is only ever too generous (True == 1), so it rules out most pairs at once.
+    if left != right:
+        return False
+    if type(left) is str:
+        return True
+    try:
+        if _encode(left) == _encode(right):
+            return True
+    except (TypeError, ValueError, RecursionError):
+        pass
+    return _walk(left) == _walk(right)
+
+
+def canonical(value: Any) -> Hashable:
+    """A key that two JSON values share exactly when they are the same."""
+    try:
+        text = _encode(value)
+    except (TypeError, ValueError, RecursionError):
+        return _walk(value)
+    return text if _may_hold_float(text) is None else _encode(_integral(value))
+
+
+def has_operators(value: Any) -> bool:
+    """Whether any key in this value begins with `$` (or a text looks like one: too careful is fine)."""
+    try:
+        return b'"$' in _encode(value)
+    except (TypeError, ValueError, RecursionError):
+        return True
+
+
+def _integral(value: Any) -> Any:
+    """The value with `1.0` written as `1`."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, dict):
+        return {key: _integral(item) for key, item in value.items()}
+    return [_integral(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _walk(value: Any) -> Hashable:
+    """The key of a value that is not quite JSON: a lone surrogate, a number beyond all bounds, an object."""
+    if isinstance(value, bool):
+        return _TRUE if value else _FALSE
+    if isinstance(value, dict):
+        return frozenset([(key, _walk(item)) for key, item in value.items()])
+    if isinstance(value, (list, tuple)):
+        return tuple([_walk(item) for item in value])
+    return value if isinstance(value, Hashable) else repr(value)

@@ -1,0 +1,182 @@
+"""Whether a call's input is the expected one, under a matching mode and a per-tool rule."""
+
+from collections.abc import Hashable, Iterator
+from typing import Any, Literal, NamedTuple
+
+from msgspec import UNSET
+
+from agentv.matching.diff import NOTHING, Difference, differences
+from agentv.matching.equality import canonical, same
+from agentv.matching.glob import glob_match
+from agentv.matching.values import Predicate, contains, equals, has_matcher, is_matcher
+
+InputMode = Literal["exact", "partial", "subset", "ignore"] | tuple[str, ...]
+
+
+class InputRule(NamedTuple):
+    """What holds for every call of a tool, whichever the mode."""
+
+    ignore: tuple[str, ...] = ()
+    defaults: dict[str, Any] = {}
+
+    def prepare(self, value: Any) -> Any:
+        """The value with its absent keys filled in and its ignored ones gone; never changes it in place."""
+        if not isinstance(value, dict) or not (self.ignore or self.defaults):
+            return value
+        value = {**self.defaults, **value}
+        for pattern in self.ignore:
+            value = _drop(value, pattern)
+        return value
+
+
+PLAIN_RULE = InputRule()
+
+
+class ExpectedInput:
+    """An expected input, ready to judge many calls."""
+
+    def __init__(self, expected: Any, mode: InputMode, rule: InputRule = PLAIN_RULE) -> None:
+        self.mode = mode
+        self.rule = rule
+        self._is_object = isinstance(expected, dict) and not is_matcher(expected)
+        # An absent key of a partial expectation is not compared, so there is nothing to complete.
+        partial = rule._replace(defaults={}) if mode == "partial" else rule
+        self.written = rule._replace(defaults={}).prepare(expected) if self._is_object else expected
+        self.expected = partial.prepare(expected) if self._is_object else expected
+        self._test: Predicate | None = None
+        self._expects: bool | None = None
+        self.is_plain = not has_matcher(expected)
+
+    def matches(self, actual: Any) -> bool:
+        """Whether a call with this input (`UNSET` when it has none) is the expected one."""
+        if self.mode == "ignore":
+            return True
+        if actual is UNSET:
+            return False
+        if self._test is None:
+            if self.is_plain and self.mode == "exact" and self.rule is PLAIN_RULE:
+                return same(self.expected, actual)
+            self._test = self._predicate()
+        return self._test(self.rule.prepare(actual) if self.rule is not PLAIN_RULE else actual)
+
+    def _predicate(self) -> Predicate:
+        whole = equals(self.expected)
+        if not self._is_object or self.mode == "exact":
+            return whole
+        if self.mode == "partial":
+            return contains(self.expected)
+        if self.mode == "subset":
+            fields = {key: equals(value) for key, value in self.expected.items()}
+            return lambda actual: (
+                all(key in fields and fields[key](value) for key, value in actual.items())
+                if isinstance(actual, dict)
+                else whole(actual)
+            )
+        wanted = [(path, lookup(self.expected, path)) for path in self.mode]
+        tests = [(path, None if value is NOTHING else equals(value)) for path, value in wanted]
+        return lambda actual: (
+            isinstance(actual, dict)
+            and all(
+                (value is NOTHING) if test is None else (value is not NOTHING and test(value))
+                for path, test in tests
+                for value in [lookup(actual, path)]
+            )
+        )
+
+    def projection(self, prepared: Any) -> Hashable:
+        """For `exact` and for paths: a key that a plain expectation and the calls it matches have in common."""
+        if not isinstance(self.mode, tuple) or not isinstance(prepared, dict):
+            return canonical(prepared)
+        # Marked, so that it never equals a whole input that happens to be a list of the same values.
+        return (NOTHING, *[canonical(lookup(prepared, path)) for path in self.mode])
+
+    def anchors(self) -> list[tuple[str, Hashable]]:
+        """For `exact` and `partial`: arguments that every matching call must have just so."""
+        if self.mode not in ("exact", "partial") or not self._is_object:
+            return []
+        fixed = [(key, value) for key, value in self.expected.items() if not has_matcher(value)]
+        if self.mode == "partial":
+            fixed = [(key, value) for key, value in fixed if not isinstance(value, (dict, list))]
+        return [(key, canonical(value)) for key, value in fixed]
+
+    def differences(self, actual: Any) -> list[Difference]:
+        """Every path at which the call's input is not the expected one."""
+        if self.mode == "ignore":
+            return []
+        if actual is UNSET:
+            return [Difference("input", self.expected, NOTHING)]
+        actual = self.rule.prepare(actual)
+        if not self._is_object or not isinstance(actual, dict):
+            return list(differences(self.expected, actual, "input"))
+        return list(self._object_differences(actual))
+
+    def _object_differences(self, actual: dict[str, Any]) -> Iterator[Difference]:
+        if self.mode == "subset":
+            present = {key: value for key, value in self.expected.items() if key in actual}
+            yield from differences(present, actual, "input")
+        elif isinstance(self.mode, tuple):
+            for path in self.mode:
+                wanted, got = lookup(self.expected, path), lookup(actual, path)
+                if wanted is NOTHING or got is NOTHING:
+                    if wanted is not got:
+                        yield Difference(f"input.{path}", wanted, got)
+                else:
+                    yield from differences(wanted, got, f"input.{path}")
+        else:
+            yield from differences(self.expected, actual, "input", partial=self.mode == "partial")
+
+    def expects_arguments(self) -> bool:
+        """Whether a call can agree or disagree with any argument."""
+        if self._expects is None:
+            self._expects = self.agreement([]) is not None
+        return self._expects
+
+    def agreement(self, found: list[Difference]) -> float | None:
+        """The share of expected argument keys without a difference; `None` when no argument is expected."""
+        if self.mode == "ignore":
+            return None
+        if not self._is_object:
+            return 0.0 if any(_is_input(difference.path) for difference in found) else 1.0
+        if isinstance(self.mode, tuple):
+            keys = [path for path in self.mode if lookup(self.expected, path) is not NOTHING]
+        else:
+            keys = list(self.written)
+        if not keys:
+            return None
+        paths = [difference.path for difference in found if _is_input(difference.path)]
+        if "input" in paths:
+            return 0.0
+        wrong = sum(any(path == f"input.{key}" or path.startswith(f"input.{key}.") for path in paths) for key in keys)
+        return 1 - wrong / len(keys)
+
+
+def _is_input(path: str) -> bool:
+    return path == "input" or path.startswith("input.")
+
+
+def lookup(value: Any, path: str) -> Any:
+    """What stands at a dotted path of keys and list positions, or `NOTHING`."""
+    if isinstance(value, dict) and path in value:
+        return value[path]
+    head, _, rest = path.partition(".")
+    if isinstance(value, dict):
+        inner = value.get(head, NOTHING)
+    elif isinstance(value, list) and head.isdecimal() and int(head) < len(value):
+        inner = value[int(head)]
+    else:
+        inner = NOTHING
+    return lookup(inner, rest) if rest and inner is not NOTHING else inner
+
+
+def _drop(value: Any, pattern: str) -> Any:
+    """The value without what the pattern names; a dot reaches one level deeper."""
+    if isinstance(value, list):
+        items = _drop(dict(zip(map(str, range(len(value))), value, strict=True)), pattern)
+        return list(items.values())
+    if not isinstance(value, dict):
+        return value
+    head, _, rest = pattern.partition(".")
+    kept = {key: item for key, item in value.items() if not glob_match(pattern, str(key))}
+    if rest:
+        return {key: _drop(item, rest) if glob_match(head, str(key)) else item for key, item in kept.items()}
+    return kept

@@ -1,0 +1,98 @@
+"""Alignments in which some pairs are worth more than others: for time limits, which only some calls keep.
+
+A *worth* maps a pair to (limits kept, limits not broken): a call that reported no time breaks nothing, an
+expectation without a call does. The largest alignment is taken; among those the one that keeps most limits; then
+the earliest calls; then the one that breaks fewest; then the earliest expectations.
+"""
+
+from agentv.matching.align import Pair, bits
+
+Worth = dict[Pair, tuple[int, int]]
+
+# Above this many cells the order of the calls no longer enters the weights, which would be integers of that many bits.
+MAX_EXACT_CELLS = 40_000
+
+
+def weigh(rows: list[int], wanted: int, worth: Worth) -> list[dict[int, int]]:
+    """For each call, expectation -> one integer that ranks as the rules above do, when added up."""
+    calls = len(rows)
+    limits = 1 + wanted * max((unbroken for _, unbroken in worth.values()), default=0)
+    exact = calls * wanted <= MAX_EXACT_CELLS
+    weights: list[dict[int, int]] = []
+    for call, row in enumerate(rows):
+        early = 1 << (calls - 1 - call) if exact else 0
+        ranks: dict[int, int] = {}
+        for expectation in bits(row):
+            kept, unbroken = worth.get((expectation, call), (0, 0))
+            size_and_kept = (limits + kept) << (calls if exact else 0)
+            weight = (size_and_kept + early) * limits + unbroken
+            ranks[expectation] = (weight << wanted) + (1 << (wanted - 1 - expectation)) if exact else weight
+        weights.append(ranks)
+    return weights
+
+
+def heaviest_sequence(rows: list[int], wanted: int, worth: Worth) -> list[Pair]:
+    """The in-order alignment of the greatest weight."""
+    weights = weigh(rows, wanted, worth)
+    best = [[0] * (wanted + 1) for _ in range(len(rows) + 1)]
+    for call in range(len(rows) - 1, -1, -1):
+        after, here, ranks = best[call + 1], best[call], weights[call]
+        for expectation in range(wanted - 1, -1, -1):
+            skip = max(after[expectation], here[expectation + 1])
+            rank = ranks.get(expectation)
+            here[expectation] = skip if rank is None else max(skip, rank + after[expectation + 1])
+    pairs: list[Pair] = []
+    expectation = 0
+    for call in range(len(rows)):
+        while expectation < wanted and best[call][expectation] == best[call][expectation + 1]:
+            expectation += 1
+        if best[call][expectation] == best[call + 1][expectation]:
+            continue
+        # Only taking this call can reach the best value, and only with the expectation we stopped at.
+        pairs.append((expectation, call))
+        expectation += 1
+    return pairs
+
+
+def heaviest_assignment(rows: list[int], wanted: int, worth: Worth) -> list[Pair]:
+    """The order-free alignment of the greatest weight: shortest augmenting paths over the heaviest pairs."""
+    weights = weigh(rows, wanted, worth)
+    owner: dict[int, int] = {}
+    chosen: dict[int, int] = {}
+    while (path := _best_path(weights, owner, chosen)) is not None:
+        for call, expectation in path:
+            owner[expectation] = call
+            chosen[call] = expectation
+    return sorted((expectation, call) for call, expectation in chosen.items())
+
+
+def _best_path(weights: list[dict[int, int]], owner: dict[int, int], chosen: dict[int, int]) -> list[Pair] | None:
+    """The alternating path that adds one pair and loses least, as (call, expectation) from end to start."""
+    gain: dict[int, int] = {}
+    reached: dict[int, int] = {}
+    queue = [call for call in range(len(weights)) if call not in chosen]
+    base = dict.fromkeys(queue, 0)
+    while queue:
+        changed: dict[int, None] = {}
+        for call in queue:
+            for expectation, weight in weights[call].items():
+                total = base[call] + weight
+                if total > gain.get(expectation, -1):
+                    gain[expectation] = total
+                    reached[expectation] = call
+                    holder = owner.get(expectation)
+                    if holder is not None and holder != call:
+                        base[holder] = total - weights[holder][expectation]
+                        changed[holder] = None
+        queue = list(changed)
+    ends = [(total, expectation) for expectation, total in gain.items() if expectation not in owner]
+    if not ends:
+        return None
+    expectation = max(ends)[1]
+    path: list[Pair] = []
+    while True:
+        call = reached[expectation]
+        path.append((call, expectation))
+        if call not in chosen:
+            return path
+        expectation = chosen[call]

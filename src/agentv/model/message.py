@@ -1,0 +1,60 @@
+"""What was said and what was called: the compact message of seed 002."""
+
+from typing import Any, Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+Status = Literal["ok", "error", "denied", "pending"]
+ContentBlock = dict[str, Any]
+
+
+class ToolCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One call of a tool with its result beside it."""
+
+    tool: str = ""
+    """The tool's name; empty when the agent sent none."""
+    input: Any = UNSET
+    """What the tool was given; `UNSET` when the agent did not say, which is not `{}`."""
+    output: Any = UNSET
+    """What the tool gave back; `UNSET` when the agent did not say, which is not `None`."""
+    id: str | None = None
+    timestamp: str | None = None
+    duration_ms: float | None = None
+    status: Status | None = None
+    """As the agent reported it; never inferred from a missing `output`."""
+    error: Any = None
+    metadata: dict[str, Any] | None = None
+    """Fields of the agent's that this contract does not know."""
+
+    @property
+    def effective_status(self) -> Status:
+        """The reported status; without one, `error` when there is an error and `ok` otherwise."""
+        return self.status or ("ok" if self.error is None else "error")
+
+
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One message of a conversation."""
+
+    role: str
+    content: str | list[ContentBlock] | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    id: str | None = None
+    timestamp: str | None = None
+    metadata: dict[str, Any] | None = None
+    """Fields of the agent's that this contract does not know."""
+
+    @property
+    def text(self) -> str:
+        """The words of the content, its text blocks joined by nothing."""
+        if isinstance(self.content, str):
+            return self.content
+        return "".join(
+            block["text"]
+            for block in self.content or ()
+            if isinstance(block, dict) and isinstance(block.get("text"), str)
+        )
+
+
+__all__ = ["UNSET", "ContentBlock", "Message", "Status", "ToolCall", "UnsetType"]

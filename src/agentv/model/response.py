@@ -1,0 +1,47 @@
+"""What a provider returns: seed 000's `ProviderResponse` and seed 004's `ConnectorInvokeResult` in one."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from agentv.model.message import Message
+from agentv.model.trace import TraceEvent, TraceSummary
+from agentv.model.usage import TokensUsage
+
+ErrorKind = Literal["agent", "transport", "timeout", "interrupted", "protocol"]
+
+
+class ResponseError(Struct, frozen=True, kw_only=True):
+    """Why there is no usable reply."""
+
+    kind: ErrorKind
+    message: str
+    retryable: bool = False
+
+
+class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One reply of the system under test, normalised at the boundary."""
+
+    success: bool = True
+    text: str = ""
+    """The final answer; by default the words of the last assistant message."""
+    output_messages: tuple[Message, ...] | None = None
+    """What the agent added to the conversation; `None` when it sent none."""
+    trace: tuple[TraceEvent, ...] | None = None
+    """Deprecated: send `output_messages`, which carry the calls where they were made."""
+    trace_ref: str | None = None
+    """Deprecated: a file that holds the trace."""
+    trace_summary: TraceSummary | None = None
+    """Counts alone, from an agent that keeps its trace to itself."""
+    reasoning: str | None = None
+    tokens_usage: TokensUsage | None = None
+    cost_usd: float | None = None
+    latency_ms: float | None = None
+    """The last attempt's time in the provider, without queueing and back-off."""
+    thread_id: str | None = None
+    raw_response: Any = None
+    error: ResponseError | None = None
+    metadata: dict[str, Any] | None = None
+    """Fields of the agent's that this contract does not know."""
+    warnings: tuple[str, ...] = ()
+    """What was malformed in the reply, each with its path; the rest was read all the same."""

@@ -1,0 +1,92 @@
+"""Everything one may implement, and what it is handed, on one page."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+from agentv.errors import Problem
+from agentv.model.case import Case
+from agentv.model.message import Message, ToolCall
+from agentv.model.response import ProviderResponse
+from agentv.model.result import EvaluatorResult, Kind, Verdict
+from agentv.model.trace import TraceEvent, TraceSummary
+
+Ask = Callable[[str, Sequence[Message]], Awaitable[ProviderResponse]]
+
+
+class Context(Struct, frozen=True, kw_only=True):
+    """The sole input of every evaluator."""
+
+    response: ProviderResponse
+    case: Case = Case()
+    candidate: str = ""
+    """The final text."""
+    output_messages: tuple[Message, ...] | None = None
+    """`None` when the agent sent none."""
+    trace: tuple[TraceEvent, ...] | None = None
+    """Deprecated: `None` when the agent sent none; use `output_messages` or `calls`."""
+    trace_summary: TraceSummary | None = None
+    """`None` when the agent sent neither messages nor a trace."""
+    calls: tuple[ToolCall, ...] | None = None
+    """Every call from the one source that was chosen; `None` when only counts, or nothing, is known."""
+    calls_source: Literal["output_messages", "trace", "trace_summary"] | None = None
+    """Where `calls` and the counts come from; `None` when the agent sent nothing to tell from."""
+    turns: tuple[int, ...] | None = None
+    """For each call the index of its message; `None` when the source does not tell."""
+    expected_messages: tuple[Message, ...] | None = None
+    config: Mapping[str, Any] = {}
+    """The evaluator's configuration as it was written."""
+    ask: Ask | None = None
+    """`await ask(target, messages)`: how a judge reaches a model."""
+
+
+class Evaluator(Protocol):
+    """One check on a run; `agentv.evaluators.base.EvaluatorBase` brings all of it but `evaluate`."""
+
+    @property
+    def type(self) -> str:
+        """The name it is registered under."""
+        ...
+
+    @property
+    def kind(self) -> Kind:
+        """Whether it gates."""
+        ...
+
+    @property
+    def weight(self) -> float:
+        """Its share in the case's score; 0 neither scores nor gates."""
+        ...
+
+    @property
+    def skip(self) -> bool:
+        """Whether it is switched off."""
+        ...
+
+    def check(self, path: str) -> list[Problem]:
+        """What is wrong with the configuration as a whole."""
+        ...
+
+    def warnings(self, path: str) -> list[str]:
+        """What is allowed and probably not meant."""
+        ...
+
+    def sides(self, ctx: Context) -> tuple[str, list[str], dict[int, str]] | None:
+        """For a diff: the unit, and what the indices of `details.alignment` stand for on either side."""
+        ...
+
+    def result(
+        self,
+        status: Verdict,
+        score: float | None,
+        hits: Iterable[str] = (),
+        misses: Iterable[str] = (),
+        details: dict[str, Any] | None = None,
+    ) -> EvaluatorResult:
+        """A finding under this evaluator's name and options."""
+        ...
+
+    def evaluate(self, ctx: Context) -> EvaluatorResult | Awaitable[EvaluatorResult]:
+        """What this check found."""
+        ...

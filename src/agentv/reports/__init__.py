@@ -1,0 +1,1 @@
+"""Results made readable, for people and for other programs."""

@@ -1,0 +1,61 @@
+"""Text for a terminal: its colours, its width, and nothing an agent could smuggle into it."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, NamedTuple
+
+COLORS = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
+VERDICTS = {"pass": "green", "fail": "red", "error": "yellow", "skipped": "dim"}
+
+
+class Style(NamedTuple):
+    """How to draw."""
+
+    color: bool = False
+    width: int = 100
+
+    @classmethod
+    def of(cls, stream: IO[str]) -> Style:
+        """Colours on a terminal, unless `NO_COLOR` is set; plain text anywhere else."""
+        tty = stream.isatty()
+        dumb = os.environ.get("TERM") == "dumb" or bool(os.environ.get("NO_COLOR"))
+        width = os.get_terminal_size(stream.fileno()).columns if tty else 100
+        return cls(color=tty and not dumb, width=max(60, min(width, 160)))
+
+    def paint(self, color: str, text: str) -> str:
+        """The text in this colour, if there are colours."""
+        return f"\x1b[{COLORS[color]}m{text}\x1b[0m" if self.color else text
+
+    def verdict(self, status: str) -> str:
+        """`PASS`, `FAIL`, `ERROR` or `SKIPPED`."""
+        return self.paint(VERDICTS.get(status, "bold"), status.upper())
+
+
+def clean(text: str) -> str:
+    """The text with every control and direction character made visible: it may come from an agent."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
+
+
+def width_of(text: str) -> int:
+    """How many columns the text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width  # noqa: PLC0415 - only text beyond ASCII needs it
+
+    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def fit(text: str, width: int) -> str:
+    """The text in exactly so many columns, cut with an ellipsis or filled with spaces."""
+    text = clean(text)
+    if width_of(text) > width:
+        kept = ""
+        for char in text:
+            if width_of(kept + char) > width - 1:
+                break
+            kept += char
+        text = f"{kept}…"
+    return text + " " * (width - width_of(text))

@@ -1,0 +1,1 @@
+"""From what people write to what runs, with every mistake found before anything does."""

@@ -1,0 +1,149 @@
+"""Data held against the class it should become: every problem at once, with its path, the choices and a guess."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from agentv.errors import Problem
+
+T = TypeVar("T")
+
+
+def build(cls: type[T], data: Mapping[str, Any], path: str) -> tuple[T | None, list[Problem]]:
+    """The value, or everything that is wrong with the data."""
+    try:
+        return msgspec.convert(data, cls), []
+    except (msgspec.ValidationError, TypeError, RecursionError) as error:
+        # msgspec stops at the first mistake and does not say what would have been right.
+        return None, list(walk(cls, data, path)) or [Problem(path, str(error))]
+
+
+def walk(kind: Any, value: Any, path: str) -> Iterator[Problem]:
+    """Everything in which a value is not of its type."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        problems = list(walk(arguments[0], value, path))
+        yield from problems or _convert(kind, value, path)
+    elif origin in (Union, types.UnionType):
+        yield from _walk_union(arguments, value, path)
+    elif origin is Literal:
+        if value not in arguments or isinstance(value, bool):
+            yield Problem(path, not_a_choice(value, arguments))
+    elif origin in (list, tuple, dict):
+        yield from _walk_items(origin, arguments, value, path)
+    elif isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        yield from _walk_struct(kind, value, path)
+    else:
+        yield from _convert(kind, value, path)
+
+
+def _walk_items(origin: Any, arguments: tuple[Any, ...], value: Any, path: str) -> Iterator[Problem]:
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            yield Problem(path, f"expected a mapping, got {_shown(value)}")
+            return
+        for key, item in value.items():
+            yield from walk(arguments[0], key, f"{path}.{key}")
+            yield from walk(arguments[1], item, f"{path}.{key}")
+    elif not isinstance(value, (list, tuple)):
+        yield Problem(path, f"expected a list, got {_shown(value)}")
+    else:
+        for index, item in enumerate(value):
+            yield from walk(arguments[0], item, f"{path}[{index}]")
+
+
+def _walk_union(kinds: tuple[Any, ...], value: Any, path: str) -> Iterator[Problem]:
+    if value is None and type(None) in kinds:
+        return
+    kinds = tuple(kind for kind in kinds if kind not in (type(None), msgspec.UnsetType))
+    fitting = [kind for kind in kinds if _same_shape(kind, value)]
+    if fitting:
+        yield from walk(fitting[0], value, path)
+    else:
+        yield Problem(path, f"expected {' or '.join(map(_described, kinds))}, got {_shown(value)}")
+
+
+def _same_shape(kind: Any, value: Any) -> bool:
+    origin = get_origin(kind)
+    if origin is Annotated:
+        return _same_shape(get_args(kind)[0], value)
+    if isinstance(value, Mapping):
+        return origin is dict or (isinstance(kind, type) and issubclass(kind, msgspec.Struct))
+    if isinstance(value, (list, tuple)):
+        return origin in (list, tuple)
+    if origin is Literal:
+        return isinstance(value, str)
+    if kind is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(kind, type) and isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+def _walk_struct(kind: type[msgspec.Struct], value: Any, path: str) -> Iterator[Problem]:
+    if not isinstance(value, Mapping):
+        yield Problem(path, f"expected {_described(kind)}, got {_shown(value)}")
+        return
+    hints = get_type_hints(kind, include_extras=True)
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    for key in value:
+        if key not in fields:
+            yield Problem(f"{path}.{key}", unknown_key(key, fields))
+    for name, field in fields.items():
+        if name in value:
+            yield from walk(hints[field.name], value[name], f"{path}.{name}")
+        elif field.required:
+            yield Problem(f"{path}.{name}", "required")
+
+
+def _convert(kind: Any, value: Any, path: str) -> Iterator[Problem]:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        reason = str(error).replace("`", "").replace("Expected", "expected")
+        described = f"expected {_described(kind)}, got {_shown(value)}"
+        yield Problem(path, f"{reason}; got {value!r}" if get_origin(kind) is Annotated else described)
+
+
+def unknown_key(key: object, known: Mapping[str, Any] | list[str]) -> str:
+    """That a key is none of the known ones, and which one was probably meant."""
+    return f"unknown key {key!r}{_guess(key, list(known)) or '; expected one of ' + ', '.join(known)}"
+
+
+def not_a_choice(value: object, choices: Sequence[str]) -> str:
+    """That a value is none of the choices, and which one was probably meant."""
+    return f"expected one of {', '.join(map(str, choices))}; got {_shown(value)}{_guess(value, list(choices), '. D')}"
+
+
+def _guess(value: object, known: list[str], opening: str = "; d") -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+    by_letters = {name.replace("_", "").replace("-", "").lower(): name for name in known}
+    plain = str(value).replace("_", "").replace("-", "").lower()
+    close = get_close_matches(plain, by_letters, n=1, cutoff=0.6)
+    if not close:
+        return ""
+    quoted = f"`{by_letters[close[0]]}`" if opening == "; d" else repr(by_letters[close[0]])
+    return f"{opening}id you mean {quoted}?"
+
+
+def _described(kind: Any) -> str:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _described(arguments[0])
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, arguments))
+    names = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
+    if origin in (list, tuple):
+        return "a list"
+    return names.get(kind, "a mapping")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    return "nothing" if value is None else repr(value)

@@ -1,0 +1,94 @@
+"""Is the package what it says it is: its names, its imports, its command, its files?"""
+
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+import agentv
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "agentv"
+LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
+
+# In pieces, so that this file does not hold what it looks for.
+NOT_OURS = ("/" + "work/", "pypi" + ".org", "python" + "hosted.org")
+
+
+def module_names() -> list[str]:
+    """Every module below `agentv`, found by file so that none is imported to be listed."""
+    paths = [path.relative_to(PACKAGE.parent).with_suffix("") for path in PACKAGE.rglob("*.py")]
+    return sorted(".".join(path.parts).removesuffix(".__init__") for path in paths)
+
+
+def project_files() -> list[Path]:
+    """What git tracks or would track."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a git checkout")
+    paths = [ROOT / name for name in listed.decode().split("\0") if name]
+    return [path for path in paths if path.is_file()]
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the interpreter afresh, with no say for the caller's environment."""
+    return subprocess.run([sys.executable, "-I", *arguments], capture_output=True, text=True, check=False)
+
+
+def test_exported_names_resolve() -> None:
+    missing = [name for name in agentv.__all__ if not hasattr(agentv, name)]
+    assert missing == []
+
+
+def test_exported_names_are_the_public_names() -> None:
+    assert [name for name in dir(agentv) if not name.startswith("_")] == sorted(
+        name for name in agentv.__all__ if not name.startswith("_")
+    )
+
+
+@pytest.mark.parametrize("module", module_names())
+def test_module_imports_alone_without_a_warning(module: str) -> None:
+    done = python("-W", "error", "-c", f"import {module}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_import_of_the_package_loads_no_library() -> None:
+    done = python("-c", "import agentv, sys; print(*sys.modules, sep='\\n')")
+    assert done.returncode == 0, done.stderr
+    assert {"msgspec", "asyncio", "regex", "click"} & set(done.stdout.split()) == set()
+
+
+def test_command_prints_the_version() -> None:
+    script = Path(sysconfig.get_path("scripts")) / "agentv"
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"agentv {agentv.__version__}\n"
+
+
+def test_module_as_command_prints_the_version() -> None:
+    done = python("-m", "agentv", "--version")
+    assert done.stdout == f"agentv {agentv.__version__}\n", done.stderr
+
+
+def test_typing_marker_is_there() -> None:
+    assert (PACKAGE / "py.typed").is_file()
+
+
+def test_there_are_locks() -> None:
+    assert {path.name for path in LOCKS} >= {"dev.txt", "bench-agentevals.txt"}
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
+def test_lock_names_no_index(lock: Path) -> None:
+    text = lock.read_text()
+    assert "://" not in text
+    assert "--hash=sha256:" in text
+
+
+@pytest.mark.parametrize("text", NOT_OURS)
+def test_no_file_names_a_machine_or_a_registry(text: str) -> None:
+    holders = [str(path.relative_to(ROOT)) for path in project_files() if text.encode() in path.read_bytes()]
+    assert holders == []
