@@ -188,7 +188,7 @@ def evaluate(checked: Checked, context: Context) -> EvaluatorResult | Awaitable[
     if checked.evaluator.skip:
         return checked.evaluator.result("skipped", None)
     try:
-        return checked.evaluator.evaluate(context)
+        return checked.evaluator.evaluate(replace(context, config=checked.config))
     except Exception as error:  # noqa: BLE001 - whatever an evaluator throws, the others must still be heard
         return _crashed(checked, error)
 

@@ -137,13 +137,15 @@ class ExpectedInput:
             return None
         if not self._is_object:
             return 0.0 if any(_is_input(difference.path) for difference in found) else 1.0
+        paths = [difference.path for difference in found if _is_input(difference.path)]
         if isinstance(self.mode, tuple):
-            keys = [path for path in self.mode if lookup(self.expected, path) is not NOTHING]
+            # A path that neither side has is not compared, so it is no argument either.
+            held = [path for path in self.mode if lookup(self.expected, path) is not NOTHING]
+            keys = held + [path for path in self.mode if path not in held and f"input.{path}" in paths]
         else:
             keys = list(self.written)
         if not keys:
             return None
-        paths = [difference.path for difference in found if _is_input(difference.path)]
         if "input" in paths:
             return 0.0
         wrong = sum(any(path == f"input.{key}" or path.startswith(f"input.{key}.") for path in paths) for key in keys)

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
     from agentv.model.result import EvaluatorResult, RunResult
 
-MARKS = {
-    "match": ("=", "green"),
-    "mismatch": ("~", "yellow"),
-    "out_of_order": ("%", "yellow"),
-    "missing": ("-", "red"),
-    "extra": ("+", "red"),
-    "allowed": (" ", "dim"),
+COLORS = {
+    "match": "green",
+    "mismatch": "yellow",
+    "out_of_order": "yellow",
+    "missing": "red",
+    "extra": "red",
+    "allowed": "dim",
 }
 MIN_COLUMN = 24
 
@@ -51,7 +51,8 @@ def render_run(result: RunResult, sides: Sequence[Sides | None], style: Style) -
     if result.warnings:
         lines.append("")
         lines += [style.paint("yellow", f"warning: {clean(warning)}") for warning in result.warnings]
-    return "\n".join(line.rstrip() for line in lines)
+    text = "\n".join(line.rstrip() for line in lines)
+    return text if style.unicode else text.replace("…", "...").encode("ascii", "backslashreplace").decode()
 
 
 def render_evaluator(result: EvaluatorResult, sides: Sides | None, style: Style) -> list[str]:
@@ -61,11 +62,11 @@ def render_evaluator(result: EvaluatorResult, sides: Sides | None, style: Style)
     lines = [f"{style.verdict(result.status)} {clean(name)}{score}"]
     if sides is not None and result.details.get("alignment") is not None:
         lines += [f"  {line}" for line in render_diff(_rows(result, sides), sides.unit, style)]
-    lines += [f"  {style.paint('red', 'x')} {clean(miss)}" for miss in result.misses]
+    lines += [f"  {style.paint('red', style.mark('miss'))} {clean(miss)}" for miss in result.misses]
     lines += [f"  {style.paint('yellow', '?')} {clean(item)}" for item in result.details.get("undecided") or ()]
     if "error" in result.details:
         lines.append(f"  {style.paint('red', '!')} {clean(str(result.details['error']))}")
-    lines += [f"  {style.paint('green', 'v')} {clean(hit)}" for hit in result.hits]
+    lines += [f"  {style.paint('green', style.mark('hit'))} {clean(hit)}" for hit in result.hits]
     return lines
 
 
@@ -98,15 +99,17 @@ def render_diff(rows: Sequence[Row], unit: str, style: Style) -> list[str]:
     widest = max([width_of(head[0]), *[width_of(row.left) for row in rows]])
     left = max(MIN_COLUMN, min(widest, (style.width - 9) // 2))
     right = max(MIN_COLUMN, style.width - 9 - left)
-    lines = [style.paint("dim", f"  {fit(head[0], left)} | {head[1]}")]
+    bar = style.mark("bar")
+    lines = [style.paint("dim", f"  {fit(head[0], left)} {bar} {head[1]}")]
     for row in rows:
-        mark, color = MARKS[row.verdict]
-        lines.append(style.paint(color, f"{mark} {fit(row.left, left)} | {fit(row.right, right).rstrip()}"))
+        color = COLORS[row.verdict]
+        mark = style.mark(row.verdict)
+        lines.append(style.paint(color, f"{mark} {fit(row.left, left)} {bar} {fit(row.right, right).rstrip()}"))
         for difference in row.differences:
             path = str(difference["path"])
             wanted = f"  {path}: {_shown(difference, 'expected')}"
             got = f"   {path}: {_shown(difference, 'actual')}"
-            lines.append(style.paint(color, f"  {fit(wanted, left)} | {fit(got, right).rstrip()}"))
+            lines.append(style.paint(color, f"  {fit(wanted, left)} {bar} {fit(got, right).rstrip()}"))
     return lines
 
 

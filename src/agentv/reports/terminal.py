@@ -9,11 +9,26 @@ COLORS = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 VERDICTS = {"pass": "green", "fail": "red", "error": "yellow", "skipped": "dim"}
 
 
+MARKS = {
+    "match": ("=", "✓"),
+    "mismatch": ("~", "≠"),
+    "out_of_order": ("%", "↕"),
+    "missing": ("-", "−"),
+    "extra": ("+", "+"),
+    "allowed": (" ", " "),
+    "hit": ("v", "✓"),
+    "miss": ("x", "✗"),
+    "bar": ("|", "│"),
+}
+
+
 class Style(NamedTuple):
     """How to draw."""
 
     color: bool = False
     width: int = 100
+    unicode: bool = True
+    """Whether marks beyond ASCII can be shown."""
 
     @classmethod
     def of(cls, stream: IO[str]) -> Style:
@@ -21,7 +36,12 @@ class Style(NamedTuple):
         tty = stream.isatty()
         dumb = os.environ.get("TERM") == "dumb" or bool(os.environ.get("NO_COLOR"))
         width = os.get_terminal_size(stream.fileno()).columns if tty else 100
-        return cls(color=tty and not dumb, width=max(60, min(width, 160)))
+        unicode = (getattr(stream, "encoding", None) or "").lower().startswith("utf")
+        return cls(color=tty and not dumb, width=max(60, min(width, 160)), unicode=unicode)
+
+    def mark(self, name: str) -> str:
+        """The sign for a verdict."""
+        return MARKS[name][self.unicode]
 
     def paint(self, color: str, text: str) -> str:
         """The text in this colour, if there are colours."""

@@ -53,6 +53,8 @@ def check_evaluators(configs: Sequence[Any], path: str = "evaluators") -> list[C
 
 
 def _key(config: Any, path: str) -> bytes | None:
+    if not isinstance(config, Mapping):
+        return None
     try:
         # The place is part of the key, because warnings name it.
         return path.encode() + msgspec.json.encode(config)
@@ -62,6 +64,8 @@ def _key(config: Any, path: str) -> bytes | None:
 
 def _check(config: Any, path: str) -> tuple[Checked | None, list[Problem]]:
     if not isinstance(config, Mapping):
+        if callable(getattr(config, "evaluate", None)):
+            return _accept(config, {}, path)
         return None, [Problem(path, f"expected a mapping with a `type`, got {config!r}")]
     name = config.get("type")
     if not isinstance(name, str):
@@ -71,8 +75,10 @@ def _check(config: Any, path: str) -> tuple[Checked | None, list[Problem]]:
         return None, [Problem(f"{path}.type", not_a_choice(name, evaluator_names()))]
     canonical = {**config, "type": name.replace("-", "_")}
     evaluator, problems = build(cls, canonical, path)
-    if evaluator is None:
-        return None, problems
+    return (None, problems) if evaluator is None else _accept(evaluator, config, path)
+
+
+def _accept(evaluator: Evaluator, config: Mapping[str, Any], path: str) -> tuple[Checked | None, list[Problem]]:
     problems = evaluator.check(path)
     if problems:
         return None, problems

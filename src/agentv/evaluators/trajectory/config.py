@@ -138,7 +138,7 @@ def check_paths(
             inputs = [
                 (entry.wanted_input, input_rule(rule))
                 for entry in entries
-                if entry.input_match is None and any(rule is tool_rule for tool_rule in _reachable(entry, tools))
+                if entry.input_match is None and any(rule is tool_rule for tool_rule in reachable_rules(entry, tools))
             ]
             places.append((f"{path}.tools.{key}.input_match", rule.input_match, inputs))
     if isinstance(input_match, list):
@@ -146,7 +146,7 @@ def check_paths(
             (entry.wanted_input, input_rule(rule))
             for entry in entries
             if entry.input_match is None
-            for rule in _reachable(entry, tools)
+            for rule in reachable_rules(entry, tools)
             if rule is None or rule.input_match is None
         ]
         places.append((f"{path}.input_match", input_match, inputs))
@@ -158,7 +158,7 @@ def check_paths(
                 )
 
 
-def _reachable(entry: Entry, tools: dict[str, ToolRule] | None) -> list[ToolRule | None]:
+def reachable_rules(entry: Entry, tools: dict[str, ToolRule] | None) -> list[ToolRule | None]:
     """The rules that a call which meets this entry may fall under."""
     if not is_glob(entry.tool):
         return [rule_for(tools, entry.tool)]
@@ -167,7 +167,7 @@ def _reachable(entry: Entry, tools: dict[str, ToolRule] | None) -> list[ToolRule
 
 
 def _possible_rules(entry: Entry, tools: dict[str, ToolRule] | None) -> list[InputRule]:
-    return [input_rule(rule) for rule in _reachable(entry, tools)]
+    return [input_rule(rule) for rule in reachable_rules(entry, tools)]
 
 
 def _holds(expected: Any, rule: InputRule, dotted: str) -> bool:

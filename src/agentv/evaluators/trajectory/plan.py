@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from agentv.evaluators.trajectory.config import Entry, ToolRule, input_rule, rule_for, written
+from agentv.evaluators.trajectory.config import Entry, ToolRule, input_rule, reachable_rules, rule_for, written
 from agentv.evaluators.trajectory.index import ToolIndex
 from agentv.matching.diff import NOTHING, Difference, differences
 from agentv.matching.equality import canonical, has_operators, same
@@ -70,7 +70,7 @@ class Expectation:
             if default_mode == "exact" and tools is None and entry.input_match is None:
                 # By far the most common expectation: one comparison decides it.
                 self.plain = not has_operators(self.input)
-            elif not self.globbed and self.input_for(self.tool).mode == "ignore":
+            elif all(self._mode_under(rule) == "ignore" for rule in reachable_rules(entry, tools)):
                 self.input = UNSET
 
     @property
@@ -97,9 +97,12 @@ class Expectation:
         known = self._inputs.get(tool)
         if known is None:
             rule = rule_for(self._tools, tool)
-            mode = written(self.entry.input_match) or (rule and written(rule.input_match)) or self.default_mode
-            known = self._inputs[tool] = ExpectedInput(self.input, mode, input_rule(rule))
+            known = self._inputs[tool] = ExpectedInput(self.input, self._mode_under(rule), input_rule(rule))
         return known
+
+    def _mode_under(self, rule: ToolRule | None) -> InputMode:
+        """The entry's mode, else the tool's, else the evaluator's."""
+        return written(self.entry.input_match) or (rule and written(rule.input_match)) or self.default_mode
 
     def accepts(self, call: ToolCall) -> bool:
         """Whether this call, whose name fits, is what is expected."""

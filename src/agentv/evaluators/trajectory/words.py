@@ -1,11 +1,13 @@
 """The sentences of seed 002: each stands alone and names its evidence."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from msgspec import UNSET
 
 from agentv.evaluators.trajectory.plan import UNNAMED, Expectation, Made
-from agentv.matching.diff import Difference, quote
+from agentv.matching.diff import MAX_QUOTED, Difference, quote
+from agentv.matching.values import is_matcher
 from agentv.model.message import ToolCall
 
 NO_TRACE = "No trace available for evaluation"
@@ -18,12 +20,22 @@ def called(tool: str, times: int, bound: str) -> str:
 
 def label(expectation: Expectation) -> str:
     """An expectation told apart from others of its tool by its input."""
-    return expectation.tool if expectation.input is UNSET else f"{expectation.tool}({quote(expectation.input)})"
+    return with_input(expectation.tool, expectation.input)
 
 
 def call_label(call: ToolCall) -> str:
     """A call made, with its input."""
-    return (call.tool or UNNAMED) if call.input is UNSET else f"{call.tool or UNNAMED}({quote(call.input)})"
+    return with_input(call.tool or UNNAMED, call.input)
+
+
+def with_input(tool: str, value: Any) -> str:
+    """`search(query="x", limit=5)`, as a person would write the call."""
+    if value is UNSET:
+        return tool
+    if not isinstance(value, dict) or is_matcher(value):
+        return f"{tool}({quote(value)})"
+    arguments = ", ".join(f"{key}={quote(item)}" for key, item in value.items())
+    return f"{tool}({arguments if len(arguments) <= MAX_QUOTED else arguments[: MAX_QUOTED - 1] + '…'})"
 
 
 def turn_label(names: Iterable[str]) -> str:

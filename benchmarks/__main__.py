@@ -1,0 +1,38 @@
+"""Measure all groups, or the named ones, and fail unless every bar is met."""
+
+import argparse
+import sys
+
+from benchmarks import decoding, growth, memory, startup, throughput
+from benchmarks.table import keep, render, verdict
+
+_GROUPS = {
+    "startup": startup.measure,
+    "decoding": decoding.measure,
+    "growth": growth.measure,
+    "throughput": throughput.measure,
+    "memory": memory.measure,
+}
+
+
+def main() -> int:
+    """Measure, show, and keep what a whole run found."""
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("groups", nargs="*", metavar="group", help=f"some of {', '.join(_GROUPS)}; all by default")
+    chosen = parser.parse_args().groups
+    unknown = [name for name in chosen if name not in _GROUPS]
+    if unknown:
+        parser.error(f"unknown group {unknown[0]!r}; expected some of {', '.join(_GROUPS)}")
+    rows = []
+    for name, measure in _GROUPS.items():
+        if not chosen or name in chosen:
+            print(f"{name} ...", file=sys.stderr)
+            rows += measure()
+    print(render(rows), verdict(rows), sep="\n\n")
+    if not chosen:  # a part of the table must not replace the whole
+        keep(rows)
+    return int(any(row.failed or row.unmeasured for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

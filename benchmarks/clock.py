@@ -1,0 +1,63 @@
+"""How long something takes, on a machine that is also doing other things."""
+
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import TypeVar
+
+T = TypeVar("T")
+
+ROOT = Path(__file__).parent.parent
+_SHORTEST = 0.002
+"""Seconds: a timing shorter than this is mostly the clock's own noise, so a quick job is repeated within one."""
+
+
+def child_environment() -> dict[str, str]:
+    """The environment for other interpreters: without compiled files every import looks far slower than it is."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
+def timed(job: Callable[[], T]) -> tuple[float, T]:
+    """Seconds of a single call, and what it gave."""
+    start = perf_counter()
+    value = job()
+    return perf_counter() - start, value
+
+
+def best_of(rounds: int, *jobs: Callable[[], object]) -> list[float]:
+    """Seconds a call, each job at its best; they take turns, so that a busy moment hits them all alike.
+
+    Garbage is collected as usual: what a job leaves behind is part of what it costs.
+    """
+    for job in jobs:
+        job()  # what is done once for many calls is not what is asked here
+    loops = [max(1, round(_SHORTEST / max(timed(job)[0], 1e-7))) for job in jobs]
+    best = [float("inf")] * len(jobs)
+    for _ in range(rounds):
+        for index, job in enumerate(jobs):
+            repeats = range(loops[index])
+            start = perf_counter()
+            for _ in repeats:
+                job()
+            best[index] = min(best[index], (perf_counter() - start) / loops[index])
+    return best
+
+
+def process_starts(rounds: int, *commands: Sequence[str]) -> list[float]:
+    """Seconds from start to end of each command, the median over rounds in which they take turns."""
+    environment = child_environment()
+
+    def run(command: Sequence[str]) -> None:
+        subprocess.run(command, check=True, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL)
+
+    for command in commands:
+        run(command)  # leaves compiled files and a warm disk cache behind
+    times: list[list[float]] = [[] for _ in commands]
+    for _ in range(rounds):
+        for index, command in enumerate(commands):
+            times[index].append(timed(partial(run, command))[0])
+    return [median(each) for each in times]

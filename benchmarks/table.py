@@ -1,0 +1,143 @@
+"""What was measured, against which bar, and how it is shown and kept."""
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import agentv
+
+RESULTS = Path(__file__).parent / "results"
+Unit = Literal["seconds", "per second", "bytes", "verdicts"]
+_HEAD = ("name", "ours", "floor or peer", "ratio", "bar", "met")
+_MILLI, _MICRO, _MEGA = 1e-3, 1e-6, 1e6
+
+
+class Bar(NamedTuple):
+    """What a row has to reach."""
+
+    word: Literal["at most", "at least"]
+    limit: float
+    of: Literal["ratio", "seconds"] = "ratio"
+
+    def allows(self, value: float) -> bool:
+        """Tell whether a value is on the right side."""
+        return value <= self.limit if self.word == "at most" else value >= self.limit
+
+    def __str__(self) -> str:
+        return f"{self.word} {self.limit:g} x" if self.of == "ratio" else f"{self.word} {_shown(self.limit, self.of)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One measurement."""
+
+    name: str
+    unit: Unit
+    ours: float | None
+    """`None` when it could not be measured here."""
+    other: float | None = None
+    """The floor's or the peer's, in the same unit."""
+    bar: Bar | None = None
+    gates: bool = True
+    """Whether a missed bar fails the run; otherwise it is told and no more."""
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours over the other's."""
+        return None if self.ours is None or not self.other else self.ours / self.other
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the bar was reached; `None` without a bar, and without the figures to tell."""
+        value = self.ratio if self.bar is None or self.bar.of == "ratio" else self.ours
+        return None if self.bar is None or value is None else self.bar.allows(value)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a bar that counts was missed."""
+        return self.gates and self.met is False
+
+    @property
+    def unmeasured(self) -> bool:
+        """Whether a bar that counts could not be decided: that is not a pass."""
+        return self.gates and self.bar is not None and self.met is None
+
+
+def render(rows: Sequence[Row]) -> str:
+    """Rows as a Markdown table that also reads well in a terminal."""
+    cells = [_HEAD, *map(_cells, rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(_HEAD))]
+    rule = [
+        "-" * widths[0],
+        *["-" * (width - 1) + ":" for width in widths[1:4]],
+        *["-" * width for width in widths[4:]],
+    ]
+    lines = [_line(cells[0], widths), _line(rule, widths), *[_line(line, widths) for line in cells[1:]]]
+    return "\n".join(lines)
+
+
+def verdict(rows: Sequence[Row]) -> str:
+    """How many bars were met, missed and not measured, in one sentence."""
+    counted = [row for row in rows if row.gates and row.bar is not None]
+    missed, unmeasured = sum(row.failed for row in counted), sum(row.unmeasured for row in counted)
+    return f"{len(counted)} bars: {len(counted) - missed - unmeasured} met, {missed} missed, {unmeasured} not measured."
+
+
+def keep(rows: Sequence[Row]) -> None:
+    """Write the results where they are committed; they say what machine this is, but not which."""
+    facts = {
+        "agentv": agentv.__version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+    listed = ", ".join(f"{name} {value}" for name, value in facts.items())
+    head = f"# Latest results\n\n{listed}. How to read this: [README](../README.md)."
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "latest.md").write_text("\n\n".join([head, render(rows), verdict(rows)]) + "\n")
+    data = {**facts, "rows": [_plain(row) for row in rows]}
+    (RESULTS / "latest.json").write_text(json.dumps(data, indent=2) + "\n")
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    bar = None if row.bar is None else {"word": row.bar.word, "limit": row.bar.limit, "of": row.bar.of}
+    return {**asdict(row), "bar": bar, "ratio": row.ratio, "met": row.met}
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    if row.bar is None:
+        met = ""
+    elif row.met is None:
+        met = "not measured"
+    else:
+        met = ("yes" if row.met else "no") + ("" if row.gates else " (informational)")
+    ratio = "" if row.ratio is None else f"{row.ratio:,.2f}"
+    return row.name, _shown(row.ours, row.unit), _shown(row.other, row.unit), ratio, str(row.bar or ""), met
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = [
+        cell.rjust(width) if column in (1, 2, 3) else cell.ljust(width)
+        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return f"| {' | '.join(padded)} |"
+
+
+def _shown(value: float | None, unit: str) -> str:
+    if value is None:
+        return ""
+    if unit == "per second":
+        return f"{value:,.0f}/s"
+    if unit == "bytes":
+        return f"{value / _MEGA:,.1f} MB"
+    if unit == "verdicts":
+        return f"{value:,.0f}"
+    if value < _MILLI:
+        return f"{value / _MICRO:,.1f} µs"
+    return f"{value:.2f} s" if value >= 1 else f"{value / _MILLI:.1f} ms"

@@ -1,0 +1,32 @@
+"""Shared by tests of every layer."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pytest
+
+import agentv
+from agentv.evaluators.base import EvaluatorBase
+
+
+class Recorder(EvaluatorBase, frozen=True, kw_only=True, dict=True):
+    """Keeps what it was handed."""
+
+    type: Literal["recorder"] = "recorder"
+
+    def evaluate(self, ctx: agentv.Context) -> agentv.EvaluatorResult:
+        self.__dict__["context"] = ctx
+        return self.result("pass", 1.0)
+
+
+@pytest.fixture
+def context_of() -> Callable[..., agentv.Context]:
+    """What evaluators receive for this reply."""
+
+    def record(reply: Any, **options: Any) -> agentv.Context:
+        recorder = Recorder()
+        agentv.score(reply, [recorder], **options)
+        context: agentv.Context = recorder.__dict__["context"]
+        return context
+
+    return record

@@ -1,0 +1,85 @@
+"""Does the page on moving here tell the truth: does each row score what it says?"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import agentv
+
+PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "moving-here.md").read_text(encoding="utf-8")
+PEERS = [
+    "agentevals",
+    "Google ADK",
+    "Azure",
+    "ragas",
+    "DeepEval",
+    "strands",
+    "pydantic-evals",
+    "promptfoo",
+    "Mastra",
+    "MLflow",
+]
+ROWS: list[dict[str, Any]] = [
+    yaml.safe_load(block) for block in re.findall(r"^```yaml moving\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+]
+
+
+def peer(row: dict[str, Any]) -> str:
+    """Whose check the row translates: what `there` says before its first comma."""
+    return str(row["there"]).partition(",")[0]
+
+
+def reply(calls: list[Any]) -> dict[str, Any]:
+    """What an agent that made these calls sends: a message each, an inner list being one message."""
+    messages = [{"role": "assistant", "tool_calls": call if isinstance(call, list) else [call]} for call in calls]
+    return {"output_messages": [*messages, {"role": "assistant", "content": "Done."}]}
+
+
+def scored(row: dict[str, Any], case: dict[str, Any]) -> agentv.RunResult:
+    return agentv.score(reply(case["calls"]), [row["evaluator"]])
+
+
+@pytest.mark.parametrize(
+    ("row", "case"),
+    [pytest.param(row, case, id=f"{row['there']} {index}") for row in ROWS for index, case in enumerate(row["cases"])],
+)
+def test_case_scores_as_the_page_says(row: dict[str, Any], case: dict[str, Any]) -> None:
+    result = scored(row, case)
+    assert result.score is not None
+    assert round(result.score, 2) == case["score"], result.evaluators[0].misses
+    assert result.warnings == ()
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row["there"]) for row in ROWS])
+def test_row_shows_a_pass_and_a_fail(row: dict[str, Any]) -> None:
+    assert {scored(row, case).status for case in row["cases"]} == {"pass", "fail"}
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row["there"]) for row in ROWS])
+def test_row_holds_nothing_that_is_not_run(row: dict[str, Any]) -> None:
+    assert set(row) == {"there", "evaluator", "cases"}
+    assert all(set(case) == {"calls", "score"} for case in row["cases"])
+
+
+def test_every_peer_has_rows_in_the_order_of_the_overview() -> None:
+    assert list(dict.fromkeys(map(peer, ROWS))) == PEERS
+
+
+def test_no_row_stands_twice() -> None:
+    settings = [row["there"] for row in ROWS]
+    assert sorted(set(settings)) == sorted(settings)
+
+
+def test_overview_names_every_peer() -> None:
+    overview = PAGE.partition("## Overview")[2].partition("\n## ")[0]
+    named = re.findall(r"^\| ([^|]+) \|", overview, re.MULTILINE)
+    assert named == ["peer", *PEERS]
+
+
+def test_every_block_of_the_page_is_run() -> None:
+    fences = re.findall(r"^```\w.*$", PAGE, re.MULTILINE)
+    assert set(fences) == {"```yaml moving"}
+    assert len(fences) == len(ROWS)

@@ -1,0 +1,59 @@
+"""Do the fast ways of reading a reply agree with the one that looks at every field?"""
+
+from copy import deepcopy
+from typing import Any
+from unittest.mock import patch
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentv.formats.json import dump_json, parse_json
+from agentv.formats.response import decode_foreign, decode_response, decode_response_json
+from agentv.model.response import ProviderResponse
+
+from . import strategies
+
+CHECK = settings(deadline=None, max_examples=500, suppress_health_check=[HealthCheck.too_slow])
+
+
+def decode_slowly(reply: Any) -> ProviderResponse:
+    with (
+        patch("agentv.formats.messages.read_plain", lambda _: None),
+        patch("agentv.formats.messages.read_plain_calls", lambda _: None),
+    ):
+        return decode_foreign(reply)
+
+
+@CHECK
+@given(strategies.replies | strategies.canonical_replies)
+def test_a_reply_is_read_the_same_fast_and_slowly(reply: dict[str, Any]) -> None:
+    before = deepcopy(reply)
+    response = decode_response(reply)
+    assert response == decode_slowly(reply)
+    assert reply == before, "the caller's objects were written to"
+
+
+@CHECK
+@given(strategies.openai_conversations)
+def test_openai_messages_are_read_the_same_fast_and_slowly(messages: list[dict[str, Any]]) -> None:
+    assert decode_response(messages) == decode_slowly({"output_messages": messages})
+
+
+@CHECK
+@given(strategies.replies)
+def test_a_reply_is_read_the_same_from_its_json(reply: dict[str, Any]) -> None:
+    data = dump_json(reply)
+    assert decode_response_json(data) == decode_slowly(parse_json(data))
+
+
+@CHECK
+@given(strategies.replies)
+def test_what_was_read_is_read_the_same_again(reply: dict[str, Any]) -> None:
+    response = decode_response(parse_json(dump_json(reply)))
+    assert decode_response_json(dump_json(response)) == response
+
+
+@CHECK
+@given(st.dictionaries(strategies.words, strategies.values) | st.lists(strategies.values))
+def test_no_object_or_list_is_refused(reply: Any) -> None:
+    assert isinstance(decode_response(reply), ProviderResponse)
