@@ -85,7 +85,7 @@ def verdict(rows: Sequence[Row]) -> str:
     """How many bars were met, missed and not measured, in one sentence."""
     counted = [row for row in rows if row.gates and row.bar is not None]
     missed, unmeasured = sum(row.failed for row in counted), sum(row.unmeasured for row in counted)
-    return f"{len(counted)} bars: {len(counted) - missed - unmeasured} met, {missed} missed, {unmeasured} not measured."
+    return f"Bars: {len(counted) - missed - unmeasured} met, {missed} missed, {unmeasured} not measured."
 
 
 def keep(rows: Sequence[Row]) -> None:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from functools import partial
+from itertools import product
 from typing import NamedTuple
 
 import agentv
@@ -23,14 +24,16 @@ _FRESH, _SHARED = "score, fresh expected", "score_many, one expected"
 
 
 class _Chunk(NamedTuple):
-    """Some of the trajectories."""
+    """Some of the trajectories, in one shape."""
 
-    made: list[list[Json]]
-    references: list[list[Json]]
+    replies: list[list[Json]]
+    expected: list[list[Json]]
     same_task: list[list[Json]]
-    """As many runs of one and the same task."""
+    """As many replies to one and the same task."""
     right: list[bool]
     """Which of them do as they should."""
+    sample: list[tuple[list[Json], list[Json]]]
+    """The first of them and their references, as the peer takes them."""
 
 
 class _Tally:
@@ -46,44 +49,41 @@ def measure() -> list[Row]:
     """All of ours, a sample of the peer's, chunk by chunk and taking turns."""
     tally = _Tally()
     with peer() as other:
-        _score(_make_chunk(_COUNT, _SAMPLE), other, _Tally())  # only to warm both up
+        _score_chunks(-_SAMPLE, _SAMPLE, other, _Tally())  # only to warm both up
         for start in range(0, _COUNT, _CHUNK):
-            _score(_make_chunk(start, _CHUNK), other, tally)
+            _score_chunks(start, _CHUNK, other, tally)
     return _rows(tally)
 
 
-def _make_chunk(start: int, size: int) -> _Chunk:
-    numbers = range(start, start + size)
-    return _Chunk(
-        made=[make_calls(number, number, wrong_call(number)) for number in numbers],
-        # Made anew: nothing may be equal merely because it is the same object.
-        references=[make_calls(number, number) for number in numbers],
-        same_task=[make_calls(0, number, wrong_call(number)) for number in numbers],
-        right=[wrong_call(number) is None for number in numbers],
-    )
-
-
-def _score(chunk: _Chunk, other: Peer | None, tally: _Tally) -> None:
-    expected, shared = list(map(expect, chunk.references)), expect(make_calls(0, 0))
-    replies = {
-        shape: (list(map(write, chunk.made)), list(map(write, chunk.same_task))) for shape, write in _SHAPES.items()
-    }
-    sample = [
-        (openai(calls), openai(reference))
-        for calls, reference in zip(chunk.made[:_SAMPLE], chunk.references[:_SAMPLE], strict=True)
-    ]
-    for mode, peers_mode in _MODES.items():
-        for shape, (own_task, same_task) in replies.items():
-            seconds, fresh = timed(partial(_pass_fresh, own_task, expected, mode))
-            tally.ours[_FRESH, shape, mode] += seconds
-            seconds, many = timed(partial(_pass_many, same_task, shared, mode))
-            tally.ours[_SHARED, shape, mode] += seconds
-            assert fresh == many == chunk.right
-        if other is not None:
-            seconds, passed = other.ask(peers_mode, sample)
+def _score_chunks(start: int, size: int, other: Peer | None, tally: _Tally) -> None:
+    shared = expect(make_calls(0, 0))
+    for column, (mode, shape) in enumerate(product(_MODES, _SHAPES)):
+        # Numbers of its own for each column of the table: `score` remembers configurations that it has seen.
+        chunk = _make_chunk((column + 1) * 2 * _COUNT + start, size, shape)
+        seconds, fresh = timed(partial(_pass_fresh, chunk.replies, chunk.expected, mode))
+        tally.ours[_FRESH, shape, mode] += seconds
+        seconds, many = timed(partial(_pass_many, chunk.same_task, shared, mode))
+        tally.ours[_SHARED, shape, mode] += seconds
+        assert fresh == many == chunk.right
+        if other is not None and shape == "OpenAI":
+            seconds, passed = other.ask(_MODES[mode], chunk.sample)
             tally.peers[mode] += seconds
-            tally.asked += len(sample)
-            tally.agreed += [ours == theirs for ours, theirs in zip(chunk.right, passed, strict=False)].count(True)
+            tally.asked += len(passed)
+            tally.agreed += sum(ours == theirs for ours, theirs in zip(fresh, passed, strict=False))
+
+
+def _make_chunk(start: int, size: int, shape: str) -> _Chunk:
+    numbers, write = range(start, start + size), _SHAPES[shape]
+    made = [make_calls(number, number, wrong_call(number)) for number in numbers]
+    # Made anew: nothing may be equal merely because it is the same object.
+    references = [make_calls(number, number) for number in numbers]
+    return _Chunk(
+        replies=list(map(write, made)),
+        expected=list(map(expect, references)),
+        same_task=[write(make_calls(0, number, wrong_call(number))) for number in numbers],
+        right=[wrong_call(number) is None for number in numbers],
+        sample=[(write(made[at]), write(references[at])) for at in range(_SAMPLE)],
+    )
 
 
 def _pass_fresh(replies: list[list[Json]], references: list[list[Json]], mode: str) -> list[bool]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Reply = ProviderResponse | Mapping[str, Any] | Sequence[Any]
 """A reply in any supported shape: a response, a mapping, or a list of messages."""
 
+NO_CASE = Case()
 NOTHING_CHECKED = "checks nothing: add `evaluators`, or tool calls in `expected_messages`"
 
 
@@ -43,9 +44,9 @@ class Scorer:
         self._checked = _with_expected_messages(check_evaluators(evaluators), self._expected)
         self._threshold = _check_threshold(threshold)
         self._root = root
-        self._case = Case(expected_messages=self._expected)
+        self._case = NO_CASE if self._expected is None else Case(expected_messages=self._expected)
         self._warnings = tuple([warning for checked in self._checked for warning in checked.warnings])
-        if not any(_gates(checked.evaluator) for checked in self._checked):
+        if not any([_gates(checked.evaluator) for checked in self._checked]):  # noqa: C419 - a list is faster
             raise SpecError([Problem("evaluators", NOTHING_CHECKED)])
 
     def score(self, reply: Reply) -> RunResult:
@@ -53,7 +54,11 @@ class Scorer:
         response, known, context = self._read(reply)
         if context is None:
             return _unmeasured(response, known, self._warnings)
-        results = [_finished(evaluate(checked, context), checked) for checked in self._checked]
+        found = [evaluate(checked, context) for checked in self._checked]
+        results = [
+            result if type(result) is EvaluatorResult else _finished(result, checked)
+            for result, checked in zip(found, self._checked, strict=True)
+        ]
         return self._conclude(response, known, results)
 
     async def ascore(self, reply: Reply) -> RunResult:
@@ -93,7 +98,6 @@ class Scorer:
             trace_summary=known.summary,
             calls=known.calls,
             calls_source=known.source,
-            turns=known.turns,
             expected_messages=self._expected,
         )
         return response, known, context
@@ -231,6 +235,8 @@ def _unmeasured(response: ProviderResponse, known: Calls, warnings: tuple[str, .
 def _with_expected_messages(checked: list[Checked], expected: tuple[Message, ...] | None) -> list[Checked]:
     """The golden path runs by itself when there is one, unless it was configured or switched off."""
     golden = [item.evaluator for item in checked if item.evaluator.type == "expected_messages"]
+    if expected is None and not golden:
+        return checked
     has_calls = any(message.tool_calls for message in expected or () if message.role == "assistant")
     if not has_calls and not all(evaluator.skip for evaluator in golden):
         raise SpecError([Problem("expected_messages", "no assistant message holds tool calls to compare")])

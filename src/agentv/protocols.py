@@ -32,8 +32,6 @@ class Context(Struct, frozen=True, kw_only=True):
     """Every call from the one source that was chosen; `None` when only counts, or nothing, is known."""
     calls_source: Literal["output_messages", "trace", "trace_summary"] | None = None
     """Where `calls` and the counts come from; `None` when the agent sent nothing to tell from."""
-    turns: tuple[int, ...] | None = None
-    """For each call the index of its message; `None` when the source does not tell."""
     expected_messages: tuple[Message, ...] | None = None
     config: Mapping[str, Any] = {}
     """The evaluator's configuration as it was written."""

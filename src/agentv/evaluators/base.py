@@ -1,6 +1,6 @@
 """What every evaluator shares: its options, its tally of constraints, its verdict."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -9,6 +9,24 @@ from agentv.errors import Problem
 from agentv.model.result import EvaluatorResult, Kind, Verdict
 from agentv.protocols import Context
 from agentv.scoring.outcome import reaches
+
+
+class once:  # noqa: N801 - reads as the decorator it is
+    """A property that is computed when first asked for.
+
+    `functools.cached_property` takes a lock until Python 3.12, which costs more than most of what it would guard here.
+    """
+
+    def __init__(self, compute: Callable[[Any], Any]) -> None:
+        self._compute = compute
+        self._name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._compute(instance)
+        return value
 
 
 class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -102,17 +120,14 @@ class Tally:
 
     def verdict(self, threshold: float, *, binary: bool = False) -> tuple[Verdict, float | None]:
         """Status and score under the rule of the contract for what could not be decided."""
-        score, best = self._mean(0), self._mean(len(self.undecided))
+        values, hoped = self.values, len(self.undecided)
         if binary:
-            whole = all(value >= 1.0 for value in self.values)
-            score, best = (1.0 if whole else 0.0 if self.values else None), (1.0 if whole else 0.0)
-        if not self.undecided:
-            score = 1.0 if score is None else score
+            score = best = 1.0 if all(value >= 1.0 for value in values) else 0.0
+        else:
+            score = sum(values) / len(values) if values else 1.0
+            best = (sum(values) + hoped) / (len(values) + hoped) if hoped else score
+        if not hoped:
             return ("pass" if reaches(score, threshold) else "fail"), score
-        if not self.values:
+        if not values:
             return "error", None
-        return ("error" if best is not None and reaches(best, threshold) else "fail"), score
-
-    def _mean(self, hoped: int) -> float | None:
-        decided = len(self.values) + hoped
-        return (sum(self.values) + hoped) / decided if decided else None
+        return ("error" if reaches(best, threshold) else "fail"), score

@@ -34,7 +34,7 @@ class ExpectedMessages(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_
             ]
             details = nothing_told()
         else:
-            made = count_calls(ctx.calls, ctx.turns, CallFilter().excluded)
+            made = count_calls(ctx.calls, CallFilter().excluded)
             laid = lay_calls(Judge([_expectation(call) for call in wanted]), made, ordered=True)
             _decide(laid, tally)
             details = laid.details()

@@ -7,6 +7,7 @@ MAX_DEPTH = 128
 CUT = f"[nested deeper than {MAX_DEPTH} levels]"
 """What stands in place of a value below that."""
 
+_WIDE = 10_000
 _MAX_WIDTH = 1_000_000
 """Containers on one level; among deep values only one that holds itself several times over has more."""
 
@@ -24,7 +25,7 @@ def is_deep(value: Any) -> bool:
         if not below:
             return False
         # Once on a level is as deep as twice; without this, a value that holds itself would never end.
-        level = below if len(below) < _MAX_WIDTH else list({id(box): box for box in below}.values())
+        level = below if len(below) < _WIDE else list({id(box): box for box in below}.values())
     return True
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import force_setattr
 from agentv.errors import FormatError
 from agentv.formats.json import dump_json, parse_json
 from agentv.formats.messages import decode_messages
-from agentv.formats.plain import is_settled
+from agentv.formats.plain import is_settled, read_plain
 from agentv.formats.reading import OBJECT, Fields, Report, show
 from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary
 from agentv.formats.usage import read_usage
@@ -47,13 +47,22 @@ def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderRespons
             msg = f"expected an object or a list of messages, got {show(reply)}"
             raise FormatError(msg)
         reply = {"output_messages": reply if isinstance(reply, (list, tuple)) else list(reply)}
-    response = _decode_canonical(reply)
+    response = _decode_messages_alone(reply) if len(reply) == 1 else _decode_canonical(reply)
     return decode_foreign(reply) if response is None else response
 
 
 def decode_response_json(data: bytes | str) -> ProviderResponse:
     """Read a reply from its JSON text."""
     return decode_response(parse_json(data))
+
+
+def _decode_messages_alone(reply: Mapping[str, Any]) -> ProviderResponse | None:
+    """Read a reply that is nothing but messages, as most are; `None` when any of them needs a closer look."""
+    ((key, items),) = reply.items()
+    if _NAMES.get(key) != "output_messages" or not isinstance(items, (list, tuple)):
+        return _decode_canonical(reply)
+    messages = read_plain(items)
+    return None if messages is None else ProviderResponse(text=_last_words(messages), output_messages=messages)
 
 
 def _decode_canonical(reply: Mapping[str, Any]) -> ProviderResponse | None:

@@ -158,16 +158,20 @@ class _Given:
         self._path = path
         self._report = report
         self._malformed: set[str] = set()
+        self.unread: set[str] = set()
         for key, value in data.items():
             if value is None or key == "metadata":
                 continue
-            if type(value) is not int and isinstance(value, OBJECT):
-                for part, count in value.items():
-                    if count is not None:
-                        self.values[f"{_snake(key)}.{_snake(part)}"] = (key, part), count
-            else:
-                self.values[_snake(key)] = (key,), value
-        self.unread = set(self.values)
+            place = _snake(key)
+            self.values[place] = (key,), value
+            if type(value) is int or not isinstance(value, OBJECT):
+                self.unread.add(place)
+                continue
+            for part, count in value.items():
+                if count is not None:
+                    inner = f"{place}.{_snake(part)}"
+                    self.values[inner] = (key, part), count
+                    self.unread.add(inner)
 
     def first(self, places: tuple[str, ...]) -> int | None:
         """Read the count at the first of these places that has one."""

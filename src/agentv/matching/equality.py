@@ -36,12 +36,17 @@ def canonical(value: Any) -> Hashable:
     return text if _may_hold_float(text) is None else _encode(_integral(value))
 
 
-def has_operators(value: Any) -> bool:
-    """Whether any key in this value begins with `$` (or a text looks like one: too careful is fine)."""
+def encoded(value: Any) -> bytes | None:
+    """The value as JSON with its keys in order; `None` when it is not quite JSON."""
     try:
-        return b'"$' in _encode(value)
+        return _encode(value)
     except (TypeError, ValueError, RecursionError):
-        return True
+        return None
+
+
+def has_operators(text: bytes | None) -> bool:
+    """Whether any key in this JSON begins with `$` (or a text looks like one: too careful is fine)."""
+    return text is None or b'"$' in text
 
 
 def _integral(value: Any) -> Any:

@@ -1,4 +1,7 @@
-"""The values everything else passes around: plain, typed, immutable, compared by content."""
+"""The values everything else passes around: plain, typed, immutable, compared by content.
+
+They never form cycles, so the garbage collector need not look at them (`gc=False`).
+"""
 
 from agentv.model.case import Case
 from agentv.model.message import ContentBlock, Message, Status, ToolCall

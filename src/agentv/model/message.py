@@ -8,7 +8,7 @@ Status = Literal["ok", "error", "denied", "pending"]
 ContentBlock = dict[str, Any]
 
 
-class ToolCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ToolCall(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One call of a tool with its result beside it."""
 
     tool: str = ""
@@ -32,7 +32,7 @@ class ToolCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.status or ("ok" if self.error is None else "error")
 
 
-class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One message of a conversation."""
 
     role: str

@@ -11,7 +11,7 @@ Verdict = Literal["pass", "fail", "error", "skipped"]
 Kind = Literal["assertion", "metric"]
 
 
-class EvaluatorResult(Struct, frozen=True, kw_only=True):
+class EvaluatorResult(Struct, frozen=True, kw_only=True, gc=False):
     """One evaluator's finding on one run."""
 
     name: str
@@ -29,7 +29,7 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True):
     details: dict[str, Any] = {}
 
 
-class RunResult(Struct, frozen=True, kw_only=True):
+class RunResult(Struct, frozen=True, kw_only=True, gc=False):
     """A case's outcome with everything it rests on."""
 
     status: Verdict

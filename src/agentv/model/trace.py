@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct
 EventType = Literal["model_step", "tool_call", "tool_result", "message", "error"]
 
 
-class TraceEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TraceEvent(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One event of an agent's own trace. Deprecated: send `output_messages` instead."""
 
     type: EventType
@@ -21,7 +21,7 @@ class TraceEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     metadata: dict[str, Any] | None = None
 
 
-class TraceSummary(Struct, frozen=True, kw_only=True):
+class TraceSummary(Struct, frozen=True, kw_only=True, gc=False):
     """What happened, in four numbers small enough to keep with every result."""
 
     event_count: int = 0

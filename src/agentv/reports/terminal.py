@@ -13,7 +13,7 @@ MARKS = {
     "match": ("=", "✓"),
     "mismatch": ("~", "≠"),
     "out_of_order": ("%", "↕"),
-    "missing": ("-", "−"),
+    "missing": ("-", "✗"),
     "extra": ("+", "+"),
     "allowed": (" ", " "),
     "hit": ("v", "✓"),

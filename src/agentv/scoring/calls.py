@@ -22,8 +22,6 @@ class Calls(Struct, frozen=True, kw_only=True):
     """`None` when the agent sent nothing to tell from."""
     calls: tuple[ToolCall, ...] | None
     """Every call in order; `None` when only counts, or nothing, is known."""
-    turns: tuple[int, ...] | None = None
-    """For each call the index of its message; a trace does not tell."""
     summary: TraceSummary | None = None
     warnings: tuple[str, ...] = ()
 
@@ -54,12 +52,9 @@ def _without_names(response: ProviderResponse, sent: tuple[ToolCall, ...], trace
 
 
 def _from_messages(response: ProviderResponse, calls: tuple[ToolCall, ...]) -> Calls:
-    messages = response.output_messages or ()
-    turns = [index for index, message in enumerate(messages) for _ in message.tool_calls]
     return Calls(
         source="output_messages",
         calls=calls,
-        turns=tuple(turns),
         summary=summarize_calls(calls),
         warnings=_both_sent(calls, response) if response.trace else (),
     )

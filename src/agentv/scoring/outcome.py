@@ -24,12 +24,13 @@ def reaches(score: float, threshold: float) -> bool:
 def decide_outcome(results: Iterable[EvaluatorResult], threshold: float | None = None) -> Outcome:
     """Pass, fail or error, and the weighted mean over the assertions that gate."""
     gating = [r for r in results if r.kind == "assertion" and r.weight > 0 and r.status != "skipped"]
-    if not gating or any(result.status == "error" for result in gating):
+    statuses = [result.status for result in gating]
+    if not gating or "error" in statuses:
         return Outcome("error", None)
-    weight = sum(result.weight for result in gating)
-    score = sum(result.weight * (result.score or 0.0) for result in gating) / weight
+    weight = sum([result.weight for result in gating])
+    score = sum([result.weight * (result.score or 0.0) for result in gating]) / weight
     if threshold is None:
-        passed = all(result.status == "pass" for result in gating)
+        passed = "fail" not in statuses
     else:
         passed = reaches(score, threshold) and all(r.status == "pass" for r in gating if r.required)
     return Outcome("pass" if passed else "fail", score)

@@ -13,13 +13,27 @@ from agentv.errors import Problem
 T = TypeVar("T")
 
 
-def build(cls: type[T], data: Mapping[str, Any], path: str) -> tuple[T | None, list[Problem]]:
-    """The value, or everything that is wrong with the data."""
+_decoders: dict[type, msgspec.json.Decoder[Any]] = {}
+
+
+def build(
+    cls: type[T], data: Mapping[str, Any], path: str, text: bytes | None = None
+) -> tuple[T | None, list[Problem]]:
+    """The value, or everything that is wrong with the data.
+
+    Made from the data's JSON, where there is such a `text`: then it shares nothing with data that may change later.
+    """
     try:
-        return msgspec.convert(data, cls), []
+        if text is None:
+            return msgspec.convert(data, cls), []
+        if cls not in _decoders:
+            _decoders[cls] = msgspec.json.Decoder(cls)
+        value: T = _decoders[cls].decode(text)
     except (msgspec.ValidationError, TypeError, RecursionError) as error:
         # msgspec stops at the first mistake and does not say what would have been right.
         return None, list(walk(cls, data, path)) or [Problem(path, str(error))]
+    else:
+        return value, []
 
 
 def walk(kind: Any, value: Any, path: str) -> Iterator[Problem]:

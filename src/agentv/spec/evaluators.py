@@ -23,46 +23,62 @@ class Checked(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-_known: dict[bytes, Checked] = {}
-# Enough for a suite of many cases; a program that makes up expectations without end must not grow without end.
-MAX_KNOWN = 4096
+Key = tuple[str, bytes]
+"""Where a configuration stands (its warnings say so) and what it says."""
+
+_known: dict[Key, Checked] = {}
+_seen: set[int] = set()
+# A suite asks for the same few configurations again and again; a program that makes up a new one for every reply
+# must neither fill the memory nor pay for keeping what nobody asks for twice.
+MAX_KNOWN = 1024
+MAX_SEEN = 16 * MAX_KNOWN
 
 
 def check_evaluators(configs: Sequence[Any], path: str = "evaluators") -> list[Checked]:
     """Every evaluator, or a `SpecError` with everything that is wrong with any of them."""
+    if not isinstance(configs, (list, tuple)):
+        raise SpecError([Problem(path, "expected a list of evaluators")])
     problems: list[Problem] = []
     found: list[Checked] = []
-    if isinstance(configs, (str, Mapping)) or not isinstance(configs, Sequence):
-        raise SpecError([Problem(path, "expected a list of evaluators")])
     for index, config in enumerate(configs):
         place = f"{path}[{index}]"
-        key = _key(config, place)
-        checked = _known.get(key) if key is not None else None
-        if checked is None:
-            checked, wrong = _check(config, place)
-            problems += wrong
-            if checked is not None and key is not None:
-                if len(_known) >= MAX_KNOWN:
-                    _known.clear()
-                _known[key] = checked
+        text = _text(config)
+        known = None if text is None else _known.get((place, text))
+        if known is not None:
+            found.append(known._replace(config=config))
+            continue
+        checked, wrong = _check(config, text, place)
+        problems += wrong
         if checked is not None:
             found.append(checked)
+            if text is not None:
+                _remember((place, text), checked)
     if problems:
         raise SpecError(problems)
     return found
 
 
-def _key(config: Any, path: str) -> bytes | None:
-    if not isinstance(config, Mapping):
-        return None
+def _text(config: Any) -> bytes | None:
+    """The configuration as JSON; `None` when it is none."""
     try:
-        # The place is part of the key, because warnings name it.
-        return path.encode() + msgspec.json.encode(config)
+        return msgspec.json.encode(config) if isinstance(config, dict) else None
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
         return None
 
 
-def _check(config: Any, path: str) -> tuple[Checked | None, list[Problem]]:
+def _remember(key: Key, checked: Checked) -> None:
+    """Keep what is asked for a second time."""
+    if hash(key) in _seen:
+        if len(_known) >= MAX_KNOWN:
+            _known.clear()
+        _known[key] = checked
+    else:
+        if len(_seen) >= MAX_SEEN:
+            _seen.clear()
+        _seen.add(hash(key))
+
+
+def _check(config: Any, text: bytes | None, path: str) -> tuple[Checked | None, list[Problem]]:
     if not isinstance(config, Mapping):
         if callable(getattr(config, "evaluate", None)):
             return _accept(config, {}, path)
@@ -73,8 +89,9 @@ def _check(config: Any, path: str) -> tuple[Checked | None, list[Problem]]:
     cls = find_evaluator(name)
     if cls is None:
         return None, [Problem(f"{path}.type", not_a_choice(name, evaluator_names()))]
-    canonical = {**config, "type": name.replace("-", "_")}
-    evaluator, problems = build(cls, canonical, path)
+    if "-" in name:
+        config, text = {**config, "type": name.replace("-", "_")}, None
+    evaluator, problems = build(cls, config, path, text)
     return (None, problems) if evaluator is None else _accept(evaluator, config, path)
 
 

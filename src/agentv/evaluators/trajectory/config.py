@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct
 
 from agentv.errors import Problem
 from agentv.matching.diff import NOTHING
-from agentv.matching.equality import has_operators
+from agentv.matching.equality import encoded, has_operators
 from agentv.matching.glob import is_glob, name_match
 from agentv.matching.inputs import PLAIN_RULE, InputMode, InputRule, lookup
 from agentv.matching.values import check_expected, has_matcher, is_matcher
@@ -22,7 +22,7 @@ Count = Annotated[int, Meta(ge=0)]
 WrittenMode = Literal["exact", "partial", "subset", "ignore"] | list[str]
 
 
-class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """One expected call."""
 
     tool: Annotated[str, Meta(min_length=1)]
@@ -99,7 +99,7 @@ def check_entry(entry: Entry, path: str, excluded: frozenset[str]) -> Iterator[P
         yield Problem(f"{path}.args", "`args` is another word for `input`; give one of them")
     for part in ("input", "args", "output"):
         value = getattr(entry, part)
-        if value is not UNSET and has_operators(value):
+        if value is not UNSET and has_operators(encoded(value)):
             yield from check_expected(value, f"{path}.{part}")
     if entry.wanted_input is UNSET and isinstance(entry.input_match, list):
         yield Problem(f"{path}.input_match", "names paths of an input, but the entry has no `input`")

@@ -1,10 +1,9 @@
 """The evaluator itself: its configuration becomes constraints, the calls decide them."""
 
-from functools import cached_property
 from typing import Literal
 
 from agentv.errors import Problem
-from agentv.evaluators.base import EvaluatorBase, Tally
+from agentv.evaluators.base import EvaluatorBase, Tally, once
 from agentv.evaluators.trajectory import counts, sequence, words
 from agentv.evaluators.trajectory.config import (
     MODES,
@@ -22,7 +21,8 @@ from agentv.evaluators.trajectory.config import (
 )
 from agentv.evaluators.trajectory.laid import nothing_told
 from agentv.evaluators.trajectory.plan import Expectation, Judge, count_calls
-from agentv.evaluators.trajectory.turns import TurnPlan, group_turns
+from agentv.evaluators.trajectory.script import Script, script_of
+from agentv.evaluators.trajectory.turns import TurnPlan, group_turns, turns_of
 from agentv.model.result import EvaluatorResult
 from agentv.protocols import Context
 
@@ -64,16 +64,19 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
             found += [Problem(f"{path}.{key}", "means nothing without `expected`") for key in idle]
         elif self.mode is None:
             found.append(Problem(f"{path}.mode", f"required with `expected`; one of {', '.join(MODES)}"))
-        found += check_counts(self.minimums, self.maximums, path)
-        found += check_rules(self.tools, f"{path}.tools")
+        if self.minimums and self.maximums:
+            found += check_counts(self.minimums, self.maximums, path)
+        if self.tools:
+            found += check_rules(self.tools, f"{path}.tools")
         if self.calls is not None and self.calls.error and self.calls.failed:
             found.append(Problem(f"{path}.calls.failed", "`failed` is another word for `error`; give one of them"))
-        found += self._check_entries(path)
+        if self.expected and (self.script is None or self.input_match is not None):
+            found += self._check_entries(self.expected, path)
         return found
 
-    def _check_entries(self, path: str) -> list[Problem]:
+    def _check_entries(self, expected: list[Entry | list[Entry]], path: str) -> list[Problem]:
         found: list[Problem] = []
-        for index, item in enumerate(self.expected or ()):
+        for index, item in enumerate(expected):
             place = f"{path}.expected[{index}]"
             if isinstance(item, Entry):
                 found += check_entry(item, place, self._excluded)
@@ -84,26 +87,34 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
             else:
                 for inner, entry in enumerate(item):
                     found += check_entry(entry, f"{place}[{inner}]", self._excluded)
-        if self.expected is not None:
-            entries = [entry for item in self.expected for entry in ([item] if isinstance(item, Entry) else item)]
-            found += check_paths(entries, self.input_match, self.tools, path)
-        return found
+        entries = [entry for item in expected for entry in ([item] if isinstance(item, Entry) else item)]
+        return found + list(check_paths(entries, self.input_match, self.tools, path))
 
     def warnings(self, path: str) -> list[str]:
         """What can never fail."""
         found: list[str] = []
         if self.expected == [] and self.mode in ("in_order", "any_order", "superset"):
             found.append(f"{path}.expected: an empty list in mode {self.mode!r}: this can never fail")
-        empty = [key for key in ("minimums", "maximums", "forbidden") if getattr(self, key) in ({}, [])]
-        found += [f"{path}.{key}: empty: this can never fail" for key in empty]
-        zeros = [key for key, least in (self.minimums or {}).items() if least == 0]
-        return found + [f"{path}.minimums.{key}: a minimum of 0: this can never fail" for key in zeros]
+        for key, value in (("minimums", self.minimums), ("maximums", self.maximums), ("forbidden", self.forbidden)):
+            if value is not None and not value:
+                found.append(f"{path}.{key}: empty: this can never fail")
+        if self.minimums:
+            zeros = [key for key, least in self.minimums.items() if least == 0]
+            found += [f"{path}.minimums.{key}: a minimum of 0: this can never fail" for key in zeros]
+        return found
 
-    @cached_property
+    @property
     def _excluded(self) -> frozenset[str]:
         return DEFAULT_EXCLUDED if self.calls is None else self.calls.excluded
 
-    @cached_property
+    @once
+    def script(self) -> Script | None:
+        """The expectations as one comparison, where that is all there is to them."""
+        if self.expected is None or self.unit == "turn" or self.tools or self.input_match not in (None, "exact"):
+            return None
+        return script_of(self.expected)
+
+    @once
     def _turns(self) -> list[list[Expectation]]:
         mode = written(self.input_match) or "exact"
         return [
@@ -111,7 +122,7 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
             for item in self.expected or ()
         ]
 
-    @cached_property
+    @once
     def expectations(self) -> list[Expectation]:
         """The expected calls in order, turns or not."""
         return [item for turn in self._turns for item in turn]
@@ -123,12 +134,12 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
             return [words.turn_label(map(words.label, turn)) for turn in self._turns]
         return [words.label(item) for item in self.expectations]
 
-    @cached_property
+    @once
     def judge(self) -> Judge:
         """Which calls meet which expectations."""
         return Judge(self.expectations)
 
-    @cached_property
+    @once
     def turn_plan(self) -> TurnPlan:
         """The expected turns."""
         return TurnPlan(self._turns)
@@ -138,7 +149,7 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
         if ctx.calls_source is None:
             return self.result("fail", 0.0, (), (words.NO_TRACE,), nothing_told())
         tally = Tally()
-        made = None if ctx.calls is None else count_calls(ctx.calls, ctx.turns, self._excluded)
+        made = None if ctx.calls is None else count_calls(ctx.calls, self._excluded)
         details = nothing_told() if self.expected is None else sequence.decide(self, ctx, made, tally)
         counts.decide(self, ctx, made, tally)
         if ctx.calls is not None:
@@ -153,6 +164,6 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
             return None
         if self.unit != "turn":
             return "call", self.labels, dict(enumerate(map(words.call_label, ctx.calls)))
-        turns = group_turns(count_calls(ctx.calls, ctx.turns, self._excluded))
+        turns = group_turns(count_calls(ctx.calls, self._excluded), turns_of(ctx.output_messages or ()))
         labels = [words.turn_label(map(words.call_label, turn.calls)) for turn in turns]
         return "turn", self.labels, dict(enumerate(labels))

@@ -8,7 +8,7 @@ from msgspec import UNSET
 from agentv.evaluators.trajectory.config import Entry, ToolRule, input_rule, reachable_rules, rule_for, written
 from agentv.evaluators.trajectory.index import ToolIndex
 from agentv.matching.diff import NOTHING, Difference, differences
-from agentv.matching.equality import canonical, has_operators, same
+from agentv.matching.equality import canonical, encoded, has_operators, same
 from agentv.matching.glob import glob_match, is_glob
 from agentv.matching.inputs import ExpectedInput, InputMode
 from agentv.matching.values import Predicate, equals
@@ -18,14 +18,13 @@ UNNAMED = "(unnamed)"
 
 
 class Made:
-    """The calls that count, with their places in the unfiltered list and the messages they were made in."""
+    """The calls that count, with their places in the unfiltered list."""
 
-    __slots__ = ("calls", "numbers", "turns")
+    __slots__ = ("calls", "numbers")
 
-    def __init__(self, calls: Sequence[ToolCall], numbers: Sequence[int], turns: Sequence[int] | None) -> None:
+    def __init__(self, calls: Sequence[ToolCall], numbers: Sequence[int]) -> None:
         self.calls = calls
         self.numbers = numbers
-        self.turns = turns
 
     def __len__(self) -> int:
         return len(self.calls)
@@ -35,14 +34,13 @@ class Made:
         return self.calls[place].tool or UNNAMED
 
 
-def count_calls(calls: Sequence[ToolCall], turns: Sequence[int] | None, excluded: frozenset[str]) -> Made:
+def count_calls(calls: Sequence[ToolCall], excluded: frozenset[str]) -> Made:
     """The calls that count, by their status."""
     told = any([call.status is not None or call.error is not None for call in calls])  # noqa: C419 - a list is faster
     if not told and "ok" not in excluded:
-        return Made(calls, range(len(calls)), turns)
+        return Made(calls, range(len(calls)))
     numbers = [number for number, call in enumerate(calls) if call.effective_status not in excluded]
-    kept = [calls[number] for number in numbers]
-    return Made(kept, numbers, None if turns is None else [turns[number] for number in numbers])
+    return Made([calls[number] for number in numbers], numbers)
 
 
 class Expectation:
@@ -69,7 +67,7 @@ class Expectation:
         if self.input is not UNSET:
             if default_mode == "exact" and tools is None and entry.input_match is None:
                 # By far the most common expectation: one comparison decides it.
-                self.plain = not has_operators(self.input)
+                self.plain = not has_operators(encoded(self.input))
             elif all(self._mode_under(rule) == "ignore" for rule in reachable_rules(entry, tools)):
                 self.input = UNSET
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agentv.evaluators.base import Tally
     from agentv.evaluators.trajectory.evaluator import ToolTrajectory
     from agentv.evaluators.trajectory.plan import Made
+    from agentv.evaluators.trajectory.script import Script
     from agentv.protocols import Context
 
 # Up to here comparing each call with the ones before it beats making keys of all of them.
@@ -26,13 +27,16 @@ NO_TURNS = "a `trace` does not tell turns; send `output_messages`"
 
 def decide(config: ToolTrajectory, ctx: Context, made: Made | None, tally: Tally) -> dict[str, Any]:
     """The constraints of `expected` and its time limits; returns the details."""
-    ordered = config.mode in ORDERED
     if made is None:
         return decide_from_counts(config, ctx, tally)
+    script = config.script
+    if script is not None and script.is_followed_by(made.calls):
+        return _decide_followed(config, script, made, tally)
+    ordered = config.mode in ORDERED
     if config.unit == "turn":
-        if ctx.turns is None and made:
-            return {**leave_undecided(config, tally, NO_TURNS), "repeated": repeated(made)}
-        laid = config.turn_plan.lay(made, ordered=ordered)
+        if ctx.calls_source != "output_messages" and made:
+            return leave_undecided(config, tally, NO_TURNS) | {"repeated": repeated(made)}
+        laid: Laid = config.turn_plan.lay(made, ctx.output_messages or (), ordered=ordered)
     else:
         laid = lay_calls(config.judge, made, ordered=ordered)
     decide_laid(config, laid, tally)
@@ -40,6 +44,32 @@ def decide(config: ToolTrajectory, ctx: Context, made: Made | None, tally: Tally
     details = laid.details()
     details["repeated"] = repeated(made)
     return details
+
+
+def _decide_followed(config: ToolTrajectory, script: Script, made: Made, tally: Tally) -> dict[str, Any]:
+    """The short way for a run that did just what was expected, which most do: nothing is left to align."""
+    names, numbers = script.names, made.numbers
+    if config.score in FRACTIONS:
+        tally.holds(words.fraction(str(config.score), 1.0, len(names), len(names), len(names)))
+    elif config.mode == "any_order" and config.score is None:
+        for name, number in zip(names, numbers, strict=True):
+            tally.holds(f"{name} matched call {number}")
+    else:
+        tally.holds(words.matched(str(config.mode), names, "call", numbers))
+    return {
+        "precision": 1.0,
+        "recall": 1.0,
+        "f1": 1.0,
+        "argument_score": 1.0 if script.expects_arguments else None,
+        "missing": [],
+        "extra": [],
+        "out_of_order": [],
+        "repeated": repeated(made),
+        "alignment": [
+            {"expected": place, "actual": number, "verdict": "match", "differences": []}
+            for place, number in enumerate(numbers)
+        ],
+    }
 
 
 def decide_laid(config: ToolTrajectory, laid: Laid, tally: Tally) -> None:
@@ -67,6 +97,8 @@ def decide_laid(config: ToolTrajectory, laid: Laid, tally: Tally) -> None:
 
 def _held(mode: str, laid: Laid) -> str:
     names = [laid.labels[e] for e, _ in laid.matches]
+    if not names and laid.wanted:
+        return f"{mode}: no {laid.unit}s were made"
     return words.matched(mode, names, laid.unit, [number for _, number in laid.matches])
 
 

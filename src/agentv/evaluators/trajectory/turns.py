@@ -10,8 +10,9 @@ from agentv.evaluators.trajectory.pairing import Alignment, align_calls, extend,
 from agentv.evaluators.trajectory.plan import Expectation, Judge, Made
 from agentv.matching.align import Pair, bits, largest_assignment, longest_sequence
 from agentv.matching.weighted import Worth, heaviest_assignment, heaviest_sequence
+from agentv.model.message import Message
 
-NO_CALLS = Made((), (), None)
+NO_CALLS = Made((), ())
 ExpectedTurn = Sequence[Expectation]
 Turn = Made
 
@@ -24,13 +25,18 @@ class Inner(NamedTuple):
     """Whether the calls are exactly the expected ones."""
 
 
-def group_turns(made: Made) -> list[Turn]:
+def turns_of(messages: Sequence[Message]) -> list[int]:
+    """For each call the index of its message."""
+    return [index for index, message in enumerate(messages) for _ in message.tool_calls]
+
+
+def group_turns(made: Made, turns_of_calls: Sequence[int]) -> list[Turn]:
     """Counted calls by the message they were made in."""
     turns: list[Turn] = []
     start = 0
     for place in range(1, len(made) + 1):
-        if place == len(made) or (made.turns is not None and made.turns[place] != made.turns[start]):
-            turns.append(Made(made.calls[start:place], made.numbers[start:place], None))
+        if place == len(made) or turns_of_calls[made.numbers[place]] != turns_of_calls[made.numbers[start]]:
+            turns.append(Made(made.calls[start:place], made.numbers[start:place]))
             start = place
     return turns
 
@@ -49,9 +55,9 @@ class TurnPlan:
         found = align_calls(self._judges[e], turn, ordered=False)
         return Inner(found, len(found.matches) == len(turn) == len(self.expected[e]))
 
-    def lay(self, made: Made, *, ordered: bool) -> Laid:
+    def lay(self, made: Made, messages: Sequence[Message], *, ordered: bool) -> Laid:
         """The turns along the expected turns."""
-        turns = group_turns(made)
+        turns = group_turns(made, turns_of(messages))
         inner = self._candidates(turns)
         rows = [0] * len(turns)
         for (e, a), found in inner.items():

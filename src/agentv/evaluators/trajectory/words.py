@@ -51,7 +51,7 @@ def numbered(unit: str, numbers: Sequence[int]) -> str:
 def matched(mode: str, names: Sequence[str], unit: str, numbers: Sequence[int]) -> str:
     """`in_order: A, B, C matched at calls 0, 2, 4`."""
     if not names:
-        return f"{mode}: nothing matched, nothing more was expected" if numbers else f"{mode}: no {unit}s expected"
+        return f"{mode}: no {unit}s expected"
     return f"{mode}: {', '.join(names)} matched at {numbered(unit, numbers)}"
 
 
