@@ -303,7 +303,7 @@ def test_only_a_summary() -> None:
         ("exact", {"$any": True}, {"b": 1}, True),
     ],
 )
-def test_input_match(mode: str | list[str], expected: Json, actual: Json, matched: bool) -> None:  # noqa: FBT001
+def test_input_match(mode: str | list[str], expected: Json, actual: Json, matched: bool) -> None:
     """Each way to compare inputs does what its line says."""
     assert one({"input": expected}, {"input": actual}, input_match=mode) is matched
     assert one({"input": expected, "input_match": mode}, {"input": actual}, input_match="exact") is matched
@@ -313,7 +313,7 @@ def test_input_match(mode: str | list[str], expected: Json, actual: Json, matche
 @pytest.mark.parametrize(
     ("mode", "matched"), [("exact", False), ("partial", False), ("subset", False), ("ignore", True)]
 )
-def test_missing_is_not_empty(mode: str, matched: bool) -> None:  # noqa: FBT001
+def test_missing_is_not_empty(mode: str, matched: bool) -> None:
     """An expected input never matches a call without one, but in `ignore`."""
     assert one({"input": {}}, {}, input_match=mode) is matched
     assert one({"input": {"$any": True}}, {}, input_match=mode) is matched

@@ -8,6 +8,7 @@ CUT = f"[nested deeper than {MAX_DEPTH} levels]"
 """What stands in place of a value below that."""
 
 _WIDE = 10_000
+"""Containers on one level that are worth a look whether some are the same object."""
 _MAX_WIDTH = 1_000_000
 """Containers on one level; among deep values only one that holds itself several times over has more."""
 

@@ -19,9 +19,6 @@ MAX_CALLS = 1_000_000
 
 _decode = Decoder().decode
 _Messages = tuple[Message, ...]
-_WireMessages = tuple[WireMessage, ...]
-_ToolCalls = tuple[ToolCall, ...]
-_WireCalls = tuple[WireCall, ...]
 
 
 class _Function(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -49,8 +46,29 @@ class _OpenAIMessage(Struct, kw_only=True, forbid_unknown_fields=True, gc=False)
     audio: Json | UnsetType = UNSET
 
 
-_OpenAIMessages = tuple[_OpenAIMessage, ...]
-_Calls = tuple[_Call, ...]
+# msgspec looks at the type of a struct's field once and at a bare `tuple[...]` anew each time.
+class _List(Struct, gc=False):
+    messages: _Messages
+
+
+class _WireList(Struct, gc=False):
+    messages: tuple[WireMessage, ...]
+
+
+class _OpenAIList(Struct, gc=False):
+    messages: tuple[_OpenAIMessage, ...]
+
+
+class _Calls(Struct, gc=False):
+    calls: tuple[ToolCall, ...]
+
+
+class _WireCalls(Struct, gc=False):
+    calls: tuple[WireCall, ...]
+
+
+class _OpenAICalls(Struct, gc=False):
+    calls: tuple[_Call, ...]
 
 
 def read_plain(items: Sequence[Any]) -> _Messages | None:
@@ -61,10 +79,11 @@ def read_plain(items: Sequence[Any]) -> _Messages | None:
 
 def read_compact(items: Sequence[Any]) -> _Messages | None:
     """Read messages that are all in the contract's own form."""
+    found = {"messages": items}
     try:
-        convert(items, _WireMessages)
+        convert(found, _WireList)
         # The strict twins saw that nothing is ignored here; our values themselves do not refuse unknown keys.
-        messages = convert(items, _Messages)
+        messages = convert(found, _List).messages
     except (ValidationError, RecursionError):
         return None
     return messages if is_settled(messages) else None
@@ -82,8 +101,7 @@ def is_settled(messages: _Messages) -> bool:
 
 def _read_openai(items: Sequence[Any]) -> _Messages | None:
     try:
-        plain = convert(items, _OpenAIMessages)
-        return _fold(plain)
+        return _fold(convert({"messages": items}, _OpenAIList).messages)
     except (ValueError, RecursionError):  # arguments that do not parse among them
         return None
 
@@ -134,13 +152,14 @@ def _fold(plain: tuple[_OpenAIMessage, ...]) -> _Messages | None:
 
 def read_plain_calls(items: Sequence[Any]) -> tuple[ToolCall, ...] | None:
     """Read calls that are all compact or all in OpenAI's form; `None` when any needs a closer look."""
+    found = {"calls": items}
     try:
-        return _to_calls(convert(items, _Calls))
+        return _to_calls(convert(found, _OpenAICalls).calls)
     except (ValueError, RecursionError):
-        pass
+        pass  # then they may be compact
     try:
-        convert(items, _WireCalls)
-        return convert(items, _ToolCalls)
+        convert(found, _WireCalls)
+        return convert(found, _Calls).calls
     except (ValidationError, RecursionError):
         return None
 

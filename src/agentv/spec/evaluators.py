@@ -47,11 +47,12 @@ def check_evaluators(configs: Sequence[Any], path: str = "evaluators") -> list[C
         if known is not None:
             found.append(known._replace(config=config))
             continue
-        checked, wrong = _check(config, text, place)
+        again = text is not None and _seen_before((place, text))
+        checked, wrong = _check(config, text if again else None, place)
         problems += wrong
         if checked is not None:
             found.append(checked)
-            if text is not None:
+            if again and text is not None:
                 _remember((place, text), checked)
     if problems:
         raise SpecError(problems)
@@ -66,16 +67,20 @@ def _text(config: Any) -> bytes | None:
         return None
 
 
-def _remember(key: Key, checked: Checked) -> None:
-    """Keep what is asked for a second time."""
+def _seen_before(key: Key) -> bool:
+    """Whether this configuration is asked for at least a second time: only then it is worth keeping."""
     if hash(key) in _seen:
-        if len(_known) >= MAX_KNOWN:
-            _known.clear()
-        _known[key] = checked
-    else:
-        if len(_seen) >= MAX_SEEN:
-            _seen.clear()
-        _seen.add(hash(key))
+        return True
+    if len(_seen) >= MAX_SEEN:
+        _seen.clear()
+    _seen.add(hash(key))
+    return False
+
+
+def _remember(key: Key, checked: Checked) -> None:
+    if len(_known) >= MAX_KNOWN:
+        _known.clear()
+    _known[key] = checked
 
 
 def _check(config: Any, text: bytes | None, path: str) -> tuple[Checked | None, list[Problem]]:

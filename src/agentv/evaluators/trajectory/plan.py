@@ -1,6 +1,6 @@
 """Expected calls made ready to judge any number of actual ones."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -15,6 +15,8 @@ from agentv.matching.values import Predicate, equals
 from agentv.model.message import ToolCall
 
 UNNAMED = "(unnamed)"
+# Up to here asking every expectation is cheaper than filing them first.
+FEW_PAIRS = 256
 
 
 class Made:
@@ -80,6 +82,13 @@ class Expectation:
     def name_only(self) -> bool:
         """Whether nothing but the name is asked for."""
         return self.input is UNSET and self.only_input
+
+    def name_only_among(self, tools: Iterable[str]) -> bool:
+        """Whether, for calls of these tools, nothing but the name is asked for."""
+        if self.name_only or not (self.globbed and self.only_input):
+            return self.name_only
+        meant = [tool for tool in tools if self.names(tool)]
+        return bool(meant) and all(self.input_for(tool).mode == "ignore" for tool in meant)
 
     def key(self) -> Hashable:
         """What two expectations share exactly when they accept the same calls."""
@@ -176,12 +185,32 @@ class Judge:
     def rows(self, calls: Sequence[ToolCall]) -> list[int]:
         """For each call the expectations it meets, as bits."""
         if not self._filed:
+            if len(self.expectations) * len(calls) <= FEW_PAIRS:
+                return self._rows_one_by_one(calls)
             self._file()
         if not self._by_tool and not self._globs:
             by_name = self._by_name
             return [by_name.get(call.tool, 0) for call in calls]
         known: dict[Hashable, int] = {}
         return [self._row(call, known) for call in calls]
+
+    def _rows_one_by_one(self, calls: Sequence[ToolCall]) -> list[int]:
+        by_tool: dict[str, list[tuple[int, Expectation]]] = {}
+        globs: list[tuple[int, Expectation]] = []
+        for index, expectation in enumerate(self.expectations):
+            filed = globs if expectation.globbed else by_tool.setdefault(expectation.tool, [])
+            filed.append((1 << index, expectation))
+        rows: list[int] = []
+        for call in calls:
+            row = 0
+            for bit, expectation in by_tool.get(call.tool, ()):
+                if expectation.accepts(call):
+                    row |= bit
+            for bit, expectation in globs:
+                if expectation.names(call.tool) and expectation.accepts(call):
+                    row |= bit
+            rows.append(row)
+        return rows
 
     def _row(self, call: ToolCall, known: dict[Hashable, int]) -> int:
         if not call.tool:

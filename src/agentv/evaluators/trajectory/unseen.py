@@ -33,12 +33,13 @@ def leave_undecided(config: ToolTrajectory, tally: Tally, reason: str) -> dict[s
 def decide_from_counts(config: ToolTrajectory, ctx: Context, tally: Tally) -> dict[str, Any]:
     """Names and how often are enough where neither order nor inputs matter."""
     by_entry = config.mode == "any_order" and config.score is None
-    named = [item for item in config.expectations if item.name_only]
+    summary = ctx.trace_summary
+    counts: Mapping[str, int] = {} if summary is None else summary.tool_calls_by_name
+    named = [item for item in config.expectations if item.name_only_among(counts)]
     all_named = len(named) == len(config.expectations)
     if config.mode in ORDERED or config.unit == "turn" or not (all_named or by_entry):
         return leave_undecided(config, tally, ONLY_COUNTS)
-    summary = ctx.trace_summary
-    counted = Counted.of(named, {} if summary is None else summary.tool_calls_by_name)
+    counted = Counted.of(named, counts)
     if by_entry:
         _decide_entries(config, counted, tally)
     else:
@@ -46,7 +47,7 @@ def decide_from_counts(config: ToolTrajectory, ctx: Context, tally: Tally) -> di
     _leave_times_undecided(config, tally)
     details = nothing_told()
     details["missing"] = [
-        e for e, item in enumerate(config.expectations) if item.name_only and item not in counted.matched
+        e for e, item in enumerate(config.expectations) if item in named and item not in counted.matched
     ]
     if all_named:
         details.update({kind: counted.fraction(kind) for kind in FRACTIONS})
@@ -91,7 +92,7 @@ class Counted(NamedTuple):
 
 def _decide_entries(config: ToolTrajectory, counted: Counted, tally: Tally) -> None:
     for item in config.expectations:
-        if not item.name_only:
+        if item not in counted.wanted:
             tally.undecided.append(f"expected {words.label(item)}: {ONLY_COUNTS}")
         elif item in counted.matched:
             tally.holds(f"{item.tool} matched a call")

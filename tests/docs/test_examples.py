@@ -1,0 +1,82 @@
+"""What the README and the reference show is what happens."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import agentv
+from agentv.evaluators.trajectory import ToolTrajectory
+from agentv.registry import EVALUATORS
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs" / "reference").glob("*.md"))
+
+
+def blocks(page: Path, marker: str, language: str) -> list[str]:
+    return re.findall(rf"<!-- {marker} -->\n```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+def test_the_quickstart_prints_what_the_readme_says() -> None:
+    readme = ROOT / "README.md"
+    (code,) = blocks(readme, "test: quickstart", "python")
+    shown = readme.read_text().split(code)[1].split("```\n")[2]
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed == shown
+
+
+def test_the_pytest_example_passes(tmp_path: Path) -> None:
+    (code,) = blocks(ROOT / "README.md", "test: pytest", "python")
+    (tmp_path / "test_agent.py").write_text(code)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(tmp_path),
+        str(tmp_path),
+    ]
+    assert "1 passed" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_demo_shows_the_diff_of_the_readme() -> None:
+    command = [sys.executable, str(ROOT / "examples" / "demo.py")]
+    shown = subprocess.run(
+        command, capture_output=True, encoding="utf-8", check=True, env={"PYTHONIOENCODING": "utf-8"}
+    )
+    diff = re.search(r"```\n(FAIL refund steps.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert diff is not None
+    assert diff[1] in shown.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_evaluator_in_the_reference_can_be_written(page: Path) -> None:
+    reply: list[Any] = [{"role": "assistant", "tool_calls": [{"tool": "search", "input": {"query": "x"}}]}]
+    for block in blocks(page, "evaluator", "yaml"):
+        assert agentv.score(reply, [yaml.safe_load(block)]).evaluators[0].status in ("pass", "fail", "error")
+    for block in blocks(page, "expected_messages", "yaml"):
+        assert agentv.score(reply, expected_messages=yaml.safe_load(block)).status == "fail"
+
+
+def test_every_evaluator_has_its_page_with_an_example() -> None:
+    pages = {page.stem: page for page in PAGES}
+    for name in EVALUATORS:
+        assert blocks(pages[name], "evaluator", "yaml") or blocks(pages[name], name, "yaml")
+
+
+def test_every_option_is_documented() -> None:
+    page = (ROOT / "docs" / "reference" / "tool_trajectory.md").read_text()
+    assert [name for name in ToolTrajectory.__struct_fields__ if name not in page] == []
+
+
+def test_every_link_leads_somewhere() -> None:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]:
+        for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / link).exists(), (page, link)
