@@ -73,7 +73,7 @@ def test_fallback_to_trace_when_output_messages_absent(context_of: Any) -> None:
 
 
 def test_trace_event_structure() -> None:
-    events = [
+    events: list[dict[str, Any]] = [
         {"type": kind, "timestamp": "2025-01-01T00:00:00Z", "id": "1", "name": "n", "input": {}, "output": None}
         for kind in ("model_step", "tool_call", "tool_result", "message", "error")
     ]
