@@ -117,7 +117,7 @@ def _scarcest_first(rows: list[int], width: int) -> dict[int, int]:
     """Serve the rows with fewest columns first: nearly always that completes it, and there is nothing to prove."""
     chosen: dict[int, int] = {}
     free = (1 << width) - 1
-    for row in sorted(range(len(rows)), key=lambda row: rows[row].bit_count()):
+    for row in sorted(range(len(rows)), key=[row.bit_count() for row in rows].__getitem__):
         open_columns = rows[row] & free
         if not open_columns:
             break

@@ -116,9 +116,12 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
 
     @once
     def _turns(self) -> list[list[Expectation]]:
-        mode = written(self.input_match) or "exact"
+        mode, plain = written(self.input_match) or "exact", self.script is not None
         return [
-            [Expectation(entry, mode, self.tools) for entry in ([item] if isinstance(item, Entry) else item)]
+            [
+                Expectation(entry, mode, self.tools, plain=plain)
+                for entry in ([item] if isinstance(item, Entry) else item)
+            ]
             for item in self.expected or ()
         ]
 

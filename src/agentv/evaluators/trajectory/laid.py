@@ -133,9 +133,12 @@ def as_json(difference: Difference) -> dict[str, Any]:
     found: dict[str, Any] = {"path": difference.path}
     for side, value in (("expected", difference.expected), ("actual", difference.actual)):
         if value is not NOTHING:
-            quoted = quote(value)
-            found[side] = value if len(quoted) < MAX_QUOTED else quoted
+            found[side] = value if _is_short(value) or len(quote(value)) < MAX_QUOTED else quote(value)
     return found
+
+
+def _is_short(value: Any) -> bool:
+    return len(value) < MAX_QUOTED // 2 if isinstance(value, str) else not isinstance(value, (dict, list))
 
 
 def lay_calls(judge: Judge, made: Made, *, ordered: bool) -> Laid:

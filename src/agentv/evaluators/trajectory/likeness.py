@@ -22,7 +22,10 @@ def pair_alike(
         if tool:
             by_tool.setdefault(tool, []).append(a)
     candidates = {e: _candidates(expectations[e], by_tool) for e in left_expected}
-    if sum(map(len, candidates.values())) <= MAX_COMPARED:
+    rivals = sum(map(len, candidates.values()))
+    if rivals <= 1:
+        return [(e, a) for e, calls in candidates.items() for a in calls]
+    if rivals <= MAX_COMPARED:
         ranked = sorted(
             (len(expectations[e].differences(made.calls[a])), e, a) for e, calls in candidates.items() for a in calls
         )
@@ -51,7 +54,9 @@ def take_first(ranked: Iterable[Pair]) -> list[Pair]:
 
 def _pair_many(expectations: Sequence[Expectation], made: Made, candidates: dict[int, list[int]]) -> list[Pair]:
     """The same for thousands of leftovers: all calls are counted at once, as bits of one integer."""
-    index = _ArgumentIndex(made, sorted({a for calls in candidates.values() for a in calls}))
+    # Expectations of one tool share one list of calls, so lists are told apart by identity.
+    distinct = {id(calls): calls for calls in candidates.values()}
+    index = _ArgumentIndex(made, sorted({a for calls in distinct.values() for a in calls}))
     buckets = {e: index.distances(expectations[e], index.mask(calls)) for e, calls in candidates.items() if calls}
     free = index.everything
     taken: list[Pair] = []
@@ -73,7 +78,7 @@ class _ArgumentIndex:
         self.calls = calls
         self.everything = (1 << len(calls)) - 1
         self._place = {a: position for position, a in enumerate(calls)}
-        self._masks: dict[tuple[int, ...], int] = {}
+        self._masks: dict[int, int] = {}
         self._with_key: dict[str, int] = {}
         self._with_argument: dict[Hashable, int] = {}
         self._by_size: dict[int, int] = {}
@@ -88,10 +93,9 @@ class _ArgumentIndex:
 
     def mask(self, calls: list[int]) -> int:
         """These calls as bits."""
-        key = tuple(calls)
-        if key not in self._masks:
-            self._masks[key] = sum(1 << self._place[a] for a in calls)
-        return self._masks[key]
+        if id(calls) not in self._masks:
+            self._masks[id(calls)] = sum(1 << self._place[a] for a in calls)
+        return self._masks[id(calls)]
 
     def distances(self, expectation: Expectation, candidates: int) -> dict[int, int]:
         """The candidates by how many arguments differ."""

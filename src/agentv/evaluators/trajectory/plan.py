@@ -53,7 +53,13 @@ class Expectation:
     )  # fmt: skip
 
     def __init__(
-        self, entry: Entry, default_mode: InputMode, tools: dict[str, ToolRule] | None, *, globs: bool = True
+        self,
+        entry: Entry,
+        default_mode: InputMode,
+        tools: dict[str, ToolRule] | None,
+        *,
+        globs: bool = True,
+        plain: bool = False,
     ) -> None:
         self.entry = entry
         self.tool = entry.tool
@@ -65,8 +71,8 @@ class Expectation:
         self._tools = tools
         self._inputs: dict[str, ExpectedInput] = {}
         self._output: Predicate | None = None
-        self.plain = False
-        if self.input is not UNSET:
+        self.plain = plain and self.input is not UNSET
+        if self.input is not UNSET and not plain:
             if default_mode == "exact" and tools is None and entry.input_match is None:
                 # By far the most common expectation: one comparison decides it.
                 self.plain = not has_operators(encoded(self.input))
