@@ -33,6 +33,9 @@ class SpecError(AgentVError, ValueError):
         super().__init__("\n".join(map(str, problems)))
         self.problems = tuple(problems)
 
+    def __reduce__(self) -> tuple[type["SpecError"], tuple[list[Problem]]]:
+        return type(self), (list(self.problems),)
+
 
 class PluginError(AgentVError):
     """A package offers this name but fails to load: its defect, not the user's."""
@@ -41,6 +44,10 @@ class PluginError(AgentVError):
         super().__init__(f"{name!r} from {distribution} does not load: {type(cause).__name__}: {cause}")
         self.name = name
         self.distribution = distribution
+        self.cause = cause
+
+    def __reduce__(self) -> tuple[type["PluginError"], tuple[str, str, BaseException]]:
+        return type(self), (self.name, self.distribution, self.cause)
 
 
 class FormatError(AgentVError, ValueError):

@@ -68,9 +68,10 @@ def test_most_time_limits_are_kept_among_the_largest_alignments(
     timed = data.draw(st.sets(st.integers(0, 3)))
     outcomes = st.sampled_from([(1, 1), (0, 1), (0, 0)])
     worth = {(e, call): data.draw(outcomes) for e in timed if e < wanted for call in range(len(rows))}
-    for ordered, heaviest in ((True, heaviest_sequence), (False, heaviest_assignment)):
-        best = min(rank(pairs, worth) for pairs in every_alignment(rows, wanted, ordered=ordered))
-        assert rank(heaviest(rows, wanted, worth), worth) == best
+    found = {True: heaviest_sequence(rows, wanted, worth), False: heaviest_assignment(rows, worth)}
+    for ordered, pairs in found.items():
+        best = min(rank(rival, worth) for rival in every_alignment(rows, wanted, ordered=ordered))
+        assert rank(pairs, worth) == best
 
 
 def test_a_thousand_rivals_for_everything() -> None:
@@ -80,3 +81,13 @@ def test_a_thousand_rivals_for_everything() -> None:
     assert len(largest_assignment(nested[::-1], size)) == size
     reversal = [1 << (size - 1 - call) for call in range(size)]
     assert longest_sequence(reversal, size) == [(size - 1, 0)]
+
+
+def test_a_thousand_time_limits_do_not_hang() -> None:
+    size = 1000
+    everything = [(1 << size) - 1] * size
+    worth = {(e, call): (int(call % 2 == 0), int(call % 2 == 0)) for e in range(size) for call in range(size)}
+    pairs = heaviest_assignment(everything, worth)
+    assert len(pairs) == size
+    alone = [1 << call for call in range(size)]
+    assert heaviest_assignment(alone, {(e, e): (0, 0) for e in range(size)}) == [(e, e) for e in range(size)]

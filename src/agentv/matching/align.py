@@ -85,13 +85,21 @@ def largest_assignment(rows: list[int], wanted: int) -> list[Pair]:
 def _augment(rows: list[int], width: int) -> dict[int, int]:
     """Row -> column of a maximum matching that never gives up an earlier row for a later one."""
     greedy = _scarcest_first(rows, width)
-    if len(greedy) == len(rows):
-        return greedy
+    return greedy if len(greedy) == len(rows) else complete(rows, width, {})
+
+
+def complete(rows: list[int], width: int, begun: dict[int, int]) -> dict[int, int]:
+    """A matching (row -> column) made as large as possible; what is matched stays matched, maybe to another."""
     owner = [-1] * width
-    chosen: dict[int, int] = {}
+    chosen = dict(begun)
     free = (1 << width) - 1
+    for row, column in begun.items():
+        owner[column] = row
+        free ^= 1 << column
     dead = 0
     for start, mask in enumerate(rows):
+        if start in begun:
+            continue
         direct = mask & free
         if direct:
             lowest = direct & -direct

@@ -5,12 +5,14 @@ expectation without a call does. The largest alignment is taken; among those the
 the earliest calls; then the one that breaks fewest; then the earliest expectations.
 """
 
-from agentv.matching.align import Pair, bits
+from agentv.matching.align import Pair, bits, complete
 
 Worth = dict[Pair, tuple[int, int]]
 
 # Above this many cells the order of the calls no longer enters the weights, which would be integers of that many bits.
 MAX_EXACT_CELLS = 40_000
+# Above this many steps a part of an assignment is not weighed pair by pair.
+MAX_STEPS = 3_000_000
 
 
 def weigh(rows: list[int], wanted: int, worth: Worth) -> list[dict[int, int]]:
@@ -54,8 +56,60 @@ def heaviest_sequence(rows: list[int], wanted: int, worth: Worth) -> list[Pair]:
     return pairs
 
 
-def heaviest_assignment(rows: list[int], wanted: int, worth: Worth) -> list[Pair]:
-    """The order-free alignment of the greatest weight: shortest augmenting paths over the heaviest pairs."""
+def heaviest_assignment(rows: list[int], worth: Worth) -> list[Pair]:
+    """The order-free alignment of the greatest weight, part by part where the parts have nothing in common."""
+    pairs: list[Pair] = []
+    for expectations, calls in _parts(rows):
+        place = {expectation: position for position, expectation in enumerate(expectations)}
+        part = [sum(1 << place[expectation] for expectation in bits(rows[call])) for call in calls]
+        own = {
+            (place[expectation], position): worth[expectation, call]
+            for position, call in enumerate(calls)
+            for expectation in bits(rows[call])
+            if (expectation, call) in worth
+        }
+        edges = sum(row.bit_count() for row in part)
+        solve = _by_paths if edges * min(len(calls), len(expectations)) <= MAX_STEPS else _kept_first
+        pairs += [(expectations[e], calls[a]) for e, a in solve(part, len(expectations), own)]
+    return sorted(pairs)
+
+
+def _parts(rows: list[int]) -> list[tuple[list[int], list[int]]]:
+    """Expectations and calls that can only be paired among themselves."""
+    masks: list[int] = []
+    for row in dict.fromkeys(rows):
+        merged = row
+        apart = []
+        for mask in masks:
+            if mask & merged:
+                merged |= mask
+            else:
+                apart.append(mask)
+        masks = [*apart, merged] if merged else apart
+    part_of = {expectation: number for number, mask in enumerate(masks) for expectation in bits(mask)}
+    calls: list[list[int]] = [[] for _ in masks]
+    for call, row in enumerate(rows):
+        if row:
+            calls[part_of[next(bits(row))]].append(call)
+    return [(list(bits(mask)), calls[number]) for number, mask in enumerate(masks)]
+
+
+def _kept_first(rows: list[int], wanted: int, worth: Worth) -> list[Pair]:
+    """For parts too large to weigh: as many kept limits as there can be, then as many pairs as there can be.
+
+    Best whenever every expectation of the part accepts every call of it; otherwise a pair that was added may have cost
+    a kept limit that another choice would have saved.
+    """
+    in_time = [0] * len(rows)
+    for (expectation, call), (kept, _) in worth.items():
+        if kept:
+            in_time[call] |= 1 << expectation
+    chosen = complete(rows, wanted, complete(in_time, wanted, {}))
+    return sorted((expectation, call) for call, expectation in chosen.items())
+
+
+def _by_paths(rows: list[int], wanted: int, worth: Worth) -> list[Pair]:
+    """Shortest augmenting paths over the heaviest pairs."""
     weights = weigh(rows, wanted, worth)
     owner: dict[int, int] = {}
     chosen: dict[int, int] = {}

@@ -1,13 +1,14 @@
 """What a provider returns: seed 000's `ProviderResponse` and seed 004's `ConnectorInvokeResult` in one."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from agentv.model.message import Message
 from agentv.model.trace import TraceEvent, TraceSummary
 from agentv.model.usage import TokensUsage
 
+DEPRECATED = Meta(extra_json_schema={"deprecated": True})
 ErrorKind = Literal["agent", "transport", "timeout", "interrupted", "protocol"]
 
 
@@ -27,9 +28,9 @@ class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The final answer; by default the words of the last assistant message."""
     output_messages: tuple[Message, ...] | None = None
     """What the agent added to the conversation; `None` when it sent none."""
-    trace: tuple[TraceEvent, ...] | None = None
+    trace: Annotated[tuple[TraceEvent, ...] | None, DEPRECATED] = None
     """Deprecated: send `output_messages`, which carry the calls where they were made."""
-    trace_ref: str | None = None
+    trace_ref: Annotated[str | None, DEPRECATED] = None
     """Deprecated: a file that holds the trace."""
     trace_summary: TraceSummary | None = None
     """Counts alone, from an agent that keeps its trace to itself."""

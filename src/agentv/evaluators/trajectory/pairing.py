@@ -109,7 +109,7 @@ def _best(expectations: Sequence[Expectation], made: Made, rows: list[int], *, o
             if rows[position] >> index & 1:
                 took = call.duration_ms
                 worth[index, position] = (int(took is not None and took <= limit), int(took is None or took <= limit))
-    return (heaviest_sequence if ordered else heaviest_assignment)(rows, wanted, worth)
+    return heaviest_sequence(rows, wanted, worth) if ordered else heaviest_assignment(rows, worth)
 
 
 def _rows_in_time(rows: list[int], limits: list[tuple[int, float]], made: Made) -> list[int]:

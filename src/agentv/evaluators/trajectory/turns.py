@@ -98,7 +98,7 @@ class TurnPlan:
                 if times:
                     worth[e, a] = (kept, unbroken)
         if worth:
-            return (heaviest_sequence if ordered else heaviest_assignment)(rows, wanted, worth)
+            return heaviest_sequence(rows, wanted, worth) if ordered else heaviest_assignment(rows, worth)
         return (longest_sequence if ordered else largest_assignment)(rows, wanted)
 
     def _times(self, e: int, turn: Turn, found: Alignment | None) -> list[Timed]:
