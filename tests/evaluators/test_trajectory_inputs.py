@@ -81,6 +81,12 @@ def test_ignored_keys_are_removed_from_both_sides() -> None:
     assert not matches(expected, {"q": 1, "meta": {"k": 2}}, tools=tools)
 
 
+def test_what_is_ignored_never_reaches_into_a_matcher_nor_is_data_mistaken_for_one() -> None:
+    tools = {"search": {"ignore": ["b.*"]}}
+    assert matches({"a": 0, "b": {"$any": True}}, {"a": 0, "b": None}, tools=tools)
+    assert matches({"a": 0, "b": {}}, {"a": 0, "b": {"$any": 1}}, tools=tools)
+
+
 def test_inputs_of_the_caller_are_never_written_to() -> None:
     actual = {"q": 1, "request_id": 7}
     assert matches({"q": 1}, actual, tools={"search": {"ignore": ["request_id"], "defaults": {"limit": 1}}})

@@ -19,13 +19,13 @@ class InputRule(NamedTuple):
     ignore: tuple[str, ...] = ()
     defaults: dict[str, Any] = {}
 
-    def prepare(self, value: Any) -> Any:
+    def prepare(self, value: Any, *, expected: bool = False) -> Any:
         """The value with its absent keys filled in and its ignored ones gone; never changes it in place."""
         if not isinstance(value, dict) or not (self.ignore or self.defaults):
             return value
         value = {**self.defaults, **value}
         for pattern in self.ignore:
-            value = _drop(value, pattern)
+            value = _drop(value, pattern, expected=expected)
         return value
 
 
@@ -41,8 +41,8 @@ class ExpectedInput:
         self._is_object = isinstance(expected, dict) and not is_matcher(expected)
         # An absent key of a partial expectation is not compared, so there is nothing to complete.
         partial = rule._replace(defaults={}) if mode == "partial" else rule
-        self.written = rule._replace(defaults={}).prepare(expected) if self._is_object else expected
-        self.expected = partial.prepare(expected) if self._is_object else expected
+        self.written = rule._replace(defaults={}).prepare(expected, expected=True) if self._is_object else expected
+        self.expected = partial.prepare(expected, expected=True) if self._is_object else expected
         self._test: Predicate | None = None
         self._expects: bool | None = None
         self.is_plain = not has_matcher(expected)
@@ -170,15 +170,18 @@ def lookup(value: Any, path: str) -> Any:
     return lookup(inner, rest) if rest and inner is not NOTHING else inner
 
 
-def _drop(value: Any, pattern: str) -> Any:
-    """The value without what the pattern names; a dot reaches one level deeper."""
+def _drop(value: Any, pattern: str, *, expected: bool) -> Any:
+    """The value without what the pattern names; a dot reaches one level deeper, but never into a matcher."""
     if isinstance(value, list):
-        items = _drop(dict(zip(map(str, range(len(value))), value, strict=True)), pattern)
+        items = _drop(dict(zip(map(str, range(len(value))), value, strict=True)), pattern, expected=expected)
         return list(items.values())
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or (expected and is_matcher(value)):
         return value
     head, _, rest = pattern.partition(".")
     kept = {key: item for key, item in value.items() if not glob_match(pattern, str(key))}
     if rest:
-        return {key: _drop(item, rest) if glob_match(head, str(key)) else item for key, item in kept.items()}
+        return {
+            key: _drop(item, rest, expected=expected) if glob_match(head, str(key)) else item
+            for key, item in kept.items()
+        }
     return kept
