@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from msgspec import UNSET
+
 from agentv.evaluators.trajectory import words
 from agentv.evaluators.trajectory.pairing import Alignment, align_calls
 from agentv.evaluators.trajectory.plan import Expectation, Judge, Made
+from agentv.evaluators.trajectory.script import Script
 from agentv.matching.diff import MAX_QUOTED, NOTHING, Difference, quote
 
 DETAILS = ("precision", "recall", "f1", "argument_score", "missing", "extra", "out_of_order", "repeated", "alignment")
@@ -163,6 +166,36 @@ def lay_calls(judge: Judge, made: Made, *, ordered: bool) -> Laid:
         extra=[(numbers[a], made.name(a)) for a in found.extra],
         timed=_timed(expectations, made, found),
         argument_score=mean(agreements(expectations, made, found)),
+    )
+
+
+def lay_deviations(script: Script, made: Made, places: list[int]) -> Laid:
+    """The calls of a run that kept to its script but for the arguments at these places."""
+    mismatches: list[tuple[int, int, list[str], list[Difference]]] = []
+    shares: list[float] = []
+    for place in places:
+        expectation = Expectation(script.entries[place], "exact", None, plain=True)
+        found = expectation.differences(made.calls[place])
+        mismatches.append((place, made.numbers[place], [words.mismatch(made, place, found)], found))
+        share = expectation.agreement(made.calls[place], found)
+        if share is not None:
+            shares.append(share)
+    kept = [place for place in range(len(script.names)) if place not in places]
+    agreeing = sum([script.inputs[place] is not UNSET and script.inputs[place] != {} for place in kept])
+    return Laid(
+        unit="call",
+        labels=script.names,
+        long_labels=[],
+        made=len(made),
+        matches=[(place, made.numbers[place]) for place in kept],
+        out_of_order=[],
+        mismatches=mismatches,
+        strangers=[],
+        missing=[],
+        hints={},
+        extra=[],
+        timed=[],
+        argument_score=mean([1.0] * agreeing + shares),
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from agentv.matching.equality import encoded, has_operators
+from agentv.matching.equality import encoded, has_operators, same
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 class Script:
     """Names and exact inputs in order."""
 
-    __slots__ = ("_inputs", "_text", "expects_arguments", "names")
+    __slots__ = ("_text", "entries", "expects_arguments", "inputs", "names")
 
-    def __init__(self, names: list[str], inputs: list[object], text: bytes) -> None:
+    def __init__(self, entries: Sequence[Entry], names: list[str], inputs: list[object], text: bytes) -> None:
+        self.entries = entries
         self.names = names
-        self._inputs = inputs
+        self.inputs = inputs
         self._text = text
         self.expects_arguments = any([value is not UNSET and value != {} for value in inputs])  # noqa: C419 - faster
 
@@ -33,12 +34,37 @@ class Script:
         """
         if [call.tool for call in calls] != self.names:
             return False
-        given = [call.input for call, wanted in zip(calls, self._inputs, strict=True) if wanted is not UNSET]
+        given = [call.input for call, wanted in zip(calls, self.inputs, strict=True) if wanted is not UNSET]
         return UNSET not in given and encoded(given) == self._text
+
+    def deviations(self, calls: Sequence[ToolCall]) -> list[int] | None:
+        """The places at which a run has other arguments, where that is all there is to say about it.
+
+        `None` when another alignment might be as good: a call that deviates is expected elsewhere, an expectation was
+        met elsewhere, or two deviations of one tool could be told apart in more than one way.
+        """
+        if [call.tool for call in calls] != self.names:
+            return None
+        inputs, names = self.inputs, self.names
+        given = [call.input for call in calls]
+        places = [
+            place for place, wanted in enumerate(inputs) if wanted is not UNSET and not same(wanted, given[place])
+        ]
+        if len({names[place] for place in places}) < len(places):
+            return None
+        for place in places:
+            tool = names[place]
+            for other, name in enumerate(names):
+                if name == tool and other != place:
+                    wanted = inputs[other]
+                    if wanted is UNSET or wanted == given[place] or given[other] == inputs[place]:
+                        return None
+        return places
 
 
 def script_of(entries: Sequence[Entry | list[Entry]]) -> Script | None:
     """The script of these entries, or `None` when one asks for more than a plain name and input."""
+    single: list[Entry] = []
     names: list[str] = []
     inputs: list[object] = []
     for entry in entries:
@@ -51,10 +77,11 @@ def script_of(entries: Sequence[Entry | list[Entry]]) -> Script | None:
             or entry.args is not UNSET
         ):
             return None
+        single.append(entry)
         names.append(entry.tool)
         inputs.append(entry.input)
     together = "\n".join(names)
     text = encoded([value for value in inputs if value is not UNSET])
     if "*" in together or "?" in together or text is None or has_operators(text):
         return None
-    return Script(names, inputs, text)
+    return Script(single, names, inputs, text)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentv.evaluators.trajectory import words
 from agentv.evaluators.trajectory.config import CLOSED, FRACTIONS, ORDERED
-from agentv.evaluators.trajectory.laid import Laid, Timed, lay_calls
+from agentv.evaluators.trajectory.laid import Laid, Timed, lay_calls, lay_deviations
 from agentv.evaluators.trajectory.plan import key_of
 from agentv.evaluators.trajectory.unseen import decide_from_counts, leave_undecided
 from agentv.matching.equality import same
@@ -33,10 +33,13 @@ def decide(config: ToolTrajectory, ctx: Context, made: Made | None, tally: Tally
     if script is not None and script.is_followed_by(made.calls):
         return _decide_followed(config, script, made, tally)
     ordered = config.mode in ORDERED
-    if config.unit == "turn":
+    places = None if script is None else script.deviations(made.calls)
+    if script is not None and places is not None:
+        laid = lay_deviations(script, made, places)
+    elif config.unit == "turn":
         if ctx.calls_source != "output_messages" and made:
             return leave_undecided(config, tally, NO_TURNS) | {"repeated": repeated(made)}
-        laid: Laid = config.turn_plan.lay(made, ctx.output_messages or (), ordered=ordered)
+        laid = config.turn_plan.lay(made, ctx.output_messages or (), ordered=ordered)
     else:
         laid = lay_calls(config.judge, made, ordered=ordered)
     decide_laid(config, laid, tally)
