@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from msgspec.structs import replace
 
@@ -27,6 +27,17 @@ Reply = ProviderResponse | Mapping[str, Any] | Sequence[Any]
 
 NO_CASE = Case()
 NOTHING_CHECKED = "checks nothing: add `evaluators`, or tool calls in `expected_messages`"
+
+
+class Options(TypedDict, total=False):
+    """What may be said beside the evaluators."""
+
+    expected_messages: Sequence[Any] | None
+    """A golden conversation; its tool calls are compared by `expected_messages`."""
+    threshold: float | None
+    """Lets the case pass by its weighted mean, as long as every `required` evaluator passes."""
+    root: str | None
+    """The folder below which a `trace_ref` may be read."""
 
 
 class Scorer:
@@ -113,62 +124,32 @@ class Scorer:
         )
 
 
-def score(
-    reply: Reply,
-    evaluators: Sequence[Any] = (),
-    *,
-    expected_messages: Sequence[Any] | None = None,
-    threshold: float | None = None,
-    root: str | None = None,
-) -> RunResult:
+def score(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Options]) -> RunResult:
     """How one reply did: its status, its score, and what each evaluator found.
 
-    `reply` is a mapping in any supported shape, a `ProviderResponse`, or a list of messages; `threshold` lets the
-    case pass by its weighted mean; `root` is the folder below which a `trace_ref` may be read.
+    `reply` is a mapping in any supported shape, a `ProviderResponse`, or a list of messages.
     """
-    return Scorer(evaluators, expected_messages=expected_messages, threshold=threshold, root=root).score(reply)
+    return Scorer(evaluators, **options).score(reply)
 
 
-async def ascore(
-    reply: Reply,
-    evaluators: Sequence[Any] = (),
-    *,
-    expected_messages: Sequence[Any] | None = None,
-    threshold: float | None = None,
-    root: str | None = None,
-) -> RunResult:
+async def ascore(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Options]) -> RunResult:
     """The same as `score`, awaiting evaluators that are asynchronous."""
-    scorer = Scorer(evaluators, expected_messages=expected_messages, threshold=threshold, root=root)
-    return await scorer.ascore(reply)
+    return await Scorer(evaluators, **options).ascore(reply)
 
 
 def score_many(
-    replies: Iterable[Reply],
-    evaluators: Sequence[Any] = (),
-    *,
-    expected_messages: Sequence[Any] | None = None,
-    threshold: float | None = None,
-    root: str | None = None,
+    replies: Iterable[Reply], evaluators: Sequence[Any] = (), **options: Unpack[Options]
 ) -> Iterator[RunResult]:
     """How each reply did, one at a time as they come: memory does not grow with their number.
 
     A wrong configuration is reported here and now, not when the first result is asked for.
     """
-    scorer = Scorer(evaluators, expected_messages=expected_messages, threshold=threshold, root=root)
-    return map(scorer.score, replies)
+    return map(Scorer(evaluators, **options).score, replies)
 
 
-def explain(
-    reply: Reply,
-    evaluators: Sequence[Any] = (),
-    *,
-    expected_messages: Sequence[Any] | None = None,
-    threshold: float | None = None,
-    root: str | None = None,
-) -> str:
+def explain(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Options]) -> str:
     """The verdict on one reply as people read it: expected and actual side by side, then the reasons."""
-    scorer = Scorer(evaluators, expected_messages=expected_messages, threshold=threshold, root=root)
-    return scorer.explain(reply)
+    return Scorer(evaluators, **options).explain(reply)
 
 
 def assert_trajectory(
