@@ -39,10 +39,11 @@ class ExpectedInput:
         self.mode = mode
         self.rule = rule
         self._is_object = isinstance(expected, dict) and not is_matcher(expected)
-        # An absent key of a partial expectation is not compared, so there is nothing to complete.
-        partial = rule._replace(defaults={}) if mode == "partial" else rule
-        self.written = rule._replace(defaults={}).prepare(expected, expected=True) if self._is_object else expected
-        self.expected = partial.prepare(expected, expected=True) if self._is_object else expected
+        self.written = self.expected = expected
+        if self._is_object and rule is not PLAIN_RULE:
+            self.written = rule._replace(defaults={}).prepare(expected, expected=True)
+            # An absent key of a partial expectation is not compared, so there is nothing to complete.
+            self.expected = self.written if mode == "partial" else rule.prepare(expected, expected=True)
         self._test: Predicate | None = None
         self._expects: bool | None = None
         self.is_plain = not has_matcher(expected)

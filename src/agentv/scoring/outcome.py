@@ -23,14 +23,20 @@ def reaches(score: float, threshold: float) -> bool:
 
 def decide_outcome(results: Iterable[EvaluatorResult], threshold: float | None = None) -> Outcome:
     """Pass, fail or error, and the weighted mean over the assertions that gate."""
-    gating = [r for r in results if r.kind == "assertion" and r.weight > 0 and r.status != "skipped"]
-    statuses = [result.status for result in gating]
-    if not gating or "error" in statuses:
+    weight = total = 0.0
+    held = required_held = True
+    for result in results:
+        if result.kind == "metric" or result.weight <= 0 or result.status == "skipped":
+            continue
+        if result.status == "error":
+            return Outcome("error", None)
+        weight += result.weight
+        total += result.weight * (result.score or 0.0)
+        if result.status != "pass":
+            held = False
+            required_held = required_held and not result.required
+    if not weight:
         return Outcome("error", None)
-    weight = sum([result.weight for result in gating])
-    score = sum([result.weight * (result.score or 0.0) for result in gating]) / weight
-    if threshold is None:
-        passed = "fail" not in statuses
-    else:
-        passed = reaches(score, threshold) and all(r.status == "pass" for r in gating if r.required)
+    score = total / weight
+    passed = held if threshold is None else required_held and reaches(score, threshold)
     return Outcome("pass" if passed else "fail", score)

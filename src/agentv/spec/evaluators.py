@@ -42,12 +42,13 @@ def check_evaluators(configs: Sequence[Any], path: str = "evaluators") -> list[C
     found: list[Checked] = []
     for index, config in enumerate(configs):
         place = f"{path}[{index}]"
-        text = _text(config)
+        # The same object a second time is probably the same configuration; only its text tells for sure.
+        text = _text(config) if _seen_before(id(config)) else None
         known = None if text is None else _known.get((place, text))
         if known is not None:
             found.append(known._replace(config=config))
             continue
-        again = text is not None and _seen_before((place, text))
+        again = text is not None and _seen_before(hash((place, text)))
         checked, wrong = _check(config, text if again else None, place)
         problems += wrong
         if checked is not None:
@@ -67,13 +68,16 @@ def _text(config: Any) -> bytes | None:
         return None
 
 
-def _seen_before(key: Key) -> bool:
-    """Whether this configuration is asked for at least a second time: only then it is worth keeping."""
-    if hash(key) in _seen:
+def _seen_before(mark: int) -> bool:
+    """Whether this is at least the second time: only then a configuration is worth a closer look, then worth keeping.
+
+    A mark that two share by chance costs that look and nothing else.
+    """
+    if mark in _seen:
         return True
     if len(_seen) >= MAX_SEEN:
         _seen.clear()
-    _seen.add(hash(key))
+    _seen.add(mark)
     return False
 
 
