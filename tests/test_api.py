@@ -4,6 +4,7 @@ import asyncio
 import copy
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -176,8 +177,9 @@ def test_weights_thresholds_and_names() -> None:
     assert (result.status, result.score, result.evaluators[0].name) == ("fail", 0.5, "soft")
     assert agentv.score(messages("A"), [half], threshold=0.5).status == "pass"
     assert agentv.score(messages("A"), [{**half, "required": True}], threshold=0.5).status == "fail"
-    with pytest.raises(agentv.SpecError, match="threshold"):
-        agentv.score(messages("A"), [half], threshold=1.5)
+    for wrong in (1.5, float("nan"), "x"):
+        with pytest.raises(agentv.SpecError, match="threshold"):
+            agentv.score(messages("A"), [half], threshold=wrong)  # type: ignore[arg-type]
 
 
 def test_a_reply_that_is_an_error_could_not_be_measured() -> None:
@@ -198,6 +200,63 @@ def test_every_evaluator_is_handed_its_configuration(context_of: Any) -> None:
     assert context.candidate == "hi"
     assert context.expected_messages[0].tool_calls[0].tool == "A"
     assert context.case.expected_messages == context.expected_messages
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"x": value}
+    return value
+
+
+CYCLE: dict[str, Any] = {}
+CYCLE["a"] = CYCLE
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        nested(3000),
+        CYCLE,
+        10**5000,
+        b"x",
+        {1, 2},
+        float("nan"),
+        "\ud800",
+        {"\ud800": 1},
+        {1: 2},
+        (1, 2),
+        object(),
+        [[]],
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_whatever_an_agent_sends_is_measured(value: Any) -> None:
+    reply = [
+        {"role": "assistant", "tool_calls": [{"tool": "A", "input": {"v": value}, "output": value}, {"tool": "B"}]}
+    ]
+    golden: Any = {"type": "tool_trajectory", "mode": "in_order", "expected": [{"tool": "A", "input": {"v": "y"}}]}
+    result = agentv.score(reply, [golden, *A_THEN_B])
+    assert [found.status for found in result.evaluators] == ["fail", "pass"]
+    assert "A" in agentv.explain(reply, [golden])
+
+
+@pytest.mark.parametrize("value", [nested(3000), CYCLE], ids=["deep", "cyclic"])
+def test_a_hostile_configuration_is_refused_and_not_a_traceback(value: Any) -> None:
+    with pytest.raises(agentv.SpecError, match="nested deeper"):
+        agentv.score(
+            messages("A"), [{"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "A", "input": value}]}]
+        )
+
+
+def test_many_threads_may_score_at_once() -> None:
+    def work(number: int) -> list[str]:
+        config = [{"type": "tool_trajectory", "minimums": {f"t{number % 3}": 1}}]
+        return [agentv.score(messages(f"t{(number + n) % 3}"), config).status for n in range(300)]
+
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(work, range(8)))
+    assert all(statuses == ["pass", "fail", "fail"] * 100 for statuses in found)
 
 
 class TestTraceRef:

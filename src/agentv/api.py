@@ -231,7 +231,7 @@ def _gates(evaluator: Evaluator) -> bool:
 
 
 def _check_threshold(threshold: float | None) -> float | None:
-    if threshold is not None and not 0 <= threshold <= 1:
+    if threshold is not None and not (isinstance(threshold, (int, float)) and 0 <= threshold <= 1):
         raise SpecError([Problem("threshold", f"expected a number from 0 to 1, got {threshold!r}")])
     return threshold
 

@@ -165,4 +165,6 @@ def test_numbers_are_positions_in_the_unfiltered_list() -> None:
     )
     assert run(made, mode="exact", expected=tools("ABCD"), calls={"denied": "include", "pending": "include"}).score == 1
     failed = [call("A", error="boom"), call("B")]
-    assert run(failed, mode="exact", expected=tools("B"), calls={"failed": "exclude"}).score == 1.0
+    for words in ({"calls": {"failed": "exclude"}}, {"failed": "exclude"}, {"failed": {"error": "exclude"}}):
+        assert run(failed, mode="exact", expected=tools("B"), **words).score == 1.0
+    assert run(failed, mode="exact", expected=tools("A"), calls={"ok": "exclude"}).score == 1.0

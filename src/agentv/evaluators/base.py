@@ -35,7 +35,7 @@ class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     type: str
     name: str | None = None
     """How results call it; by default its type."""
-    weight: Annotated[float, Meta(ge=0)] = 1.0
+    weight: Annotated[float, Meta(ge=0, le=1e9)] = 1.0
     """Its share in the case's score; 0 neither scores nor gates."""
     threshold: Annotated[float, Meta(ge=0, le=1)] = 1.0
     """The score from which it passes."""

@@ -39,8 +39,16 @@ def quote(value: Any) -> str:
     try:
         text = msgspec.json.encode(value).decode()
     except (TypeError, ValueError, RecursionError):
-        text = repr(value).encode("utf-8", "replace").decode()
+        text = _described(value)
     return text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 1] + "…"
+
+
+def _described(value: Any) -> str:
+    """A value that is not quite JSON: a lone surrogate, an object, a number too long to be written."""
+    try:
+        return repr(value).encode("utf-8", "replace").decode()
+    except (ValueError, RecursionError):
+        return f"a value of type {type(value).__name__}"
 
 
 def differences(expected: Any, actual: Any, path: str, *, partial: bool = False) -> Iterator[Difference]:

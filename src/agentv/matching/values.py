@@ -10,6 +10,7 @@ from agentv.matching.glob import glob_match
 Predicate = Callable[[Any], bool]
 
 MAX_DEPTH = 128
+MAX_PATH = 60
 REGEX_SECONDS = 1.0
 OPERATORS = (
     "$any", "$regex", "$glob", "$contains", "$gt", "$gte", "$lt", "$lte", "$approx", "$oneof", "$not", "$type",
@@ -52,7 +53,7 @@ def has_matcher(value: Any) -> bool:
 def check_expected(value: Any, path: str, depth: int = 0) -> Iterator[Problem]:
     """What is wrong with an expected value: operators unknown, mixed with plain keys, or given nonsense."""
     if depth > MAX_DEPTH:
-        yield Problem(path, f"nested deeper than {MAX_DEPTH} levels")
+        yield Problem(f"{path[:MAX_PATH]}…", f"nested deeper than {MAX_DEPTH} levels")
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from check_expected(item, f"{path}[{index}]", depth + 1)

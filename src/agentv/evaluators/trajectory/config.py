@@ -35,7 +35,7 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     """What the tool must give back; absent means anything."""
     input_match: WrittenMode | None = None
     """Overrides the evaluator's and the tool's."""
-    max_duration_ms: Annotated[float, Meta(ge=0)] | None = None
+    max_duration_ms: Annotated[float, Meta(ge=0, le=1e15)] | None = None
     status: Status | None = None
 
     @property

@@ -8,6 +8,7 @@ from agentv.evaluators.trajectory import counts, sequence, words
 from agentv.evaluators.trajectory.config import (
     MODES,
     CallFilter,
+    Choice,
     Count,
     Entry,
     Mode,
@@ -52,6 +53,9 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
     score: Literal["binary", "recall", "precision", "f1"] | None = None
     unit: Literal["call", "turn"] | None = None
     calls: CallFilter | None = None
+    """Which calls count, by their status; denied and pending ones do not, unless it says so."""
+    failed: CallFilter | Choice | None = None
+    """Another word for `calls`; a bare `include` or `exclude` is about calls that ended in an error."""
 
     def check(self, path: str) -> list[Problem]:
         """What cannot be meant."""
@@ -70,6 +74,8 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
             found += check_rules(self.tools, f"{path}.tools")
         if self.calls is not None and self.calls.error and self.calls.failed:
             found.append(Problem(f"{path}.calls.failed", "`failed` is another word for `error`; give one of them"))
+        if self.calls is not None and self.failed is not None:
+            found.append(Problem(f"{path}.failed", "`failed` is another word for `calls`; give one of them"))
         if self.expected and (self.script is None or self.input_match is not None):
             found += self._check_entries(self.expected, path)
         return found
@@ -105,7 +111,10 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def _excluded(self) -> frozenset[str]:
-        return DEFAULT_EXCLUDED if self.calls is None else self.calls.excluded
+        if isinstance(self.failed, str):
+            return CallFilter(error=self.failed).excluded
+        chosen = self.calls or self.failed
+        return DEFAULT_EXCLUDED if chosen is None else chosen.excluded
 
     @once
     def script(self) -> Script | None:
