@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentv.errors import EvaluationError, FormatError, Problem, SpecError
 from agentv.formats.response import decode_response
 from agentv.model.case import Case
-from agentv.model.response import ProviderResponse
+from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.result import EvaluatorResult, RunResult
 from agentv.protocols import Context, Evaluator
 from agentv.scoring.calls import Calls, resolve_calls
@@ -72,6 +72,13 @@ class Scorer:
         ]
         return self._conclude(response, known, results)
 
+    def score_or_error(self, reply: Reply) -> RunResult:
+        """How one reply did, and an error if it is none."""
+        try:
+            return self.score(reply)
+        except FormatError as error:
+            return RunResult(status="error", score=None, error=ResponseError(kind="protocol", message=str(error)))
+
     async def ascore(self, reply: Reply) -> RunResult:
         """How one reply did, for code that is already in an event loop."""
         response, known, context = self._read(reply)
@@ -96,7 +103,7 @@ class Scorer:
     def _read(self, reply: Reply) -> tuple[ProviderResponse, Calls, Context | None]:
         response = reply if isinstance(reply, ProviderResponse) else decode_response(reply)
         known = resolve_calls(response)
-        if response.trace_ref is not None and known.source in (None, "trace_summary"):
+        if response.trace_ref is not None and not any(call.tool for call in known.calls or ()):
             response, known = _follow_trace_ref(response, known, self._root)
         if not response.success:
             return response, known, None
@@ -142,9 +149,10 @@ def score_many(
 ) -> Iterator[RunResult]:
     """How each reply did, one at a time as they come: memory does not grow with their number.
 
-    A wrong configuration is reported here and now, not when the first result is asked for.
+    A wrong configuration is reported here and now, not when the first result is asked for. A reply that cannot be read
+    is an error of its own and stops nobody.
     """
-    return map(Scorer(evaluators, **options).score, replies)
+    return map(Scorer(evaluators, **options).score_or_error, replies)
 
 
 def explain(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Options]) -> str:
@@ -159,7 +167,7 @@ def assert_trajectory(
     __tracebackhide__ = True
     config = {"type": "tool_trajectory", **options}
     if expected is not None:
-        config["expected"] = list(expected)
+        config["expected"] = expected
     if mode is not None:
         config["mode"] = mode
     scorer = Scorer([config])

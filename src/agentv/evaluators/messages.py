@@ -75,7 +75,7 @@ def _decide(laid: Laid, tally: Tally) -> None:
             sentences.append((True, f"{place}: {name} matched"))
         elif e in wrong:
             part = "input" if any(d.path.startswith("input") for d in wrong[e]) else "output"
-            sentences.append((False, f"{place}: {part} mismatch: {'; '.join(map(str, wrong[e]))}"))
+            sentences.append((False, f"{place}: {part} mismatch: {words.joined(wrong[e])}"))
         elif e in strangers:
             sentences.append((False, f"{place}: expected {name}, got {strangers[e]}"))
         elif following is not None:

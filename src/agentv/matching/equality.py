@@ -10,13 +10,14 @@ import msgspec
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _may_hold_float = re.compile(rb"\d[.e]").search
 _TRUE, _FALSE = object(), object()
+_SCALARS = {str, int, float, bool, type(None)}
 
 
 def same(left: Any, right: Any) -> bool:
     """Whether two JSON values are equal."""
     # Python's own equality is only ever too generous (True == 1), so it rules out most pairs at once.
     if left != right:
-        return False
+        return _odd(left, right) and _walk(left) == _walk(right)
     if type(left) is str:
         return True
     try:
@@ -56,6 +57,15 @@ def _integral(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _integral(item) for key, item in value.items()}
     return [_integral(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _odd(left: Any, right: Any) -> bool:
+    """Whether two values that Python calls different may still be the same JSON: a tuple is a list there."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return any([_odd(item, right.get(key)) for key, item in left.items() if type(item) not in _SCALARS])  # noqa: C419 - a list is faster
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        return type(left) is not type(right) or any(map(_odd, left, right))
+    return False
 
 
 def _walk(value: Any) -> Hashable:

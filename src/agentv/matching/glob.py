@@ -7,26 +7,37 @@ def is_glob(pattern: str) -> bool:
 
 
 def glob_match(pattern: str, text: str) -> bool:
-    """Whether the whole text fits the pattern, in time at most the product of their lengths.
+    """Whether the whole text fits the pattern.
 
-    Not a regular expression: the text is an agent's, and `*a*a*a*b` must not stall a run.
+    Not a regular expression: the text is an agent's, and `*a*a*a*b` must not stall a run. Between two stars the
+    leftmost place is always as good as any other, so nothing is ever tried twice.
     """
-    at_pattern = at_text = 0
-    star, resume = -1, 0
-    while at_text < len(text):
-        wanted = pattern[at_pattern] if at_pattern < len(pattern) else ""
-        if wanted == "*":
-            star, resume = at_pattern, at_text
-            at_pattern += 1
-        elif wanted and wanted in ("?", text[at_text]):
-            at_pattern += 1
-            at_text += 1
-        elif star >= 0:
-            resume += 1
-            at_pattern, at_text = star + 1, resume
-        else:
+    head, *parts = pattern.split("*")
+    if not parts:
+        return len(text) == len(head) and _fits(head, text, 0)
+    tail = parts.pop()
+    end = len(text) - len(tail)
+    if len(head) > end or not _fits(head, text, 0) or not _fits(tail, text, end):
+        return False
+    at = len(head)
+    for part in parts:
+        at = _find(part, text, at, end)
+        if at < 0:
             return False
-    return not pattern[at_pattern:].strip("*")
+        at += len(part)
+    return True
+
+
+def _fits(part: str, text: str, at: int) -> bool:
+    if "?" not in part:
+        return text.startswith(part, at)
+    return len(text) - at >= len(part) and all(wanted in ("?", text[at + n]) for n, wanted in enumerate(part))
+
+
+def _find(part: str, text: str, start: int, end: int) -> int:
+    if "?" not in part:
+        return text.find(part, start, end)
+    return next((at for at in range(start, end - len(part) + 1) if _fits(part, text, at)), -1)
 
 
 def name_match(pattern: str, name: str) -> bool:

@@ -30,6 +30,7 @@ class InputRule(NamedTuple):
 
 
 PLAIN_RULE = InputRule()
+MAX_DIGITS = 12
 
 
 class ExpectedInput:
@@ -164,7 +165,7 @@ def lookup(value: Any, path: str) -> Any:
     head, _, rest = path.partition(".")
     if isinstance(value, dict):
         inner = value.get(head, NOTHING)
-    elif isinstance(value, list) and head.isdecimal() and int(head) < len(value):
+    elif isinstance(value, list) and head.isdecimal() and len(head) < MAX_DIGITS and int(head) < len(value):
         inner = value[int(head)]
     else:
         inner = NOTHING

@@ -1,5 +1,7 @@
 """Matchers: what may stand for a value on the expected side (`$regex`, `$gt`, `$oneof`, …)."""
 
+import re
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +13,7 @@ Predicate = Callable[[Any], bool]
 
 MAX_DEPTH = 128
 MAX_PATH = 60
+MAX_PATTERN = 10_000
 REGEX_SECONDS = 1.0
 OPERATORS = (
     "$any", "$regex", "$glob", "$contains", "$gt", "$gte", "$lt", "$lte", "$approx", "$oneof", "$not", "$type",
@@ -89,6 +92,8 @@ def _bad_argument(operator: str, argument: Any) -> str | None:  # noqa: PLR0911 
         case "$regex":
             return _bad_regex(argument)
         case "$glob":
+            if isinstance(argument, str) and len(argument) > MAX_PATTERN:
+                return f"longer than {MAX_PATTERN:,} characters"
             return None if isinstance(argument, str) else f"expected a string, got {argument!r}"
         case "$gt" | "$gte" | "$lt" | "$lte":
             ordered = isinstance(argument, str) or is_number(argument)
@@ -113,11 +118,26 @@ def _bad_regex(pattern: Any) -> str | None:
 
     if not isinstance(pattern, str):
         return f"expected a string, got {pattern!r}"
+    if len(pattern) > MAX_PATTERN:
+        return f"longer than {MAX_PATTERN:,} characters"
     try:
-        regex.compile(pattern)
-    except regex.error as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+            regex.compile(_python_syntax(pattern))
+    except (re.error, regex.error, RecursionError, OverflowError, MemoryError) as error:
         return f"not a regular expression: {error}"
     return None
+
+
+def _python_syntax(pattern: str) -> str:
+    """The pattern with every brace that is no repeat escaped: to `regex`, `{i}` would mean fuzzy matching."""
+    return re.sub(
+        r"\\.|\{(?!\d+(?:,\d*)?\}|,\d+\})",
+        lambda found: found[0] if found[0].startswith("\\") else "\\{",
+        pattern,
+        flags=re.DOTALL,
+    )
 
 
 def _bad_approx(argument: Any) -> str | None:
@@ -201,8 +221,11 @@ def _operator(name: str, argument: Any) -> Predicate:  # noqa: PLR0911 - one lin
 
 
 def _near(actual: float, middle: float, within: float) -> bool:
-    # 0.1 + 0.2 lies within 0.1 of 0.2 for everybody but the last bit of a float.
-    return abs(actual - middle) <= within + 1e-12 * max(1.0, abs(actual), abs(middle))
+    try:
+        # 0.1 + 0.2 lies within 0.1 of 0.2 for everybody but the last bit of a float.
+        return abs(actual - middle) <= within + 1e-12 * max(1.0, abs(actual), abs(middle))
+    except OverflowError:  # an integer beyond all floats is near to none
+        return False
 
 
 def _holds(actual: Any, wanted: Any) -> bool:
@@ -227,7 +250,7 @@ def _comparison(name: str, bound: Any) -> Predicate:
 def _regex(pattern: str) -> Predicate:
     import regex  # noqa: PLC0415 - costs as much as starting Python, and few suites use it
 
-    search = regex.compile(pattern).search
+    search = regex.compile(_python_syntax(pattern)).search
 
     def test(actual: Any) -> bool:
         try:

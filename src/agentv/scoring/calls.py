@@ -15,6 +15,9 @@ Source = Literal["output_messages", "trace", "trace_summary"]
 TRACE_ONLY = "`trace` is deprecated: send `output_messages`, which carry the calls where they were made"
 
 
+NAMES_ALONE = "`trace_summary` names tools but not how often they were called: send `tool_calls_by_name`"
+
+
 class Calls(Struct, frozen=True, kw_only=True):
     """What is known about the agent's calls."""
 
@@ -46,8 +49,11 @@ def _without_names(response: ProviderResponse, sent: tuple[ToolCall, ...], trace
         return _from_messages(response, sent)
     if response.trace:
         return _from_trace(response, traced)
-    if response.trace_summary is not None:
-        return Calls(source="trace_summary", calls=(), summary=response.trace_summary)
+    summary = response.trace_summary
+    if summary is not None and summary.tool_names:
+        return Calls(source=None, calls=None, warnings=(NAMES_ALONE,))
+    if summary is not None:
+        return Calls(source="trace_summary", calls=(), summary=summary)
     return Calls(source=None, calls=None)
 
 

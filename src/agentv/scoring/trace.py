@@ -31,21 +31,24 @@ def trace_from_messages(messages: Iterable[Message]) -> tuple[TraceEvent, ...]:
 def calls_from_trace(trace: Iterable[TraceEvent]) -> tuple[ToolCall, ...]:
     """The calls of a trace, each with the result that a `tool_result` event gave it by id, else by order."""
     calls: list[ToolCall] = []
-    answered: list[bool] = []
+    waiting: list[int] = []
+    answered: set[int] = set()
     by_id: dict[str, int] = {}
     for event in trace:
         if event.type == "tool_call":
             if event.id is not None:
                 by_id[event.id] = len(calls)
+            if event.output is UNSET:
+                waiting.append(len(calls))
             calls.append(_call(event))
-            answered.append(event.output is not UNSET)
         elif event.type == "tool_result":
             position = by_id.get(event.id) if event.id is not None else None
-            if position is None:
-                position = next((place for place in range(len(calls) - 1, -1, -1) if not answered[place]), None)
+            while position is None and waiting:
+                last = waiting.pop()
+                position = None if last in answered else last
             if position is not None:
                 calls[position] = _answer(calls[position], event)
-                answered[position] = True
+                answered.add(position)
     return tuple(calls)
 
 

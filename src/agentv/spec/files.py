@@ -17,6 +17,9 @@ def read_below(root: str | Path, name: str) -> bytes:
         if not path.is_relative_to(base):
             msg = f"{name!r} lies outside {base}"
             raise FormatError(msg, path="trace_ref")
+        if not path.is_file():
+            msg = f"{name!r} is not a file below {base}"
+            raise FormatError(msg, path="trace_ref")
         if path.stat().st_size > MAX_BYTES:
             msg = f"{name!r} is larger than {MAX_BYTES // 1024 // 1024} MiB"
             raise FormatError(msg, path="trace_ref")

@@ -174,6 +174,8 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
         """For a diff: what the indices of `details.alignment` stand for."""
         if self.expected is None or ctx.calls is None:
             return None
+        if self.unit == "turn" and ctx.calls_source != "output_messages":
+            return None
         if self.unit != "turn":
             return "call", self.labels, dict(enumerate(map(words.call_label, ctx.calls)))
         turns = group_turns(count_calls(ctx.calls, self._excluded), turns_of(ctx.output_messages or ()))

@@ -71,14 +71,14 @@ class ToolIndex:
         for argument in arguments:
             row &= self._allowing.get(argument, 0)
         if self._anchored:
-            anchored = self._by_anchor or self._choose_anchors()
             for argument in arguments:
-                for bits, expectation in anchored.get(argument, ()):
+                for bits, expectation in self._by_anchor.get(argument, ()):
                     if expectation.accepts(call):
                         row |= bits
         return row
 
-    def _choose_anchors(self) -> dict[Hashable, list[Filed]]:
+    def choose_anchors(self) -> None:
+        """Once all expectations are there: file those with fixed arguments under their rarest one."""
         frequency: dict[Hashable, int] = {}
         for _, _, anchors in self._anchored:
             for anchor in anchors:
@@ -87,4 +87,3 @@ class ToolIndex:
             # The rarest argument leaves the fewest expectations to ask in full.
             rarest = min(anchors, key=frequency.__getitem__)
             self._by_anchor.setdefault(rarest, []).append((bits, expectation))
-        return self._by_anchor

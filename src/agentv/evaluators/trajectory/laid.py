@@ -71,7 +71,10 @@ class Laid(NamedTuple):
         rows = [_row(e, n, "match", []) for e, n in self.matches]
         if self.out_of_order or self.mismatches:
             rows += [_row(e, n, "out_of_order", []) for e, n in self.out_of_order]
-            rows += [_row(e, n, "mismatch", [as_json(d) for d in found]) for e, n, _, found in self.mismatches]
+            rows += [
+                _row(e, n, "mismatch", [as_json(d) for d in found[: words.MAX_DIFFERENCES]])
+                for e, n, _, found in self.mismatches
+            ]
             rows.sort(key=lambda row: row["expected"])
         return {
             "precision": self.fraction("precision"),

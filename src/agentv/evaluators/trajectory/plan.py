@@ -182,40 +182,17 @@ class Judge:
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self.expectations = expectations
-        self._filed = False
-        self._by_name: dict[str, int] = {}
-        self._by_tool: dict[str, ToolIndex] = {}
-        self._globs: dict[Hashable, tuple[int, Expectation]] = {}
-        self._sees_results = False
-
-    def _file(self) -> None:
-        self._filed = True
-        alike: dict[Hashable, tuple[int, Expectation]] = {}
-        for index, expectation in enumerate(self.expectations):
-            if not expectation.globbed and expectation.name_only:
-                self._by_name[expectation.tool] = self._by_name.get(expectation.tool, 0) | 1 << index
-            else:
-                key = expectation.key()
-                bits, _ = alike.get(key, (0, None))
-                alike[key] = (bits | 1 << index, expectation)
-        for key, (bits, expectation) in alike.items():
-            self._sees_results |= not expectation.only_input
-            if expectation.globbed:
-                self._globs[key] = (bits, expectation)
-            else:
-                self._by_tool.setdefault(expectation.tool, ToolIndex()).add(bits, expectation)
+        self._filed: _Filed | None = None
 
     def rows(self, calls: Sequence[ToolCall]) -> list[int]:
         """For each call the expectations it meets, as bits."""
-        if not self._filed:
+        filed = self._filed
+        if filed is None:
             if len(self.expectations) * len(calls) <= FEW_PAIRS:
                 return self._rows_one_by_one(calls)
-            self._file()
-        if not self._by_tool and not self._globs:
-            by_name = self._by_name
-            return [by_name.get(call.tool, 0) for call in calls]
-        known: dict[Hashable, int] = {}
-        return [self._row(call, known) for call in calls]
+            # Other threads may be here too: they see nothing of it before it is complete.
+            filed = self._filed = _Filed(self.expectations)
+        return filed.rows(calls)
 
     def _rows_one_by_one(self, calls: Sequence[ToolCall]) -> list[int]:
         by_tool: dict[str, list[tuple[int, Expectation]]] = {}
@@ -235,6 +212,39 @@ class Judge:
             rows.append(row)
         return rows
 
+
+class _Filed:
+    """Expectations by name and by tool, complete once it is made."""
+
+    def __init__(self, expectations: Sequence[Expectation]) -> None:
+        self._by_name: dict[str, int] = {}
+        self._by_tool: dict[str, ToolIndex] = {}
+        self._globs: list[tuple[int, Expectation]] = []
+        self._sees_results = False
+        alike: dict[Hashable, tuple[int, Expectation]] = {}
+        for index, expectation in enumerate(expectations):
+            if not expectation.globbed and expectation.name_only:
+                self._by_name[expectation.tool] = self._by_name.get(expectation.tool, 0) | 1 << index
+            else:
+                key = expectation.key()
+                bits, _ = alike.get(key, (0, None))
+                alike[key] = (bits | 1 << index, expectation)
+        for bits, expectation in alike.values():
+            self._sees_results |= not expectation.only_input
+            if expectation.globbed:
+                self._globs.append((bits, expectation))
+            else:
+                self._by_tool.setdefault(expectation.tool, ToolIndex()).add(bits, expectation)
+        for index_of_tool in self._by_tool.values():
+            index_of_tool.choose_anchors()
+
+    def rows(self, calls: Sequence[ToolCall]) -> list[int]:
+        """For each call the expectations it meets, as bits."""
+        if not self._by_tool and not self._globs:
+            return [self._by_name.get(call.tool, 0) for call in calls]
+        known: dict[Hashable, int] = {}
+        return [self._row(call, known) for call in calls]
+
     def _row(self, call: ToolCall, known: dict[Hashable, int]) -> int:
         if not call.tool:
             return 0
@@ -246,7 +256,7 @@ class Judge:
             row = self._by_name.get(call.tool, 0)
             if call.tool in self._by_tool:
                 row |= self._by_tool[call.tool].row(call)
-            for bits, expectation in self._globs.values():
+            for bits, expectation in self._globs:
                 if expectation.names(call.tool) and expectation.accepts(call):
                     row |= bits
             known[key] = row

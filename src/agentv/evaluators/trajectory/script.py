@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 class Script:
     """Names and exact inputs in order."""
 
-    __slots__ = ("_text", "entries", "expects_arguments", "inputs", "names")
+    __slots__ = ("_given", "_text", "entries", "expects_arguments", "inputs", "names")
 
     def __init__(self, entries: Sequence[Entry], names: list[str], inputs: list[object], text: bytes) -> None:
         self.entries = entries
         self.names = names
         self.inputs = inputs
+        self._given = [value for value in inputs if value is not UNSET]
         self._text = text
         self.expects_arguments = any([value is not UNSET and value != {} for value in inputs])  # noqa: C419 - faster
 
@@ -35,7 +36,8 @@ class Script:
         if [call.tool for call in calls] != self.names:
             return False
         given = [call.input for call, wanted in zip(calls, self.inputs, strict=True) if wanted is not UNSET]
-        return UNSET not in given and encoded(given) == self._text
+        # Python's equality as well: in JSON a tuple is a list and NaN is null, which only the longer way may say.
+        return given == self._given and encoded(given) == self._text
 
     def deviations(self, calls: Sequence[ToolCall]) -> list[int] | None:
         """The places at which a run has other arguments, where that is all there is to say about it.

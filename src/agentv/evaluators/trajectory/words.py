@@ -11,6 +11,7 @@ from agentv.matching.values import is_matcher
 from agentv.model.message import ToolCall
 
 NO_TRACE = "No trace available for evaluation"
+MAX_DIFFERENCES = 100
 
 
 def called(tool: str, times: int, bound: str) -> str:
@@ -74,17 +75,27 @@ def missing(unit: str, name: str, after: str | None, *, ordered: bool) -> str:
     return f"missing {unit}: {name}{place}"
 
 
-def mismatch(made: Made, place: int, differences: Iterable[Difference]) -> str:
+def mismatch(made: Made, place: int, differences: Sequence[Difference]) -> str:
     """`call 1 search: input.query expected "x", got "y"`."""
-    return f"call {made.numbers[place]} {made.name(place)}: {'; '.join(map(str, differences))}"
+    return f"call {made.numbers[place]} {made.name(place)}: {joined(differences)}"
+
+
+def joined(differences: Sequence[Difference]) -> str:
+    """All differing paths; of more than anybody reads, the first."""
+    more = f"; and {len(differences) - MAX_DIFFERENCES} more" if len(differences) > MAX_DIFFERENCES else ""
+    return "; ".join(map(str, differences[:MAX_DIFFERENCES])) + more
 
 
 def duration(tool: str, limit: float, took: float | None, *, was_called: bool) -> str:
     """`Read took 120ms (max: 50ms)`."""
     if not was_called:
-        return f"{tool} was not called (max: {limit:g}ms)"
+        return f"{tool} was not called (max: {_ms(limit)})"
     if took is None:
-        return f"{tool} reported no duration (max: {limit:g}ms)"
+        return f"{tool} reported no duration (max: {_ms(limit)})"
     if took <= limit:
-        return f"{tool} completed in {took:g}ms (max: {limit:g}ms)"
-    return f"{tool} took {took:g}ms (max: {limit:g}ms)"
+        return f"{tool} completed in {_ms(took)} (max: {_ms(limit)})"
+    return f"{tool} took {_ms(took)} (max: {_ms(limit)})"
+
+
+def _ms(value: float) -> str:
+    return f"{int(value) if value == int(value) else value}ms"
