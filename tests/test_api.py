@@ -2,6 +2,8 @@
 
 import asyncio
 import copy
+import os
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -118,6 +120,14 @@ def test_score_many_is_lazy_and_reports_a_wrong_configuration_at_once() -> None:
         agentv.score_many([], [{"type": "tool_trajectory"}])
 
 
+def test_one_unreadable_reply_stops_nobody() -> None:
+    mixed: Any = [messages("A", "B"), None, messages("A", "B")]
+    results = list(agentv.score_many(mixed, A_THEN_B))
+    assert [result.status for result in results] == ["pass", "error", "pass"]
+    assert results[1].error is not None
+    assert results[1].error.kind == "protocol"
+
+
 def test_assert_trajectory_passes_in_silence_and_fails_with_the_aligned_diff() -> None:
     agentv.assert_trajectory(messages("A", "B"), expected=[{"tool": "A"}], mode="in_order")
     agentv.assert_trajectory(messages("A"), minimums={"A": 1})
@@ -128,6 +138,11 @@ def test_assert_trajectory_passes_in_silence_and_fails_with_the_aligned_diff() -
     assert "missing call: B (expected after A)" in text
     assert "unexpected call 1: C" in text
     assert "\x1b" not in text
+    trace = {"trace": [{"type": "tool_call", "name": "A"}]}
+    with pytest.raises(AssertionError, match="does not tell turns"):
+        agentv.assert_trajectory(trace, [[{"tool": "A"}]], "in_order", unit="turn")
+    with pytest.raises(agentv.SpecError, match="expected a list"):
+        agentv.assert_trajectory(messages("A"), 5, "exact")  # type: ignore[arg-type]
     with pytest.raises(agentv.SpecError, match="did you mean `minimums`"):
         agentv.assert_trajectory(messages("A"), minimum={"A": 1})
 
@@ -249,6 +264,42 @@ def test_a_hostile_configuration_is_refused_and_not_a_traceback(value: Any) -> N
         )
 
 
+def test_one_scorer_serves_many_threads() -> None:
+    entries = [{"tool": "A", "input": {"n": n}, "input_match": "partial"} for n in range(60)]
+    calls = [{"tool": "A", "input": {"n": n, "more": 1}} for n in range(60)] + [{"tool": "B"}]
+    reply = [{"role": "assistant", "tool_calls": calls}]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(10):
+            scorer = agentv.Scorer([{"type": "tool_trajectory", "mode": "in_order", "expected": entries}])
+            with ThreadPoolExecutor(8) as threads:
+                found = list(threads.map(lambda _, one=scorer: one.score(reply).score, range(16)))
+            assert found == [1.0] * 16
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_the_same_configuration_always_gives_the_same_verdict() -> None:
+    config: Any = [
+        {"type": "tool_trajectory", "mode": "in_order", "expected": [{"tool": "A", "input": {"ids": (1, 2)}}]}
+    ]
+    for calls in ([{"tool": "A", "input": {"ids": [1, 2]}}], [{"tool": "A", "input": {"ids": (1, 2)}}, {"tool": "B"}]):
+        reply = [{"role": "assistant", "tool_calls": calls}]
+        assert {agentv.score(reply, config).status for _ in range(5)} == {"pass"}
+
+
+def test_a_scorer_shares_nothing_with_a_configuration_that_changes_later() -> None:
+    entry: Any = {"tool": "A", "input": {"x": {"$gt": 1}}}
+    golden: Any = [{"role": "assistant", "tool_calls": [{"tool": "A", "input": {"x": 2}}]}]
+    config = [{"type": "tool_trajectory", "mode": "exact", "expected": [entry]}]
+    scorer = agentv.Scorer(config, expected_messages=golden)
+    reply = copy.deepcopy(golden)
+    entry["input"]["x"]["$gt"] = 5
+    golden[0]["tool_calls"][0]["input"]["x"] = 9
+    assert scorer.score(reply).status == "pass"
+
+
 def test_many_threads_may_score_at_once() -> None:
     def work(number: int) -> list[str]:
         config = [{"type": "tool_trajectory", "minimums": {f"t{number % 3}": 1}}]
@@ -273,6 +324,17 @@ class TestTraceRef:
     def test_it_is_not_read_when_the_messages_tell(self, tmp_path: Path) -> None:
         reply = {"output_messages": messages("A"), "trace_ref": "missing.json"}
         assert agentv.score(reply, self.config, root=str(tmp_path)).warnings == ()
+
+    def test_it_goes_before_messages_that_hold_no_call(self, tmp_path: Path) -> None:
+        (tmp_path / "trace.json").write_text('[{"type": "tool_call", "name": "A"}]')
+        for silent in ({"output_messages": [{"role": "assistant", "content": "hi"}]}, {"trace": [{"type": "message"}]}):
+            reply = {**silent, "trace_ref": "trace.json"}
+            assert agentv.score(reply, self.config, root=str(tmp_path)).status == "pass"
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+    def test_a_pipe_is_not_waited_for(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        assert "not a file" in agentv.score({"trace_ref": "pipe"}, self.config, root=str(tmp_path)).warnings[0]
 
     def test_without_a_root_it_says_what_to_do(self) -> None:
         result = agentv.score({"trace_ref": "trace.json"}, self.config)

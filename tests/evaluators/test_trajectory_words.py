@@ -122,11 +122,17 @@ def test_a_fraction_says_what_it_is_made_of() -> None:
     [
         ([call("Read", duration_ms=45)], 100, ["Read matched call 0", "Read completed in 45ms (max: 100ms)"], []),
         ([call("Read", duration_ms=100)], 100, ["Read matched call 0", "Read completed in 100ms (max: 100ms)"], []),
+        (
+            [call("Read", duration_ms=1234567.5)],
+            1e6,
+            ["Read matched call 0"],
+            ["Read took 1234567.5ms (max: 1000000ms)"],
+        ),
         ([call("Read", duration_ms=120)], 50, ["Read matched call 0"], ["Read took 120ms (max: 50ms)"]),
         ([call("Grep")], 50, [], ["missing call: Read", "Read was not called (max: 50ms)"]),
     ],
 )
-def test_durations(made: list[Any], limit: int, hits: list[str], misses: list[str]) -> None:
+def test_durations(made: list[Any], limit: float, hits: list[str], misses: list[str]) -> None:
     result = run(made, mode="any_order", expected=[call("Read", max_duration_ms=limit)])
     assert (list(result.hits), list(result.misses)) == (hits, misses)
 

@@ -63,6 +63,8 @@ def test_pairs_that_are_easily_confused(left: Any, right: Any, equal: bool) -> N
         ({"$any": True}, [None, 0, "", {}], []),
         ({"$regex": "b+"}, ["abbc"], ["ac", 5, None, ["b"]]),
         ({"$regex": "^a(?=b)"}, ["ab"], ["ac"]),
+        ({"$regex": "name={i}"}, ["name={i}"], ["name=5"]),
+        ({"$regex": r"a{2}\{x"}, ["aa{x"], ["a{x"]),
         ({"$glob": "a*c?"}, ["acx", "abbcx"], ["ac", "xacx", 1]),
         ({"$contains": "b"}, ["abc", ["a", "b"], {"b": 1}], ["ac", ["bb"], {"a": "b"}, 3, None]),
         ({"$contains": 1}, [[0, 1.0]], [[True], "1", {"1": 1}]),
@@ -70,7 +72,7 @@ def test_pairs_that_are_easily_confused(left: Any, right: Any, equal: bool) -> N
         ({"$gt": 1}, [1.5, 2], [1, True, "2", None]),
         ({"$gte": 1, "$lt": 3}, [1, 2.9], [0, 3]),
         ({"$lte": "b"}, ["a", "b"], ["c", 1]),
-        ({"$approx": {"value": 0.2, "within": 0.1}}, [0.1 + 0.2, 0.1, 0.2], [0.31, "0.2", True]),
+        ({"$approx": {"value": 0.2, "within": 0.1}}, [0.1 + 0.2, 0.1, 0.2], [0.31, "0.2", True, 10**400]),
         ({"$oneof": [1, {"$regex": "^x"}]}, [1, 1.0, "xy"], [True, "y"]),
         ({"$not": {"$type": "null"}}, [0, ""], [None]),
         ({"$not": 1}, [True, "1"], [1, 1.0]),
@@ -101,7 +103,7 @@ def test_a_matcher_on_the_actual_side_is_data() -> None:
     assert equals({"$literal": {"$any": True}})({"$any": True})
 
 
-@pytest.mark.parametrize("pattern", ["*a*a*a*a*a*a*a*a*a*b", "?*?*?*?*?*?*b"])
+@pytest.mark.parametrize("pattern", ["*a" * 5000 + "b", "?*" * 5000 + "b", "*a?" * 2000 + "b"])
 def test_a_glob_cannot_hang(pattern: str) -> None:
     started = time.monotonic()
     assert not glob_match(pattern, "a" * 5000)

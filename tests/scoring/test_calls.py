@@ -29,6 +29,7 @@ SILENT = [{"role": "assistant", "content": "hello"}]
         ({"output_messages": [{"role": "user", "content": "x"}]}, None),
         ({"output_messages": [], "trace": []}, None),
         ({"text": "x"}, None),
+        ({"trace_summary": {"tool_names": ["A"], "event_count": 3}}, None),
     ],
 )
 def test_the_first_source_with_a_named_call_wins(reply: dict[str, Any], source: str | None) -> None:

@@ -14,26 +14,47 @@ T = TypeVar("T")
 
 
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
+MAX_DEPTH = 128
+MAX_SHOWN = 80
+TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 
 
-def build(
-    cls: type[T], data: Mapping[str, Any], path: str, text: bytes | None = None
-) -> tuple[T | None, list[Problem]]:
-    """The value, or everything that is wrong with the data.
-
-    Made from the data's JSON, where there is such a `text`: then it shares nothing with data that may change later.
-    """
+def build(cls: type[T], text: bytes, path: str) -> tuple[T | None, list[Problem]]:
+    """The value that this JSON describes, or everything that is wrong with it."""
+    if cls not in _decoders:
+        _decoders[cls] = msgspec.json.Decoder(cls)
     try:
-        if text is None:
-            return msgspec.convert(data, cls), []
-        if cls not in _decoders:
-            _decoders[cls] = msgspec.json.Decoder(cls)
         value: T = _decoders[cls].decode(text)
-    except (msgspec.ValidationError, TypeError, RecursionError) as error:
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
         # msgspec stops at the first mistake and does not say what would have been right.
-        return None, list(walk(cls, data, path)) or [Problem(path, str(error))]
+        return None, list(walk(cls, msgspec.json.decode(text), path)) or [Problem(path, str(error))]
     else:
         return value, []
+
+
+def is_too_deep(text: bytes) -> bool:
+    """Whether this JSON nests deeper than anybody means it to."""
+    if text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
+        return False
+    level = [msgspec.json.decode(text)]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for box in level
+            for item in (box.values() if isinstance(box, dict) else box)
+            if isinstance(item, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
+
+
+def not_json(error: Exception, path: str) -> Problem:
+    """That a configuration cannot be written as JSON, and why."""
+    if isinstance(error, RecursionError):
+        return Problem(path, TOO_DEEP)
+    reason = "a text holds half a character (a lone surrogate)" if isinstance(error, UnicodeError) else str(error)
+    return Problem(path, f"cannot be written as JSON: {reason}")
 
 
 def walk(kind: Any, value: Any, path: str) -> Iterator[Problem]:
@@ -58,13 +79,13 @@ def walk(kind: Any, value: Any, path: str) -> Iterator[Problem]:
 def _walk_items(origin: Any, arguments: tuple[Any, ...], value: Any, path: str) -> Iterator[Problem]:
     if origin is dict:
         if not isinstance(value, Mapping):
-            yield Problem(path, f"expected a mapping, got {_shown(value)}")
+            yield Problem(path, f"expected a mapping, got {shown(value)}")
             return
         for key, item in value.items():
             yield from walk(arguments[0], key, f"{path}.{key}")
             yield from walk(arguments[1], item, f"{path}.{key}")
     elif not isinstance(value, (list, tuple)):
-        yield Problem(path, f"expected a list, got {_shown(value)}")
+        yield Problem(path, f"expected a list, got {shown(value)}")
     else:
         for index, item in enumerate(value):
             yield from walk(arguments[0], item, f"{path}[{index}]")
@@ -78,7 +99,7 @@ def _walk_union(kinds: tuple[Any, ...], value: Any, path: str) -> Iterator[Probl
     if fitting:
         yield from walk(fitting[0], value, path)
     else:
-        yield Problem(path, f"expected {' or '.join(map(_described, kinds))}, got {_shown(value)}")
+        yield Problem(path, f"expected {' or '.join(map(_described, kinds))}, got {shown(value)}")
 
 
 def _same_shape(kind: Any, value: Any) -> bool:
@@ -98,7 +119,7 @@ def _same_shape(kind: Any, value: Any) -> bool:
 
 def _walk_struct(kind: type[msgspec.Struct], value: Any, path: str) -> Iterator[Problem]:
     if not isinstance(value, Mapping):
-        yield Problem(path, f"expected {_described(kind)}, got {_shown(value)}")
+        yield Problem(path, f"expected {_described(kind)}, got {shown(value)}")
         return
     hints = get_type_hints(kind, include_extras=True)
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
@@ -117,18 +138,18 @@ def _convert(kind: Any, value: Any, path: str) -> Iterator[Problem]:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         reason = str(error).replace("`", "").replace("Expected", "expected")
-        described = f"expected {_described(kind)}, got {_shown(value)}"
+        described = f"expected {_described(kind)}, got {shown(value)}"
         yield Problem(path, f"{reason}; got {value!r}" if get_origin(kind) is Annotated else described)
 
 
-def unknown_key(key: object, known: Mapping[str, Any] | list[str]) -> str:
+def unknown_key(key: object, known: Mapping[str, Any] | Sequence[str]) -> str:
     """That a key is none of the known ones, and which one was probably meant."""
     return f"unknown key {key!r}{_guess(key, list(known)) or '; expected one of ' + ', '.join(known)}"
 
 
 def not_a_choice(value: object, choices: Sequence[str]) -> str:
     """That a value is none of the choices, and which one was probably meant."""
-    return f"expected one of {', '.join(map(str, choices))}; got {_shown(value)}{_guess(value, list(choices), '. D')}"
+    return f"expected one of {', '.join(map(str, choices))}; got {shown(value)}{_guess(value, list(choices), '. D')}"
 
 
 def _guess(value: object, known: list[str], opening: str = "; d") -> str:
@@ -155,9 +176,11 @@ def _described(kind: Any) -> str:
     return names.get(kind, "a mapping")
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value named in a few words."""
     if isinstance(value, Mapping):
         return "a mapping"
     if isinstance(value, (list, tuple)):
         return "a list"
-    return "nothing" if value is None else repr(value)
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

@@ -9,7 +9,7 @@ import msgspec
 
 from agentv.errors import Problem, SpecError
 from agentv.registry import EVALUATORS, evaluator_names, find_evaluator
-from agentv.spec.check import build, not_a_choice
+from agentv.spec.check import TOO_DEEP, build, is_too_deep, not_a_choice, not_json, shown
 
 if TYPE_CHECKING:
     from agentv.protocols import Evaluator
@@ -42,65 +42,61 @@ def check_evaluators(configs: Sequence[Any], path: str = "evaluators") -> list[C
     found: list[Checked] = []
     for index, config in enumerate(configs):
         place = f"{path}[{index}]"
-        # The same object a second time is probably the same configuration; only its text tells for sure.
-        text = _text(config) if _seen_before(id(config)) else None
-        known = None if text is None else _known.get((place, text))
-        if known is not None:
-            found.append(known._replace(config=config))
-            continue
-        again = text is not None and _seen_before(hash((place, text)))
-        checked, wrong = _check(config, text if again else None, place)
+        checked, wrong = _checked(config, place)
         problems += wrong
         if checked is not None:
             found.append(checked)
-            if again and text is not None:
-                _remember((place, text), checked)
     if problems:
         raise SpecError(problems)
     return found
 
 
-def _text(config: Any) -> bytes | None:
-    """The configuration as JSON; `None` when it is none."""
-    try:
-        return msgspec.json.encode(config) if isinstance(config, dict) else None
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
-        return None
-
-
-def _seen_before(mark: int) -> bool:
-    """Whether this is at least the second time: only then a configuration is worth a closer look, then worth keeping.
-
-    A mark that two share by chance costs that look and nothing else.
-    """
-    if mark in _seen:
-        return True
-    if len(_seen) >= MAX_SEEN:
-        _seen.clear()
-    _seen.add(mark)
-    return False
-
-
-def _remember(key: Key, checked: Checked) -> None:
-    if len(_known) >= MAX_KNOWN:
-        _known.clear()
-    _known[key] = checked
-
-
-def _check(config: Any, text: bytes | None, path: str) -> tuple[Checked | None, list[Problem]]:
+def _checked(config: Any, path: str) -> tuple[Checked | None, list[Problem]]:
     if not isinstance(config, Mapping):
         if callable(getattr(config, "evaluate", None)):
             return _accept(config, {}, path)
-        return None, [Problem(path, f"expected a mapping with a `type`, got {config!r}")]
+        return None, [Problem(path, f"expected a mapping with a `type`, got {shown(config)}")]
+    try:
+        # What runs is made of the text: it shares nothing with an object that may change later, and a tuple in it is
+        # the list that it is in JSON.
+        text = msgspec.json.encode(config if isinstance(config, dict) else dict(config))
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        return None, [not_json(error, path)]
+    key = (path, text)
+    known = _known.get(key)
+    if known is not None:
+        return known._replace(config=config), []
+    checked, problems = _check(config, text, path)
+    if checked is not None:
+        _remember(key, checked)
+    return checked, problems
+
+
+def _remember(key: Key, checked: Checked) -> None:
+    """Keep what is asked for a second time."""
+    if hash(key) in _seen:
+        if len(_known) >= MAX_KNOWN:
+            _known.clear()
+        _known[key] = checked
+    else:
+        if len(_seen) >= MAX_SEEN:
+            _seen.clear()
+        _seen.add(hash(key))
+
+
+def _check(config: Mapping[str, Any], text: bytes, path: str) -> tuple[Checked | None, list[Problem]]:
     name = config.get("type")
     if not isinstance(name, str):
         return None, [Problem(f"{path}.type", f"required; one of {', '.join(EVALUATORS)}")]
     cls = find_evaluator(name)
     if cls is None:
         return None, [Problem(f"{path}.type", not_a_choice(name, evaluator_names()))]
+    if is_too_deep(text):
+        return None, [Problem(path, TOO_DEEP)]
     if "-" in name:
-        config, text = {**config, "type": name.replace("-", "_")}, None
-    evaluator, problems = build(cls, config, path, text)
+        config = {**config, "type": name.replace("-", "_")}
+        text = msgspec.json.encode(config)
+    evaluator, problems = build(cls, text, path)
     return (None, problems) if evaluator is None else _accept(evaluator, config, path)
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from agentv.errors import FormatError, Problem, SpecError
 from agentv.formats.response import decode_response
 from agentv.matching.values import check_expected
-from agentv.model.message import Message
+from agentv.model.message import Message, ToolCall
+from agentv.spec.check import TOO_DEEP, is_too_deep, not_json, unknown_key
+
+MESSAGE_KEYS = [*Message.__struct_fields__, "toolCalls", "toolCallId", "function_call"]
+CALL_KEYS = [*ToolCall.__struct_fields__, "args", "durationMs"]
+OPENAI_KEYS = ["id", "type", "function"]
+LANGCHAIN_KEYS = ["name", "args", "id", "type"]
 
 
 def check_expected_messages(data: Sequence[Any] | None, path: str = "expected_messages") -> tuple[Message, ...] | None:
@@ -36,9 +43,58 @@ def check_expected_messages(data: Sequence[Any] | None, path: str = "expected_me
 def _read(data: Sequence[Any], path: str) -> tuple[tuple[Message, ...], list[Problem]]:
     if all(isinstance(message, Message) for message in data):
         return tuple(data), []
+    problems: list[Problem] = []
+    if not any(isinstance(message, Message) for message in data):
+        data = _own_copy(data, path)
+    items = [
+        item if isinstance(item, Message) else _renamed(item, f"{path}[{index}]", problems)
+        for index, item in enumerate(data)
+    ]
     try:
-        response = decode_response(list(data))
+        response = decode_response(items)
     except FormatError as error:
         raise SpecError([Problem(path, str(error))]) from error
-    problems = [Problem("", warning.replace("output_messages", path, 1)) for warning in response.warnings]
+    problems += [Problem("", warning.replace("output_messages", path, 1)) for warning in response.warnings]
     return response.output_messages or (), problems
+
+
+def _own_copy(data: Sequence[Any], path: str) -> list[Any]:
+    """The same as plain JSON, which shares nothing with objects that may change later."""
+    try:
+        text = msgspec.json.encode(list(data))
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise SpecError([not_json(error, path)]) from error
+    if is_too_deep(text):
+        raise SpecError([Problem(path, TOO_DEEP)])
+    copy: list[Any] = msgspec.json.decode(text)
+    return copy
+
+
+def _renamed(message: Any, path: str, problems: list[Problem]) -> Any:
+    """The message with `args` under its proper name; a key that nobody reads is a problem, for it checks nothing."""
+    if not isinstance(message, Mapping):
+        return message
+    problems += [
+        Problem(f"{path}.{key}", unknown_key(key, Message.__struct_fields__))
+        for key in message
+        if key not in MESSAGE_KEYS
+    ]
+    calls = message.get("tool_calls", message.get("toolCalls"))
+    if not isinstance(calls, (list, tuple)) or not calls:
+        return message
+    if message.get("role") != "assistant":
+        problems.append(Problem(f"{path}.role", f"tool calls belong to 'assistant'; got {shown(message.get('role'))}"))
+    renamed = [_renamed_call(call, f"{path}.tool_calls[{index}]", problems) for index, call in enumerate(calls)]
+    return {**{key: value for key, value in message.items() if key != "toolCalls"}, "tool_calls": renamed}
+
+
+def _renamed_call(call: Any, path: str, problems: list[Problem]) -> Any:
+    if not isinstance(call, Mapping):
+        return call
+    keys = OPENAI_KEYS if "function" in call else LANGCHAIN_KEYS if "tool" not in call and "name" in call else CALL_KEYS
+    problems += [Problem(f"{path}.{key}", unknown_key(key, keys)) for key in call if key not in keys]
+    if "tool" not in call or "args" not in call:
+        return call
+    if "input" in call:
+        problems.append(Problem(f"{path}.args", "`args` is another word for `input`; give one of them"))
+    return {**{key: value for key, value in call.items() if key != "args"}, "input": call["args"]}
