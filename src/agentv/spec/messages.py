@@ -12,7 +12,7 @@ from agentv.errors import FormatError, Problem, SpecError
 from agentv.formats.response import decode_response
 from agentv.matching.values import check_expected
 from agentv.model.message import Message, ToolCall
-from agentv.spec.check import TOO_DEEP, is_too_deep, not_json, unknown_key
+from agentv.spec.check import TOO_DEEP, is_too_deep, not_json, shown, unknown_key
 
 MESSAGE_KEYS = [*Message.__struct_fields__, "toolCalls", "toolCallId", "function_call"]
 CALL_KEYS = [*ToolCall.__struct_fields__, "args", "durationMs"]
