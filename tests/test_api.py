@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import json
 import os
 import sys
 import threading
@@ -253,6 +254,7 @@ def test_whatever_an_agent_sends_is_measured(value: Any) -> None:
     golden: Any = {"type": "tool_trajectory", "mode": "in_order", "expected": [{"tool": "A", "input": {"v": "y"}}]}
     result = agentv.score(reply, [golden, *A_THEN_B])
     assert [found.status for found in result.evaluators] == ["fail", "pass"]
+    assert json.loads(json.dumps(result.evaluators[0].details, allow_nan=False))["missing"] == []
     assert "A" in agentv.explain(reply, [golden])
 
 

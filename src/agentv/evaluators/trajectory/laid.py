@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
+from msgspec.json import decode
 
 from agentv.evaluators.trajectory import words
 from agentv.evaluators.trajectory.pairing import Alignment, align_calls
 from agentv.evaluators.trajectory.plan import Expectation, Judge, Made
 from agentv.evaluators.trajectory.script import Script
 from agentv.matching.diff import MAX_QUOTED, NOTHING, Difference, quote
+from agentv.matching.equality import encoded
 
 DETAILS = ("precision", "recall", "f1", "argument_score", "missing", "extra", "out_of_order", "repeated", "alignment")
 
@@ -139,12 +141,20 @@ def as_json(difference: Difference) -> dict[str, Any]:
     found: dict[str, Any] = {"path": difference.path}
     for side, value in (("expected", difference.expected), ("actual", difference.actual)):
         if value is not NOTHING:
-            found[side] = value if _is_short(value) or len(quote(value)) < MAX_QUOTED else quote(value)
+            found[side] = _plain_json(value)
     return found
 
 
-def _is_short(value: Any) -> bool:
-    return len(value) < MAX_QUOTED // 2 if isinstance(value, str) else not isinstance(value, (dict, list))
+def _plain_json(value: Any) -> Any:
+    """A copy that any JSON writer takes; what is too long or not quite JSON is quoted."""
+    if (
+        value is None
+        or isinstance(value, int)
+        or (isinstance(value, str) and value.isascii() and len(value) < MAX_QUOTED)
+    ):
+        return value
+    text = encoded(value)
+    return quote(value) if text is None or len(text) > MAX_QUOTED else decode(text)
 
 
 def lay_calls(judge: Judge, made: Made, *, ordered: bool) -> Laid:
