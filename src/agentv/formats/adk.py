@@ -1,17 +1,18 @@
 """Google ADK's events: the calls of one turn are the parts of one event, their results those of the next."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import UNSET
 
+from agentv.formats.messages import as_messages
 from agentv.model.message import Message, ToolCall
 
 
-def to_adk(messages: Iterable[Message]) -> list[dict[str, Any]]:
+def to_adk(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Write a conversation as ADK events, one for each message and one for the results of its calls."""
     events: list[dict[str, Any]] = []
-    for message in messages:
+    for message in as_messages(messages):
         if message.role == "tool" and not message.tool_calls:
             result = _response(message.tool_call_id, message.name or "", message.content)
             events.append(_event(message, "user", [result]))

@@ -1,5 +1,6 @@
 """How one tool call is read, in whichever shape it comes: compact, OpenAI's, LangChain's."""
 
+from copy import copy
 from typing import Any, get_args
 
 from msgspec import UNSET
@@ -20,6 +21,8 @@ _decode = Decoder().decode
 
 def decode_call(raw: Any, path: Path, report: Report) -> ToolCall:
     """Read one element of `tool_calls`; whatever it is, it stays a call."""
+    if isinstance(raw, ToolCall):
+        return copy(raw)  # its result may still come, and the caller's own value stays as it is
     if not isinstance(raw, OBJECT):
         return _no_call(raw, path, report)
     if raw.get("tool") is None and raw.get("function") is not None:
@@ -39,7 +42,7 @@ def decode_call(raw: Any, path: Path, report: Report) -> ToolCall:
         timestamp=fields.text("timestamp"),
         duration_ms=fields.number("duration_ms"),
         status=_status(fields),
-        error=fields.anything("error"),
+        error=_error(fields),
         metadata=fields.metadata(),
     )
 
@@ -122,6 +125,13 @@ def _arguments(fields: Fields, call: Fields) -> Any:
         fields.report.warn((*fields.path, "arguments"), error)
         call.keep("arguments_error", error)
     return parsed
+
+
+def _error(fields: Fields) -> Any:
+    error = fields.anything("error")
+    if isinstance(error, str):
+        return fields.text("error") or None
+    return None if error is False else error
 
 
 def _status(fields: Fields) -> Status | None:

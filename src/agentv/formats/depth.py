@@ -7,8 +7,8 @@ MAX_DEPTH = 128
 CUT = f"[nested deeper than {MAX_DEPTH} levels]"
 """What stands in place of a value below that."""
 
-_WIDE = 10_000
-"""Containers on one level that are worth a look whether some are the same object."""
+_WIDE = 100_000
+"""Containers on one level that are worth a look whether they are mostly the same object."""
 _MAX_WIDTH = 1_000_000
 """Containers on one level; among deep values only one that holds itself several times over has more."""
 
@@ -25,8 +25,9 @@ def is_deep(value: Any) -> bool:
         ]
         if not below:
             return False
-        # Once on a level is as deep as twice; without this, a value that holds itself would never end.
-        level = below if len(below) < _WIDE else list({id(box): box for box in below}.values())
+        if len(below) > _MAX_WIDTH and len({id(box) for box in below}) < len(below) // 2:
+            return True  # few objects that hold each other many times over: written out, they would never end
+        level = below
     return True
 
 
@@ -36,12 +37,14 @@ def cut(value: Any) -> Any:
     level: list[Any] = [top]
     for _ in range(MAX_DEPTH):
         below: list[Any] = []
+        met = set()
         for box in level:
             for key, item in _items(box):
                 if isinstance(item, (dict, list, tuple)):
                     box[key] = copy = dict(item) if isinstance(item, dict) else list(item)
                     below.append(copy)
-        if len(below) > _MAX_WIDTH:
+                    met.add(id(item))
+        if len(below) > _MAX_WIDTH or (len(below) > _WIDE and len(met) < len(below) // 2):
             break
         level = below
     for box in level:

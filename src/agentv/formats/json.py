@@ -14,6 +14,10 @@ MAX_BYTES = 64 * 1024 * 1024
 MAX_WRITTEN_DEPTH = 256
 """Where `scrub` stops: what decoding lets through is far shallower, and every reader can follow this deep."""
 _CUT = f"[nested deeper than {MAX_WRITTEN_DEPTH} levels]"
+_AGAIN = "[left out: the same values over and over]"
+_MAX_AGAIN = 1_000_000
+"""Items of lists and objects that were met before; without an end, few objects that share each other never end."""
+TOO_LONG = "a number too long to be written"
 _MAX_INT_BITS = 14_000
 """Python refuses to write integers of more than 4300 digits."""
 
@@ -21,8 +25,13 @@ _decode = Decoder().decode
 _NUL = b"\\u0000"
 
 
-def parse_json(data: bytes | str) -> Any:
+def parse_json(data: bytes | bytearray | memoryview | str) -> Any:
     """Parse one JSON text, forgiving `NaN`, broken Unicode and control characters, or raise `FormatError`."""
+    if isinstance(data, (bytearray, memoryview)):
+        data = bytes(data)
+    if not isinstance(data, (bytes, str)):
+        msg = f"expected JSON text, got a value of type {type(data).__name__!r}"
+        raise FormatError(msg, format="json")
     if len(data) > MAX_BYTES:
         msg = f"{len(data):,} bytes of JSON; at most {MAX_BYTES:,} are read"
         raise FormatError(msg, format="json")
@@ -76,13 +85,20 @@ def scrub(value: Any) -> Any:
     top = [value]
     # A stack of our own: the value may be deeper than Python lets functions call each other.
     todo: list[tuple[Any, int]] = [(top, 0)]
+    met: set[int] = set()
+    again = 0
     while todo:
         box, depth = todo.pop()
         for key, item in list(box.items()) if type(box) is dict else enumerate(box):
             clean = _clean(item)
             if type(clean) is dict or type(clean) is list:
+                if id(item) in met:
+                    again += 1 + len(clean)
+                met.add(id(item))
                 if depth >= MAX_WRITTEN_DEPTH:
                     clean = _CUT
+                elif again > _MAX_AGAIN:
+                    clean = _AGAIN
                 else:
                     todo.append((clean, depth + 1))
             box[key] = clean
@@ -94,14 +110,14 @@ def _clean(item: Any) -> Any:
     if item is None or isinstance(item, (str, int, float)):
         return _clean_leaf(item)
     if isinstance(item, Mapping):
-        return {scrub_text(_describe(key)): each for key, each in item.items()}
+        return {scrub_text(describe(key)): each for key, each in item.items()}
     if isinstance(item, (list, tuple, set, frozenset)):
         return list(item)
     try:
         return _clean(to_builtins(item, enc_hook=_foreign))
     except (ValueError, TypeError, OverflowError, RecursionError):
         if not isinstance(item, Struct):
-            return scrub_text(_describe(item))
+            return scrub_text(describe(item))
         return {name: each for name, each in structs.asdict(item).items() if each is not UNSET}
 
 
@@ -117,11 +133,22 @@ def _clean_leaf(item: str | float | None) -> str | float | None:
 
 def scrub_text(text: str) -> str:
     """Replace lone surrogates and NULs by U+FFFD."""
+    # Of a subclass of str too this is a plain str.
+    return str.replace(replace_surrogates(text), "\0", "\ufffd")
+
+
+def is_broken(text: str) -> bool:
+    """Tell whether a text has lone surrogates."""
+    return not text.isascii() and replace_surrogates(text) is not text
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace lone surrogates by U+FFFD; text without any is given back itself."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return str.replace(text, "\0", "\ufffd")  # of a subclass of str too this is a plain str
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def _foreign(item: Any) -> Any:
@@ -130,16 +157,17 @@ def _foreign(item: Any) -> Any:
         return None
     if isinstance(item, Mapping):
         return dict(item)
-    return _describe(item)
+    return describe(item)
 
 
-def _describe(item: Any) -> str:
+def describe(item: Any) -> str:
+    """Write any foreign value as text, whatever its own `__str__` does."""
     if isinstance(item, str):
         return str.__str__(item)  # a plain one of a subclass
     try:
         return str(item)
     except Exception:  # noqa: BLE001 - a foreign object's own `__str__` may raise anything
-        return f"<{type(item).__name__}>"
+        return TOO_LONG if isinstance(item, int) else f"<{type(item).__name__}>"
 
 
 _encoder = Encoder(enc_hook=_foreign)

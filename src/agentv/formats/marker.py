@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from msgspec import UNSET, Struct, UnsetType, ValidationError, convert
+from msgspec import UNSET, Struct, UnsetType, convert
 
 from agentv.model.message import Status
 
@@ -43,7 +43,7 @@ def read_marker(value: Any) -> Marker | None:
         return None
     try:
         return convert(value, Marker)
-    except ValidationError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -1,17 +1,18 @@
 """Mastra's messages: each call is a part of its message, together with its result."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import UNSET
 
 from agentv.formats.call_ids import fresh_call_ids
+from agentv.formats.messages import as_messages
 from agentv.model.message import Message, ToolCall
 
 
-def to_mastra(messages: Iterable[Message]) -> list[dict[str, Any]]:
+def to_mastra(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Write a conversation as Mastra messages of format 2."""
-    conversation = tuple(messages)
+    conversation = as_messages(messages)
     ids = fresh_call_ids(conversation)
     written = []
     for message in conversation:

@@ -1,16 +1,18 @@
 """How a list of foreign messages becomes a conversation, every result folded into the call it answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from msgspec import UNSET
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
+from agentv.errors import FormatError
 from agentv.formats.calls import STATUSES, decode_call, decode_function_call, parse_arguments
 from agentv.formats.marker import KEY, CallMarker, Marker, read_marker, split_marker
 from agentv.formats.pairing import Pairing
 from agentv.formats.plain import MAX_CALLS, MAX_MESSAGES, read_plain, read_plain_calls
-from agentv.formats.reading import OBJECT, Fields, Path, Report
+from agentv.formats.reading import OBJECT, Fields, Path, Report, show
 from agentv.formats.results import Result, is_blocks, record_results
 from agentv.model.message import ContentBlock, Message, ToolCall
 
@@ -24,8 +26,23 @@ _LANGCHAIN_ROLES = {"ai": "assistant", "human": "user", "tool": "tool", "system"
 _RESULT_STATUSES = {**{status: status for status in STATUSES}, "success": "ok"}
 
 
+def as_list(messages: Iterable[Any]) -> list[Any]:
+    """List what somebody passed as messages, or raise `FormatError`."""
+    if isinstance(messages, (str, bytes, bytearray, *OBJECT)) or not isinstance(messages, Iterable):
+        msg = f"expected a list of messages, got {show(messages)}"
+        raise FormatError(msg)
+    return list(messages)
+
+
+def as_messages(messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
+    """Give messages as they are, and read them first when any of them are not ours yet."""
+    return decode_messages(as_list(messages), Report(), ("messages",))
+
+
 def decode_messages(items: Sequence[Any], report: Report, path: Path) -> tuple[Message, ...]:
     """Read messages in any mixture of shapes; what is wrong with them goes into the report."""
+    if items and isinstance(items[0], Message) and all(isinstance(item, Message) for item in items):
+        return tuple(items)
     messages = read_plain(items)
     return decode_odd_messages(items, report, path) if messages is None else messages
 
@@ -37,7 +54,9 @@ def decode_odd_messages(items: Sequence[Any], report: Report, path: Path) -> tup
         items = items[:MAX_MESSAGES]
     conversation = _Conversation(report)
     for position, raw in enumerate(items):
-        if isinstance(raw, OBJECT):
+        if isinstance(raw, Message):
+            conversation.take(raw, (*path, position))
+        elif isinstance(raw, OBJECT):
             conversation.read(raw, (*path, position))
         else:
             report.refuse((*path, position), "an object", raw)
@@ -69,6 +88,18 @@ class _Conversation:
             self._read_result(fields, raw)
         else:
             self._read_message(fields, role, calls, function_call)
+        self._count += 1
+
+    def take(self, message: Message, path: Path) -> None:
+        """Take the next message as it is."""
+        calls = message.tool_calls
+        if any(call.output is UNSET for call in calls) or len(calls) > MAX_CALLS - len(self._calls):
+            # Results may still come for them, and the caller's own values stay as they are.
+            calls = self._read_calls(tuple(map(copy, calls)), path, None)
+            message = replace(message, tool_calls=calls)
+        else:
+            self._add(calls)
+        self._messages.append(message)
         self._count += 1
 
     def finish(self) -> tuple[Message, ...]:
@@ -180,17 +211,22 @@ class _Conversation:
 def _content(fields: Fields) -> str | list[ContentBlock] | None:
     value = fields.get("content")
     if value is None or isinstance(value, str):
-        return value
+        return fields.text("content")
     if not isinstance(value, (list, tuple)):
         fields.refuse("content", "a string or a list of blocks")
         return None
     blocks: list[ContentBlock] = []
     for position, block in enumerate(value):
         if isinstance(block, OBJECT):
+            text = block.get("text")
+            whole = fields.report.whole(text, (*fields.path, "content", position)) if isinstance(text, str) else text
+            if whole is not text:
+                block = {**block, "text": whole}  # noqa: PLW2901 - a copy, for the caller's own stays as it is
             blocks.append(block if isinstance(block, dict) else dict(block))
             continue
         fields.report.refuse((*fields.path, "content", position), "an object", block)
         if isinstance(block, str):
+            block = fields.report.whole(block, (*fields.path, "content", position))  # noqa: PLW2901
             blocks.append({"type": "text", "text": block})
     if not all(isinstance(block, OBJECT) for block in value):
         fields.keep_field("content")

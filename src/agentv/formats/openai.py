@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 from typing import Annotated, Any, Literal, NamedTuple
 
-from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert
+from msgspec import UNSET, Meta, Struct, UnsetType, convert
 from msgspec.json import Encoder
 from msgspec.structs import asdict, replace
 
@@ -12,7 +12,7 @@ from agentv.formats.call_ids import fresh_call_ids
 from agentv.formats.calls import parse_arguments
 from agentv.formats.json import dump_json
 from agentv.formats.marker import join_marker
-from agentv.formats.messages import decode_messages
+from agentv.formats.messages import as_list, as_messages, decode_messages
 from agentv.formats.pairing import Pairing
 from agentv.formats.reading import Report
 from agentv.formats.results import RESULT_MESSAGE, is_blocks
@@ -21,22 +21,24 @@ from agentv.model.message import Message, ToolCall
 _encode = Encoder().encode
 
 
-def to_openai(messages: Iterable[Message]) -> list[dict[str, Any]]:
+def to_openai(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Write a conversation in OpenAI's form, each output as a `role: tool` message of its own.
 
     What that form has no place for is carried in `metadata.agentv`, where `from_openai` finds it again.
     """
-    conversation = tuple(messages)
+    conversation = as_messages(messages)
     writer = _Writer(conversation)
     for message in conversation:
         writer.write(message)
     return writer.finish()
 
 
-def from_openai(messages: Iterable[Mapping[str, Any]], warnings: list[str] | None = None) -> tuple[Message, ...]:
+def from_openai(
+    messages: Iterable[Message | Mapping[str, Any]], warnings: list[str] | None = None
+) -> tuple[Message, ...]:
     """Read messages in OpenAI's or any other known form; what is malformed goes to `warnings`."""
     report = Report()
-    decoded = decode_messages(list(messages), report, path=("messages",))
+    decoded = decode_messages(as_list(messages), report, path=("messages",))
     if warnings is not None:
         warnings.extend(report.warnings)
     return decoded
@@ -178,7 +180,7 @@ def _record(call: ToolCall) -> _Record:
         return _Record()
     try:
         return convert(call.metadata[RESULT_MESSAGE], _Record)
-    except ValidationError:
+    except (ValueError, RecursionError):
         return _Record()
 
 

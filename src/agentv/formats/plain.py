@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert
+from msgspec import UNSET, Meta, Struct, UnsetType, convert
 from msgspec.json import Decoder
 from msgspec.structs import force_setattr
 
 from agentv.formats.depth import MAX_DEPTH, is_deep
+from agentv.formats.json import is_broken
 from agentv.formats.marker import KEY
 from agentv.formats.results import Result, record_results
 from agentv.formats.wire import Json, WireCall, WireMessage
@@ -84,7 +85,7 @@ def read_compact(items: Sequence[Any]) -> _Messages | None:
         convert(found, _WireList)
         # The strict twins saw that nothing is ignored here; our values themselves do not refuse unknown keys.
         messages = convert(found, _List).messages
-    except (ValidationError, RecursionError):
+    except (ValueError, RecursionError):  # text with lone surrogates among them
         return None
     return messages if is_settled(messages) else None
 
@@ -93,7 +94,13 @@ def is_settled(messages: _Messages) -> bool:
     """Tell whether compact messages carry no marker that is still to be undone, and not too many calls."""
     calls = 0
     for message in messages:
+        content = message.content
+        if type(content) is str and not content.isascii() and is_broken(content):
+            return False
         calls += len(message.tool_calls)
+        for call in message.tool_calls:
+            if not call.tool.isascii() and is_broken(call.tool):
+                return False
         if message.metadata is not None and KEY in message.metadata:
             return False
     return calls <= MAX_CALLS and len(messages) <= MAX_MESSAGES
@@ -144,10 +151,18 @@ def _fold(plain: tuple[_OpenAIMessage, ...]) -> _Messages | None:
                 metadata=_extras(each) if unusual else None,
             )
         )
-    if len(calls) > MAX_CALLS or len(plain) > MAX_MESSAGES:
+    if len(calls) > MAX_CALLS or len(plain) > MAX_MESSAGES or _has_broken(messages):
         return None
     record_results(results, calls, homes)
     return tuple(messages)
+
+
+def _has_broken(messages: list[Message]) -> bool:
+    for each in messages:
+        content = each.content or ""  # here never a list of blocks
+        if not (each.role.isascii() and content.isascii()) and is_broken(each.role + content):  # type: ignore[union-attr, operator]
+            return True
+    return False
 
 
 def read_plain_calls(items: Sequence[Any]) -> tuple[ToolCall, ...] | None:
@@ -159,9 +174,11 @@ def read_plain_calls(items: Sequence[Any]) -> tuple[ToolCall, ...] | None:
         pass  # then they may be compact
     try:
         convert(found, _WireCalls)
-        return convert(found, _Calls).calls
-    except (ValidationError, RecursionError):
+        calls = convert(found, _Calls).calls
+    except (ValueError, RecursionError):  # text with lone surrogates among them
         return None
+
+    return None if any(is_broken(call.tool) for call in calls) else calls
 
 
 def _to_calls(items: tuple[_Call, ...]) -> tuple[ToolCall, ...]:
@@ -172,6 +189,8 @@ def _to_calls(items: tuple[_Call, ...]) -> tuple[ToolCall, ...]:
         # Every level takes two characters, so a short text cannot be deep.
         if len(function.arguments) > 2 * MAX_DEPTH and is_deep(value):
             raise RecursionError
+        if not function.name.isascii() and is_broken(function.name):
+            raise ValueError
         calls.append(ToolCall(tool=function.name, input=value, id=item.id))
     return tuple(calls)
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from msgspec import Meta, ValidationError, convert
+from msgspec import Meta, convert
 
 from agentv.formats.depth import CUT, cut, is_deep
+from agentv.formats.json import TOO_LONG, describe, replace_surrogates
 
 Path = tuple[str | int, ...]
 OBJECT = (dict, Mapping)
@@ -32,13 +33,20 @@ class Report:
     def warn(self, path: Path, text: str) -> None:
         """Note what is wrong and where."""
         if len(self._warnings) < MAX_WARNINGS:
-            self._warnings.append(f"{render(path)}: {text}")
+            self._warnings.append(whole_text(f"{render(path)}: {text}"))
         else:
             self.untold += 1
 
     def refuse(self, path: Path, expected: str, value: Any) -> None:
         """Note that a value is not what the contract expects at this place."""
         self.warn(path, f"expected {expected}, got {show(value)}")
+
+    def whole(self, text: str, path: Path) -> str:
+        """Give the text, or a copy that UTF-8 can hold."""
+        whole = whole_text(text)
+        if whole is not text:
+            self.warn(path, "lone surrogates are replaced")
+        return whole
 
     def limit(self, value: Any, path: Path) -> Any:
         """Give the value, or a copy cut off where it is nested too deeply."""
@@ -60,6 +68,11 @@ def render(path: Path) -> str:
     return text.removeprefix(".") or "reply"
 
 
+def whole_text(text: str) -> str:
+    """Give the text itself, or a copy with U+FFFD in place of each lone surrogate."""
+    return text if text.isascii() else replace_surrogates(text)
+
+
 def show(value: Any) -> str:
     """Name a value in a few words."""
     if value is None:
@@ -68,11 +81,16 @@ def show(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return f'"{value}"' if len(value) <= _MAX_SHOWN else f'"{value[:_MAX_SHOWN]}…"'
-    if isinstance(value, float) or (isinstance(value, int) and abs(value) < 10**_MAX_SHOWN):
-        return str(value)
+    if isinstance(value, (int, float)):
+        return str(value) if isinstance(value, float) or abs(value) < 10**_MAX_SHOWN else TOO_LONG
     if isinstance(value, OBJECT):
         return "an object"
     return "a list" if isinstance(value, (list, tuple)) else f"a value of type {type(value).__name__!r}"
+
+
+def is_count(value: Any) -> bool:
+    """Tell whether a value is a whole number of at least 0 that can be shown."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**_MAX_SHOWN
 
 
 class Fields:
@@ -90,13 +108,19 @@ class Fields:
         for key, value in raw.items():
             name = names.get(key)
             if name is None:
-                self.keep(key if isinstance(key, str) else str(key), value)
+                self.keep(self._name(key), value)
             elif name == key:
                 self._known[name] = value
             else:
                 aliases.append(key)
         for key in aliases:
             self._read_alias(names[key], key, raw[key])
+
+    def _name(self, key: Any) -> str:
+        name = key if isinstance(key, str) else describe(key)
+        if name == TOO_LONG:
+            self.report.warn(self.path, f"expected names, got {TOO_LONG}")
+        return self.report.whole(name, (*self.path, name))
 
     def _read_alias(self, name: str, key: str, value: Any) -> None:
         # A canonical null says nothing that an alias with a value could contradict.
@@ -117,7 +141,7 @@ class Fields:
         """Keep a value that the contract has no place for; it ends up in the metadata."""
         while key in self._rest:
             key += "_"
-        self._rest[key] = value
+        self._rest[key] = self.report.whole(value, (*self.path, key)) if isinstance(value, str) else value
 
     def keep_field(self, name: str) -> None:
         """Keep a field of the contract's that cannot be used, under the key that it came with."""
@@ -138,8 +162,10 @@ class Fields:
     def text(self, name: str) -> str | None:
         """Read a field that holds a string."""
         value = self._known.get(name)
-        if value is None or isinstance(value, str):
-            return value
+        if value is None:
+            return None
+        if isinstance(value, str):
+            return self.report.whole(value, (*self.path, name))
         self.refuse(name, "a string")
         return None
 
@@ -150,7 +176,7 @@ class Fields:
             return None
         try:
             return convert(value, Number)
-        except ValidationError:
+        except ValueError:  # text with lone surrogates among them
             self.refuse(name, "a number")
             return None
 
@@ -180,7 +206,7 @@ class Fields:
             return None
         merged = {}
         for key, value in given.items() if given else ():
-            merged[key if isinstance(key, str) else str(key)] = value
+            merged[self._name(key)] = value
         for key, value in self._rest.items():
             while key in merged:
                 key += "_"  # noqa: PLW2901 - never at the cost of what the agent itself called metadata

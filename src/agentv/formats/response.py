@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from msgspec import UNSET, ValidationError, convert
+from msgspec import UNSET, convert
 from msgspec.structs import force_setattr
 
 from agentv.errors import FormatError
 from agentv.formats.json import dump_json, parse_json
 from agentv.formats.messages import decode_messages
 from agentv.formats.plain import is_settled, read_plain
-from agentv.formats.reading import OBJECT, Fields, Report, show
+from agentv.formats.reading import OBJECT, Fields, Report, show, whole_text
 from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary
 from agentv.formats.usage import read_usage
 from agentv.formats.wire import WireResponse
@@ -51,7 +51,7 @@ def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderRespons
     return decode_foreign(reply) if response is None else response
 
 
-def decode_response_json(data: bytes | str) -> ProviderResponse:
+def decode_response_json(data: bytes | bytearray | memoryview | str) -> ProviderResponse:
     """Read a reply from its JSON text."""
     return decode_response(parse_json(data))
 
@@ -71,7 +71,7 @@ def _decode_canonical(reply: Mapping[str, Any]) -> ProviderResponse | None:
         wire = convert(reply, WireResponse)
         # The strict twin saw that nothing is ignored here; our values themselves do not refuse unknown keys.
         response = convert(reply, ProviderResponse)
-    except (ValidationError, RecursionError):
+    except (ValueError, RecursionError):  # text with lone surrogates among them
         return None
     messages = response.output_messages
     if messages is not None and not is_settled(messages):
@@ -111,7 +111,7 @@ def decode_foreign(reply: Mapping[Any, Any]) -> ProviderResponse:
     earlier = _earlier_warnings(fields)
     return ProviderResponse(
         success=error is None if success is None else success,
-        text=_last_words(messages) if text is None else text,
+        text=whole_text(_last_words(messages)) if text is None else text,
         output_messages=messages,
         trace=trace,
         trace_ref=fields.text("trace_ref"),
@@ -142,13 +142,15 @@ def _raise_old_metadata(reply: Mapping[Any, Any]) -> Mapping[Any, Any]:
 
 def _error(fields: Fields) -> ResponseError | None:
     value = fields.get("error")
-    if value is None or value in ("", {}):
+    if value is None or (isinstance(value, (str, *OBJECT)) and not value):
         return None
+    if isinstance(value, ResponseError):
+        return value
     if isinstance(value, str):
-        return ResponseError(kind="agent", message=value)
+        return ResponseError(kind="agent", message=fields.text("error") or "")
     if not isinstance(value, OBJECT):
         fields.refuse("error", "a string or an object")
-        return ResponseError(kind="agent", message=_words(value)) if value else None
+        return ResponseError(kind="agent", message=_words(value, fields.report)) if value else None
     inner = Fields(value, _ERROR, (*fields.path, "error"), fields.report)
     kind, message, retryable = inner.text("kind"), inner.text("message"), inner.flag("retryable")
     if kind is not None and kind not in _KINDS:
@@ -159,13 +161,15 @@ def _error(fields: Fields) -> ResponseError | None:
         fields.keep("error", unknown)
     return ResponseError(
         kind=kind or "agent",  # type: ignore[arg-type]  # one of the literals, as just checked
-        message=_words(value) if message is None else message,
+        message=_words(value, fields.report) if message is None else message,
         retryable=retryable or False,
     )
 
 
-def _words(value: Any) -> str:
-    return dump_json(value)[:_MAX_ERROR_WORDS].decode("utf-8", "ignore")
+def _words(value: Any, report: Report) -> str:
+    if isinstance(value, int):
+        return show(value)
+    return dump_json(report.limit(value, ("error",)))[:_MAX_ERROR_WORDS].decode("utf-8", "ignore")
 
 
 def _usage(fields: Fields) -> TokensUsage | None:
@@ -188,6 +192,6 @@ def _earlier_warnings(fields: Fields) -> tuple[str, ...]:
     """Give the warnings of a reply that was read before and stored with them."""
     warnings = fields.items("warnings") or ()
     if all(isinstance(warning, str) for warning in warnings):
-        return tuple(warnings)
+        return tuple(map(whole_text, warnings))
     fields.refuse("warnings", "a list of strings")
     return ()

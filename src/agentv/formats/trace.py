@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from msgspec import UNSET
 
-from agentv.formats.reading import OBJECT, Fields, Path, Report
+from agentv.formats.reading import OBJECT, Fields, Path, Report, is_count
 from agentv.model.trace import EventType, TraceEvent, TraceSummary
 
 MAX_EVENTS = 1_000_000
@@ -31,6 +31,8 @@ def decode_events(items: Sequence[Any], report: Report, path: Path) -> tuple[Tra
 
 
 def _event(raw: Any, path: Path, report: Report) -> TraceEvent | None:
+    if isinstance(raw, TraceEvent):
+        return raw
     if not isinstance(raw, OBJECT):
         report.refuse(path, "an object", raw)
         report.malformed.append(report.limit(raw, path))
@@ -55,12 +57,15 @@ def _event(raw: Any, path: Path, report: Report) -> TraceEvent | None:
 
 def decode_summary(raw: Any, path: Path, report: Report) -> tuple[TraceSummary | None, bool]:
     """Read a bare summary, and tell whether it holds all that the agent sent."""
+    if isinstance(raw, TraceSummary):
+        return raw, True
     if not isinstance(raw, OBJECT):
         report.refuse(path, "an object", raw)
         return None, False
     fields = Fields(raw, _SUMMARY, path, report)
     by_name = _calls_by_name(fields)
-    names = [name for name in fields.items("tool_names") or () if isinstance(name, str)]
+    given = fields.items("tool_names") or ()
+    names = [report.whole(name, (*path, "tool_names")) for name in given if isinstance(name, str)]
     if len(names) < len(fields.get("tool_names") or ()):
         fields.refuse("tool_names", "a list of strings")
     events, errors = _count(fields, "event_count"), _count(fields, "error_count")
@@ -78,7 +83,11 @@ def _calls_by_name(fields: Fields) -> dict[str, int]:
     if value is None:
         return {}
     if isinstance(value, OBJECT):
-        counts = {name: count for name, count in value.items() if isinstance(name, str) and _is_count(count)}
+        counts = {
+            fields.report.whole(name, (*fields.path, "tool_calls_by_name")): count
+            for name, count in value.items()
+            if isinstance(name, str) and is_count(count)
+        }
         if len(counts) == len(value):
             return counts
     else:
@@ -89,11 +98,7 @@ def _calls_by_name(fields: Fields) -> dict[str, int]:
 
 def _count(fields: Fields, name: str) -> int | None:
     value = fields.get(name)
-    if value is None or _is_count(value):
+    if value is None or is_count(value):
         return value  # type: ignore[no-any-return]  # a count, as just checked
     fields.refuse(name, "a whole number of at least 0")
     return None
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

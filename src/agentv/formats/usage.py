@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from agentv.formats.reading import OBJECT, Path, Report
+from agentv.formats.json import describe
+from agentv.formats.reading import OBJECT, Path, Report, is_count
 from agentv.model.usage import TokensUsage
 
 _COUNTS = (
@@ -96,8 +97,8 @@ def decode_usage(data: Any, path: str = "tokens_usage", warnings: list[str] | No
 
 def read_usage(data: Any, path: Path, report: Report) -> tuple[TokensUsage | None, bool]:
     """Read token counts, and tell whether they hold all that the provider reported."""
-    if data is None:
-        return None, True
+    if data is None or isinstance(data, TokensUsage):
+        return data, True
     if not isinstance(data, OBJECT):
         report.refuse(path, "an object", data)
         return None, False
@@ -112,7 +113,7 @@ def read_usage(data: Any, path: Path, report: Report) -> tuple[TokensUsage | Non
         counts[name] = given.add(counts[name], places)
     metadata = data.get("metadata")
     if isinstance(metadata, OBJECT):
-        metadata = {str(key): value for key, value in metadata.items()}
+        metadata = {report.whole(describe(key), (*path, "metadata")): value for key, value in metadata.items()}
     elif metadata is not None:
         report.refuse((*path, "metadata"), "an object", metadata)
         given.unread.add("metadata")
@@ -192,15 +193,15 @@ class _Given:
         keys, value = self.values[place]
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        if is_count(value):
             self.unread.discard(place)
-            return value
+            return value  # type: ignore[no-any-return]  # a count, as just checked
         if place not in self._malformed:
             self._malformed.add(place)
-            self._report.refuse((*self._path, *map(str, keys)), "a whole number of at least 0", value)
+            self._report.refuse((*self._path, *map(describe, keys)), "a whole number of at least 0", value)
         return None
 
 
 def _snake(key: Any) -> str:
-    key = str(key)
+    key = describe(key)
     return key if key.islower() else "".join(f"_{char.lower()}" if char.isupper() else char for char in key)

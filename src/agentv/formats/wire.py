@@ -18,7 +18,9 @@ _Json4 = _Leaf | list[_Json3] | dict[str, _Json3]
 _Json5 = _Leaf | list[_Json4] | dict[str, _Json4]
 Json = _Leaf | list[_Json5] | dict[str, _Json5]
 
-_Count = Annotated[int, Meta(ge=0)]
+# An empty string and `false` say that there was no error.
+_Error = Annotated[str, Meta(min_length=1)] | int | float | None | list[_Json5] | dict[str, _Json5]
+_Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class WireCall(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -31,7 +33,7 @@ class WireCall(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
     timestamp: str | None = None
     duration_ms: Number | None = None
     status: Status | None = None
-    error: Json = None
+    error: _Error = None
     metadata: dict[str, _Json5] | None = None
 
 

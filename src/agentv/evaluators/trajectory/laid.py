@@ -147,11 +147,7 @@ def as_json(difference: Difference) -> dict[str, Any]:
 
 def _plain_json(value: Any) -> Any:
     """A copy that any JSON writer takes; what is too long or not quite JSON is quoted."""
-    if (
-        value is None
-        or isinstance(value, int)
-        or (isinstance(value, str) and value.isascii() and len(value) < MAX_QUOTED)
-    ):
+    if value is None or (isinstance(value, str) and value.isascii() and len(value) < MAX_QUOTED):
         return value
     text = encoded(value)
     return quote(value) if text is None or len(text) > MAX_QUOTED else decode(text)
