@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
 
     from agentv.evaluators.trajectory.config import Entry
     from agentv.model.message import ToolCall
+
+# Ten entries at a time in C: every run with expectations of its own passes here.
+_asks = attrgetter("output", "input_match", "status", "max_duration_ms", "args")
+_tool, _input = attrgetter("tool"), attrgetter("input")
+NOTHING_MORE = (UNSET, None, None, None, UNSET)
 
 
 class Script:
@@ -66,24 +72,15 @@ class Script:
 
 def script_of(entries: Sequence[Entry | list[Entry]]) -> Script | None:
     """The script of these entries, or `None` when one asks for more than a plain name and input."""
-    single: list[Entry] = []
-    names: list[str] = []
-    inputs: list[object] = []
-    for entry in entries:
-        if (
-            isinstance(entry, list)
-            or entry.output is not UNSET
-            or entry.input_match is not None
-            or entry.status is not None
-            or entry.max_duration_ms is not None
-            or entry.args is not UNSET
-        ):
+    try:
+        if not {NOTHING_MORE}.issuperset(map(_asks, entries)):
             return None
-        single.append(entry)
-        names.append(entry.tool)
-        inputs.append(entry.input)
+    except (AttributeError, TypeError):  # a turn of several calls; an output, which may have no hash
+        return None
+    names: list[str] = list(map(_tool, entries))
+    inputs: list[object] = list(map(_input, entries))
     together = "\n".join(names)
     text = encoded([value for value in inputs if value is not UNSET])
     if "*" in together or "?" in together or text is None or has_operators(text):
         return None
-    return Script(single, names, inputs, text)
+    return Script(entries, names, inputs, text)  # type: ignore[arg-type]  # no turns among them, as just seen
