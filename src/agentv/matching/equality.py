@@ -20,12 +20,8 @@ def same(left: Any, right: Any) -> bool:
         return _odd(left, right) and _walk(left) == _walk(right)
     if type(left) is str:
         return True
-    try:
-        if _encode(left) == _encode(right):
-            return True
-    except (TypeError, ValueError, RecursionError):
-        pass
-    return _walk(left) == _walk(right)
+    text = encoded(left)
+    return (text is not None and text == encoded(right)) or _walk(left) == _walk(right)
 
 
 def canonical(value: Any) -> Hashable:

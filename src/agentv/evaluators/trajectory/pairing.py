@@ -34,15 +34,6 @@ class Alignment(NamedTuple):
     extra: list[int]
     """Calls in no pair of one tool."""
 
-    def pairs(self) -> list[Aligned]:
-        """Every pair of one tool, in the order of the expectations."""
-        found = [Aligned(e, a, "match") for e, a in self.matches]
-        if self.out_of_order or self.mismatches:
-            found += [Aligned(e, a, "out_of_order") for e, a in self.out_of_order]
-            found += self.mismatches
-            found.sort(key=lambda pair: pair.expected)
-        return found
-
 
 def align_calls(judge: Judge, made: Made, *, ordered: bool) -> Alignment:
     """The best alignment, and reasons for what it leaves over."""
