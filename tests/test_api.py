@@ -182,6 +182,15 @@ def test_a_wrong_configuration_names_the_place_the_choices_and_a_suggestion(eval
     assert words.lower() in str(caught.value).lower()
 
 
+def test_an_evaluator_object_that_lacks_something_is_told_what() -> None:
+    class Bare:
+        def evaluate(self, ctx: agentv.Context) -> None:
+            raise NotImplementedError
+
+    with pytest.raises(agentv.SpecError, match="EvaluatorBase"):
+        agentv.score(messages("A"), [Bare()])
+
+
 def test_hyphen_and_underscore_are_the_same_in_a_type() -> None:
     assert agentv.score(messages("A", "B"), [{**A_THEN_B[0], "type": "tool-trajectory"}]).status == "pass"
 

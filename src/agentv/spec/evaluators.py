@@ -23,6 +23,8 @@ class Checked(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+NEEDED = ("type", "kind", "weight", "skip", "check", "warnings", "sides", "result")
+"""What an evaluator object must have beside `evaluate`."""
 Key = tuple[str, bytes]
 """Where a configuration stands (its warnings say so) and what it says."""
 
@@ -54,6 +56,10 @@ def check_evaluators(configs: Sequence[Any], path: str = "evaluators") -> list[C
 def _checked(config: Any, path: str) -> tuple[Checked | None, list[Problem]]:
     if not isinstance(config, Mapping):
         if callable(getattr(config, "evaluate", None)):
+            lacking = [name for name in NEEDED if not hasattr(config, name)]
+            if lacking:
+                fix = "derive it from `agentv.evaluators.base.EvaluatorBase`"
+                return None, [Problem(path, f"this evaluator lacks {', '.join(lacking)}; {fix}")]
             return _accept(config, {}, path)
         return None, [Problem(path, f"expected a mapping with a `type`, got {shown(config)}")]
     try:
