@@ -2,7 +2,7 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agentv.api import Scorer, ascore, assert_trajectory, explain, score, score_many
+    from agentv.api.score import Scorer, ascore, assert_trajectory, explain, score, score_many
     from agentv.errors import AgentVError, EvaluationError, FormatError, PluginError, SpecError
     from agentv.formats.adk import to_adk
     from agentv.formats.mastra import to_mastra
@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 _PLACES = {
-    "api": ("Scorer", "ascore", "assert_trajectory", "explain", "score", "score_many"),
+    "api.score": ("Scorer", "ascore", "assert_trajectory", "explain", "score", "score_many"),
     "errors": ("AgentVError", "EvaluationError", "FormatError", "PluginError", "SpecError"),
     "formats.adk": ("to_adk",),
     "formats.mastra": ("to_mastra",),

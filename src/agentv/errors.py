@@ -7,7 +7,7 @@ AgentVError
 └── EvaluationError a check that could not be carried out on this data
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 
 class Problem(NamedTuple):
@@ -17,6 +17,8 @@ class Problem(NamedTuple):
     """Where, as `evaluators[0].expected[2].tool`."""
     message: str
     """What, what was expected instead, and the likely fix."""
+    about: Literal["value", "key", "whole"] = "value"
+    """What in the file it points at: the value there, its key, or the value with a message that names it itself."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message

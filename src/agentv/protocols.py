@@ -1,13 +1,14 @@
 """Everything one may implement, and what it is handed, on one page."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from agentv.errors import Problem
 from agentv.model.case import Case
 from agentv.model.message import Message, ToolCall
+from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.model.result import EvaluatorResult, Kind, Verdict
 from agentv.model.trace import TraceEvent, TraceSummary
@@ -87,4 +88,31 @@ class Evaluator(Protocol):
 
     def evaluate(self, ctx: Context) -> EvaluatorResult | Awaitable[EvaluatorResult]:
         """What this check found."""
+        ...
+
+
+class Checked(NamedTuple):
+    """An evaluator that may run."""
+
+    evaluator: Evaluator
+    config: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
+
+
+class Provider(Protocol):
+    """The code that talks to a target; `agentv.providers.base.ProviderBase` brings all of it but `invoke`."""
+
+    async def open(self, scope: Scope) -> None:
+        """Get ready; called once, before the first `invoke`."""
+        ...
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        """One reply; a failure is a reply too, with its `error`.
+
+        It is cancelled when its time is over and must then leave nothing running.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything; called once, after the last `invoke`."""
         ...

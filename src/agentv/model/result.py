@@ -1,6 +1,7 @@
 """What evaluators found, and what that means for the case."""
 
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -40,3 +41,11 @@ class RunResult(Struct, frozen=True, kw_only=True, gc=False):
     warnings: tuple[str, ...] = ()
     error: ResponseError | None = None
     """Why the reply could not be evaluated at all."""
+
+
+class Sides(NamedTuple):
+    """What the indices of an alignment stand for."""
+
+    unit: str
+    expected: Sequence[str]
+    actual: Mapping[int, str]

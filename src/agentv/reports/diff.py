@@ -10,7 +10,7 @@ from agentv.reports.terminal import Style, clean, fit, width_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from agentv.model.result import EvaluatorResult, RunResult
+    from agentv.model.result import EvaluatorResult, RunResult, Sides
 
 COLORS = {
     "match": "green",
@@ -21,14 +21,6 @@ COLORS = {
     "allowed": "dim",
 }
 MIN_COLUMN = 24
-
-
-class Sides(NamedTuple):
-    """What an alignment's indices stand for."""
-
-    unit: str
-    expected: Sequence[str]
-    actual: Mapping[int, str]
 
 
 class Row(NamedTuple):

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from agentv.errors import Problem, SpecError
+from agentv.protocols import Checked
 from agentv.registry import EVALUATORS, evaluator_names, find_evaluator
 from agentv.spec.check import TOO_DEEP, build, is_too_deep, not_a_choice, not_json, shown
 
 if TYPE_CHECKING:
+    from agentv.model.message import Message
     from agentv.protocols import Evaluator
 
 
-class Checked(NamedTuple):
-    """An evaluator that may run."""
-
-    evaluator: Evaluator
-    config: Mapping[str, Any]
-    warnings: tuple[str, ...] = ()
-
-
+NOTHING_CHECKED = "checks nothing: add `evaluators`, or tool calls in `expected_messages`"
 NEEDED = ("type", "kind", "weight", "skip", "check", "warnings", "sides", "result")
 """What an evaluator object must have beside `evaluate`."""
 Key = tuple[str, bytes]
@@ -111,3 +106,21 @@ def _accept(evaluator: Evaluator, config: Mapping[str, Any], path: str) -> tuple
     if problems:
         return None, problems
     return Checked(evaluator, config, tuple(evaluator.warnings(path))), []
+
+
+def with_expected_messages(checked: list[Checked], expected: tuple[Message, ...] | None) -> list[Checked]:
+    """The golden path runs by itself when there is one, unless it was configured or switched off."""
+    golden = [item.evaluator for item in checked if item.evaluator.type == "expected_messages"]
+    if expected is None and not golden:
+        return checked
+    has_calls = any(message.tool_calls for message in expected or () if message.role == "assistant")
+    if not has_calls and not all(evaluator.skip for evaluator in golden):
+        raise SpecError([Problem("expected_messages", "no assistant message holds tool calls to compare")])
+    if golden or not has_calls:
+        return checked
+    return checked + check_evaluators([{"type": "expected_messages"}])
+
+
+def gates(evaluator: Evaluator) -> bool:
+    """Whether a case can fail by it."""
+    return evaluator.kind == "assertion" and evaluator.weight > 0 and not evaluator.skip

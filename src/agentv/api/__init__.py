@@ -1,0 +1,1 @@
+"""The library in a handful of functions: composition happens here and nowhere else."""

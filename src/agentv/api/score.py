@@ -1,0 +1,176 @@
+"""Replies that are already there, scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from agentv.errors import FormatError, Problem, SpecError
+from agentv.formats.response import decode_response
+from agentv.model.case import Case
+from agentv.model.response import ProviderResponse, ResponseError
+from agentv.model.result import EvaluatorResult, RunResult
+from agentv.scoring.scorer import CaseScorer, Follow, Found, awaited, evaluate
+from agentv.spec.evaluators import NOTHING_CHECKED, check_evaluators, gates, with_expected_messages
+from agentv.spec.messages import check_expected_messages
+
+if TYPE_CHECKING:
+    from agentv.protocols import Checked
+    from agentv.reports.terminal import Style
+
+Reply = ProviderResponse | Mapping[str, Any] | Sequence[Any]
+"""A reply in any supported shape: a response, a mapping, or a list of messages."""
+
+NO_CASE = Case()
+
+
+class Options(TypedDict, total=False):
+    """What may be said beside the evaluators."""
+
+    expected_messages: Sequence[Any] | None
+    """A golden conversation; its tool calls are compared by `expected_messages`."""
+    threshold: float | None
+    """Lets the case pass by its weighted mean, as long as every `required` evaluator passes."""
+    root: str | None
+    """The folder below which a `trace_ref` may be read."""
+
+
+class Scorer(CaseScorer):
+    """Evaluators that were checked once, ready to score any number of replies."""
+
+    def __init__(
+        self,
+        evaluators: Sequence[Any] = (),
+        *,
+        expected_messages: Sequence[Any] | None = None,
+        threshold: float | None = None,
+        root: str | None = None,
+    ) -> None:
+        expected = check_expected_messages(expected_messages)
+        super().__init__(
+            with_expected_messages(check_evaluators(evaluators), expected),
+            NO_CASE if expected is None else Case(expected_messages=expected),
+            follow=following(root),
+            threshold=_check_threshold(threshold),
+        )
+        if not any([gates(checked.evaluator) for checked in self._checks]):  # noqa: C419 - a list is faster
+            raise SpecError([Problem("evaluators", NOTHING_CHECKED)])
+
+    def score(self, reply: Reply) -> RunResult:
+        """How one reply did."""
+        response = reply if isinstance(reply, ProviderResponse) else decode_response(reply)
+        known, context = self.read(response)
+        if context is None:
+            return self.unmeasured(response, known)
+        found = [evaluate(checked, context) for checked in self._checks]
+        results = [
+            result if type(result) is EvaluatorResult else _finished(result, checked)
+            for result, checked in zip(found, self._checks, strict=True)
+        ]
+        return self.conclude(context.response, known, results)
+
+    def score_or_error(self, reply: Reply) -> RunResult:
+        """How one reply did, and an error if it is none."""
+        try:
+            return self.score(reply)
+        except FormatError as error:
+            return RunResult(status="error", score=None, error=ResponseError(kind="protocol", message=str(error)))
+
+    async def ascore(self, reply: Reply) -> RunResult:
+        """How one reply did, for code that is already in an event loop."""
+        return await self.evaluate(_decoded(reply))
+
+    def explain(self, reply: Reply, result: RunResult | None = None, style: Style | None = None) -> str:
+        """The verdict as people read it: the aligned diff and the sentences; plain text unless a style says so."""
+        from agentv.reports.diff import render_run  # noqa: PLC0415 - scoring draws nothing
+        from agentv.reports.terminal import Style  # noqa: PLC0415 - as above
+
+        result = result or self.score(reply)
+        return render_run(result, self.sides(_decoded(reply), result), style or Style())
+
+
+def score(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Options]) -> RunResult:
+    """How one reply did: its status, its score, and what each evaluator found.
+
+    `reply` is a mapping in any supported shape, a `ProviderResponse`, or a list of messages.
+    """
+    return Scorer(evaluators, **options).score(reply)
+
+
+async def ascore(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Options]) -> RunResult:
+    """The same as `score`, awaiting evaluators that are asynchronous."""
+    return await Scorer(evaluators, **options).ascore(reply)
+
+
+def score_many(
+    replies: Iterable[Reply], evaluators: Sequence[Any] = (), **options: Unpack[Options]
+) -> Iterator[RunResult]:
+    """How each reply did, one at a time as they come: memory does not grow with their number.
+
+    A wrong configuration is reported here and now, not when the first result is asked for. A reply that cannot be read
+    is an error of its own and stops nobody.
+    """
+    return map(Scorer(evaluators, **options).score_or_error, replies)
+
+
+def explain(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Options]) -> str:
+    """The verdict on one reply as people read it: expected and actual side by side, then the reasons."""
+    return Scorer(evaluators, **options).explain(reply)
+
+
+def assert_trajectory(
+    reply: Reply, expected: Sequence[Any] | None = None, mode: str | None = None, **options: Any
+) -> None:
+    """Fail with the aligned diff unless `tool_trajectory` passes; for anybody's test suite."""
+    __tracebackhide__ = True
+    config = {"type": "tool_trajectory", **options}
+    if expected is not None:
+        config["expected"] = expected
+    if mode is not None:
+        config["mode"] = mode
+    scorer = Scorer([config])
+    result = scorer.score(reply)
+    if result.status != "pass":
+        raise AssertionError(scorer.explain(reply, result))
+
+
+def _finished(found: Found, checked: Checked) -> EvaluatorResult:
+    if isinstance(found, EvaluatorResult):
+        return found
+    import asyncio  # noqa: PLC0415 - five times the cost of bare Python, and only plugins need it
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above
+
+    # A thread of its own: the caller may sit in a running loop (a notebook), which cannot be entered twice.
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(asyncio.run, awaited(found, checked)).result()
+
+
+def _check_threshold(threshold: float | None) -> float | None:
+    if threshold is not None and not (isinstance(threshold, (int, float)) and 0 <= threshold <= 1):
+        raise SpecError([Problem("threshold", f"expected a number from 0 to 1, got {threshold!r}")])
+    return threshold
+
+
+def following(root: str | None) -> Follow:
+    """How a `trace_ref` below this folder is fetched."""
+    if root is None:
+        return _leave
+
+    def follow(response: ProviderResponse) -> ProviderResponse:
+        from agentv.files import read_below  # noqa: PLC0415 - only a reply that keeps its trace elsewhere
+        from agentv.formats.trace_ref import follow_trace_ref  # noqa: PLC0415 - as above
+
+        return follow_trace_ref(response, partial(read_below, root))
+
+    return follow
+
+
+def _leave(response: ProviderResponse) -> ProviderResponse:
+    from agentv.formats.trace_ref import leave_trace_ref  # noqa: PLC0415 - only a reply that keeps its trace elsewhere
+
+    return leave_trace_ref(response)
+
+
+def _decoded(reply: Reply) -> ProviderResponse:
+    return reply if isinstance(reply, ProviderResponse) else decode_response(reply)

@@ -1,0 +1,60 @@
+"""What every provider shares: the settings of its target, and doing nothing to open and close."""
+
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
+
+from agentv.errors import Problem
+from agentv.model.request import Request, Scope
+from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
+
+
+class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """One target: its fields are its YAML keys."""
+
+    provider: str
+    name: str = ""
+    """How evals and results call this target; required in a file."""
+    timeout_s: Annotated[float, Meta(gt=0, le=86_400)] | None = None
+    """How long one attempt may take; 120 seconds by default."""
+    retries: Annotated[int, Meta(ge=0, le=100)] | None = None
+    """How often a failure that may pass is tried again; 2 by default."""
+    retry_timeouts: bool = False
+    """Whether an attempt that ran out of time is tried again too."""
+    max_concurrency: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    """How many attempts at this target may be under way at once."""
+
+    executes: ClassVar[bool] = False
+    """Whether it runs code of the user's, which `--no-exec` refuses."""
+
+    @property
+    def secret_names(self) -> tuple[str, ...]:
+        """Environment variables whose values must not appear in results, beside those written as `${NAME}`."""
+        return ()
+
+    def check(self, path: str) -> list[Problem]:
+        """What is wrong with the settings as a whole."""
+        del path
+        return []
+
+    async def open(self, scope: Scope) -> None:
+        """Get ready; called once, before the first `invoke`."""
+        self.__dict__["scope"] = scope
+
+    @property
+    def scope(self) -> Scope:
+        """Where it was opened."""
+        scope: Scope = self.__dict__["scope"]
+        return scope
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        """One reply."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Let go of everything; called once, after the last `invoke`."""
+
+
+def failure(kind: ErrorKind, message: str, *, retryable: bool = False) -> ProviderResponse:
+    """The reply of a target that did not give one."""
+    return ProviderResponse(success=False, error=ResponseError(kind=kind, message=message, retryable=retryable))

@@ -1,0 +1,1 @@
+"""Cases and targets made into runs: the plan, the engine, the attempts."""

@@ -1,0 +1,111 @@
+"""One reply held against checked evaluators: what they receive, what they found, what it means."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from msgspec.structs import replace
+
+from agentv.errors import EvaluationError
+from agentv.model.case import Case
+from agentv.model.response import ProviderResponse
+from agentv.model.result import EvaluatorResult, RunResult, Sides
+from agentv.protocols import Checked, Context
+from agentv.scoring.calls import Calls, resolve_calls
+from agentv.scoring.outcome import decide_outcome
+
+Found = EvaluatorResult | Awaitable[EvaluatorResult]
+Follow = Callable[[ProviderResponse], ProviderResponse]
+"""Fetches what a `trace_ref` names, or warns that it could not."""
+
+
+class CaseScorer:
+    """The evaluators of one case, ready for any number of replies."""
+
+    def __init__(self, checks: Sequence[Checked], case: Case, *, follow: Follow, threshold: float | None) -> None:
+        self._checks = checks
+        self._case = case
+        self._follow = follow
+        self._threshold = threshold
+        self._warnings = tuple([warning for checked in checks for warning in checked.warnings])
+
+    async def evaluate(self, response: ProviderResponse) -> RunResult:
+        """How one reply did."""
+        known, context = self.read(response)
+        if context is None:
+            return self.unmeasured(response, known)
+        results = [await awaited(evaluate(checked, context), checked) for checked in self._checks]
+        return self.conclude(context.response, known, results)
+
+    def read(self, response: ProviderResponse) -> tuple[Calls, Context | None]:
+        """What evaluators are handed; nothing when the agent gave no usable reply."""
+        known = resolve_calls(response)
+        if response.trace_ref is not None and not any(call.tool for call in known.calls or ()):
+            response = self._follow(response)
+            known = resolve_calls(response)
+        if not response.success:
+            return known, None
+        context = Context(
+            response=response,
+            case=self._case,
+            candidate=response.text,
+            output_messages=response.output_messages,
+            trace=response.trace,
+            trace_summary=known.summary,
+            calls=known.calls,
+            calls_source=known.source,
+            expected_messages=self._case.expected_messages,
+        )
+        return known, context
+
+    def conclude(self, response: ProviderResponse, known: Calls, results: Sequence[EvaluatorResult]) -> RunResult:
+        """What the findings mean for the case."""
+        status, score = decide_outcome(results, self._threshold)
+        return RunResult(
+            status=status,
+            score=score,
+            evaluators=tuple(results),
+            trace_summary=known.summary,
+            warnings=(*self._warnings, *response.warnings, *known.warnings),
+        )
+
+    def unmeasured(self, response: ProviderResponse, known: Calls) -> RunResult:
+        """The result of a reply that cannot be evaluated at all."""
+        return RunResult(
+            status="error",
+            score=None,
+            trace_summary=known.summary,
+            warnings=(*self._warnings, *response.warnings, *known.warnings),
+            error=response.error,
+        )
+
+    def sides(self, response: ProviderResponse, result: RunResult) -> list[Sides | None]:
+        """For each finding, what the indices of its alignment stand for; `None` where there is nothing to align."""
+        _, context = self.read(response)
+        return [
+            Sides(*found) if context is not None and (found := checked.evaluator.sides(context)) else None
+            for checked in self._checks[: len(result.evaluators)]
+        ]
+
+
+def evaluate(checked: Checked, context: Context) -> Found:
+    """One evaluator's finding; what it throws is its result, never the run's end."""
+    if checked.evaluator.skip:
+        return checked.evaluator.result("skipped", None)
+    try:
+        return checked.evaluator.evaluate(replace(context, config=checked.config))
+    except Exception as error:  # noqa: BLE001 - whatever an evaluator throws, the others must still be heard
+        return _crashed(checked, error)
+
+
+async def awaited(found: Found, checked: Checked) -> EvaluatorResult:
+    """The finding, of an asynchronous evaluator too."""
+    if isinstance(found, EvaluatorResult):
+        return found
+    try:
+        return await found
+    except Exception as error:  # noqa: BLE001 - see `evaluate`
+        return _crashed(checked, error)
+
+
+def _crashed(checked: Checked, error: Exception) -> EvaluatorResult:
+    reason = str(error) if isinstance(error, EvaluationError) else f"{type(error).__name__}: {error}"
+    return checked.evaluator.result("error", None, details={"error": reason})
