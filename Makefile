@@ -47,10 +47,11 @@ lock: ## pin the requirements anew (LOCK=--upgrade for newer versions)
 	"$$tmp/bin/python" -m pip -qq --disable-pip-version-check install uv && \
 	$(COMPILE) --group dev pyproject.toml --output-file requirements/dev.txt && \
 	echo 'agentevals==0.0.9' | $(COMPILE) - --output-file requirements/bench-agentevals.txt && \
+	echo 'pydantic-evals==2.62.0' | $(COMPILE) - --output-file requirements/bench-pydantic-evals.txt && \
 	if grep -n '://' requirements/*.txt; then echo 'A lock must not name an index.' >&2; exit 1; fi
 
 clean: ## remove environments, caches and builds
-	@rm -rf .venv .venv-bench build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .venv-bench* .bench-node build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find $(CHECKED) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements/dev.txt pyproject.toml

@@ -144,7 +144,7 @@ def test_assert_trajectory_passes_in_silence_and_fails_with_the_aligned_diff() -
         agentv.assert_trajectory(trace, [[{"tool": "A"}]], "in_order", unit="turn")
     with pytest.raises(agentv.SpecError, match="expected a list"):
         agentv.assert_trajectory(messages("A"), 5, "exact")  # type: ignore[arg-type]
-    with pytest.raises(agentv.SpecError, match="did you mean `minimums`"):
+    with pytest.raises(agentv.SpecError, match="did you mean 'minimums'"):
         agentv.assert_trajectory(messages("A"), minimum={"A": 1})
 
 
@@ -172,7 +172,7 @@ def test_a_case_that_checks_nothing_is_an_authoring_error() -> None:
         ([{**A_THEN_B[0], "kind": "metrics"}], "Did you mean 'metric'"),
         (
             [A_THEN_B[0], {**A_THEN_B[0], "treshold": 1}],
-            "evaluators[1].treshold: unknown key 'treshold'; did you mean `threshold`?",
+            "evaluators[1].treshold: unknown key 'treshold'; did you mean 'threshold'?",
         ),
     ],
 )

@@ -2,8 +2,17 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from agentv.api.evaluate import Execution, aevaluate, evaluate
     from agentv.api.score import Scorer, ascore, assert_trajectory, explain, score, score_many
-    from agentv.errors import AgentVError, EvaluationError, FormatError, PluginError, SpecError
+    from agentv.errors import (
+        AgentVError,
+        EvaluationError,
+        FormatError,
+        OutputError,
+        PluginError,
+        ProviderError,
+        SpecError,
+    )
     from agentv.formats.adk import to_adk
     from agentv.formats.mastra import to_mastra
     from agentv.formats.openai import from_openai, to_openai
@@ -18,6 +27,7 @@ if TYPE_CHECKING:
         TraceEvent,
         TraceSummary,
     )
+    from agentv.model.request import Request
     from agentv.protocols import Context
     from agentv.scoring.trace import trace_from_messages
 
@@ -28,10 +38,14 @@ __all__ = [
     "Context",
     "EvaluationError",
     "EvaluatorResult",
+    "Execution",
     "FormatError",
     "Message",
+    "OutputError",
     "PluginError",
+    "ProviderError",
     "ProviderResponse",
+    "Request",
     "RunResult",
     "Scorer",
     "SpecError",
@@ -39,10 +53,12 @@ __all__ = [
     "ToolCall",
     "TraceEvent",
     "TraceSummary",
+    "aevaluate",
     "ascore",
     "assert_trajectory",
     "decode_response",
     "decode_response_json",
+    "evaluate",
     "explain",
     "from_openai",
     "score",
@@ -54,12 +70,22 @@ __all__ = [
 ]
 
 _PLACES = {
+    "api.evaluate": ("Execution", "aevaluate", "evaluate"),
     "api.score": ("Scorer", "ascore", "assert_trajectory", "explain", "score", "score_many"),
-    "errors": ("AgentVError", "EvaluationError", "FormatError", "PluginError", "SpecError"),
+    "errors": (
+        "AgentVError",
+        "EvaluationError",
+        "FormatError",
+        "OutputError",
+        "PluginError",
+        "ProviderError",
+        "SpecError",
+    ),
     "formats.adk": ("to_adk",),
     "formats.mastra": ("to_mastra",),
     "formats.openai": ("from_openai", "to_openai"),
     "formats.response": ("decode_response", "decode_response_json"),
+    "model.request": ("Request",),
     "protocols": ("Context",),
     "scoring.trace": ("trace_from_messages",),
 }

@@ -3,4 +3,4 @@
 from agentv.cli.main import main
 
 if __name__ == "__main__":
-    main(prog_name="agentv")
+    main()

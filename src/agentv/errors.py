@@ -4,10 +4,30 @@ AgentVError
 ├── SpecError       a configuration that cannot mean anything, with every problem found
 ├── PluginError     somebody's package was found and does not load
 ├── FormatError     foreign data that cannot be read at all
+├── ProviderError   a target that could not be asked
+├── OutputError     results that could not be written
 └── EvaluationError a check that could not be carried out on this data
 """
 
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
+
+
+class Place(NamedTuple):
+    """Somewhere in a file."""
+
+    file: str
+    line: int
+    """From 1."""
+    column: int = 0
+    """From 1; 0 when only the line is known."""
+    width: int = 1
+    """How many characters to underline."""
+    text: str = ""
+    """The line itself, to be shown."""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.column else f"{self.file}:{self.line}"
 
 
 class Problem(NamedTuple):
@@ -19,8 +39,18 @@ class Problem(NamedTuple):
     """What, what was expected instead, and the likely fix."""
     about: Literal["value", "key", "whole"] = "value"
     """What in the file it points at: the value there, its key, or the value with a message that names it itself."""
+    place: Place | None = None
+    """Where in which file, when it comes from one."""
+
+    @property
+    def sentence(self) -> str:
+        """The message with the name of what it is about; the place says the rest."""
+        name = self.path.rpartition(".")[2]
+        return f"{name}: {self.message}" if name and self.about == "value" else self.message
 
     def __str__(self) -> str:
+        if self.place is not None:
+            return f"{self.place}: {self.sentence}"
         return f"{self.path}: {self.message}" if self.path else self.message
 
 
@@ -63,3 +93,35 @@ class FormatError(AgentVError, ValueError):
 
 class EvaluationError(AgentVError):
     """A check could not be carried out on this data, which is neither a pass nor a fail."""
+
+
+class ProviderError(AgentVError):
+    """A target could not be asked; a transient reason may pass, so that asking again makes sense."""
+
+    def __init__(self, message: str, *, transient: bool = False) -> None:
+        super().__init__(message)
+        self.transient = transient
+
+
+class OutputError(AgentVError):
+    """Results could not be written; those that were stay where they are."""
+
+    def __init__(self, name: str, cause: OSError) -> None:
+        reason = cause.strerror or type(cause).__name__
+        super().__init__(f"{name} cannot be written: {reason}; what was finished before is in it")
+        self.name = name
+        self.cause = cause
+
+    def __reduce__(self) -> tuple[type["OutputError"], tuple[str, OSError]]:
+        return type(self), (self.name, self.cause)
+
+
+def suggest(value: object, known: Iterable[str], opening: str = "; did") -> str:
+    """`; did you mean 'minimums'?`, or nothing when no known name is near."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+    # The first of several spellings is the one that we write ourselves.
+    by_letters = {name.replace("_", "").replace("-", "").lower(): name for name in reversed(list(known))}
+    plain = str(value).replace("_", "").replace("-", "").lower()
+    close = get_close_matches(plain, by_letters, n=1, cutoff=0.6)
+    return f"{opening} you mean {by_letters[close[0]]!r}?" if close else ""

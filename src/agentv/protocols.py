@@ -1,12 +1,13 @@
 """Everything one may implement, and what it is handed, on one page."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
 from agentv.errors import Problem
 from agentv.model.case import Case
+from agentv.model.event import Event
 from agentv.model.message import Message, ToolCall
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
@@ -91,14 +92,6 @@ class Evaluator(Protocol):
         ...
 
 
-class Checked(NamedTuple):
-    """An evaluator that may run."""
-
-    evaluator: Evaluator
-    config: Mapping[str, Any]
-    warnings: tuple[str, ...] = ()
-
-
 class Provider(Protocol):
     """The code that talks to a target; `agentv.providers.base.ProviderBase` brings all of it but `invoke`."""
 
@@ -115,4 +108,12 @@ class Provider(Protocol):
 
     async def close(self) -> None:
         """Let go of everything; called once, after the last `invoke`."""
+        ...
+
+
+class Reporter(Protocol):
+    """Hears of everything that happens: a file, a terminal, a page."""
+
+    def handle(self, event: Event) -> None:
+        """Take note of one event."""
         ...

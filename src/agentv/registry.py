@@ -10,6 +10,12 @@ EVALUATORS: Mapping[str, str] = {
     "expected_messages": "agentv.evaluators.messages:ExpectedMessages",
 }
 
+PROVIDERS: Mapping[str, str] = {
+    "cli": "agentv.providers.cli:Cli",
+    "mock": "agentv.providers.mock:Mock",
+    "replay": "agentv.providers.replay:Replay",
+}
+
 _found: dict[tuple[str, str], Any] = {}
 
 
@@ -21,6 +27,16 @@ def find_evaluator(name: str) -> Any | None:
 def evaluator_names() -> list[str]:
     """Every evaluator type that can be written, other people's included."""
     return sorted({*EVALUATORS, *(point.name for point in _entry_points("agentv.evaluators"))})
+
+
+def find_provider(name: str) -> Any | None:
+    """The class of this provider, or `None` when nobody has it."""
+    return _find(name.replace("-", "_"), PROVIDERS, "agentv.providers")
+
+
+def provider_names() -> list[str]:
+    """Every provider that can be written, other people's included."""
+    return sorted({*PROVIDERS, *(point.name for point in _entry_points("agentv.providers"))})
 
 
 def _find(name: str, built_in: Mapping[str, str], group: str) -> Any | None:

@@ -1,5 +1,6 @@
 """What the README and the reference show is what happens."""
 
+import os
 import re
 import subprocess
 import sys
@@ -48,12 +49,34 @@ def test_the_pytest_example_passes(tmp_path: Path) -> None:
 
 def test_the_demo_shows_the_diff_of_the_readme() -> None:
     command = [sys.executable, str(ROOT / "examples" / "demo.py")]
-    shown = subprocess.run(
-        command, capture_output=True, encoding="utf-8", check=True, env={"PYTHONIOENCODING": "utf-8"}
-    )
-    diff = re.search(r"```\n(FAIL refund steps.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    shown = subprocess.run(command, capture_output=True, encoding="utf-8", check=True, env=environment)
+    diff = re.search(r"```\n(FAIL refund-large.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert diff is not None
     assert diff[1] in shown.stdout
+
+
+def test_the_eval_of_the_readme_does_what_it_says(tmp_path: Path) -> None:
+    readme = ROOT / "README.md"
+    for name, language in (("support.eval.yaml", "yaml"), ("agent.py", "python")):
+        (text,) = blocks(readme, f"file: {name}", language)
+        (tmp_path / name).write_text(text)
+    session = re.search(r"```console\n\$ agentv (.*?)\n(.*?)```", readme.read_text(), re.DOTALL)
+    assert session is not None
+    command = [sys.executable, "-m", "agentv", *session[1].split()]
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8", check=True, env=environment)
+    assert _timeless(done.stdout) == _timeless(session[2])
+
+
+def _timeless(text: str) -> str:
+    return re.sub(r"[0-9.]+ m?s\b", "TIME", text)
+
+
+def test_an_eval_runs_from_python_as_the_readme_says() -> None:
+    (code,) = blocks(ROOT / "README.md", "test: evaluate", "python")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "pass\n"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -180,7 +180,7 @@ def test_a_trace_does_not_tell_turns() -> None:
         ({"tool": "A", "status": "fine"}, "ok, error, denied, pending"),
         ({"tool": "A", "max_duration_ms": -1}, "max_duration_ms"),
         ({"tool": ""}, "tool"),
-        ({"tol": "A"}, "did you mean `tool`"),
+        ({"tol": "A"}, "did you mean 'tool'"),
         ("A", "expected[0]"),
         ([{"tool": "A"}], "unit: turn"),
     ],

@@ -16,7 +16,7 @@ from agentv.spec.evaluators import NOTHING_CHECKED, check_evaluators, gates, wit
 from agentv.spec.messages import check_expected_messages
 
 if TYPE_CHECKING:
-    from agentv.protocols import Checked
+    from agentv.checked import Checked
     from agentv.reports.terminal import Style
 
 Reply = ProviderResponse | Mapping[str, Any] | Sequence[Any]

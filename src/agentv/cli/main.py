@@ -1,11 +1,76 @@
-"""Where `agentv` on the command line begins."""
+"""Where `agentv` on the command line begins: each command's module is loaded when it is called."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
 
 import click
 
 from agentv import __version__
 
+COMMANDS = {
+    "eval": "Run evals and say what held and what did not.",
+    "init": "Make a small project that runs without any API key.",
+    "validate": "Check eval files without running anything.",
+    "schema": "Print the JSON Schema of eval files.",
+    "completion": "Print the script that completes commands in a shell.",
+}
+BUG_EXIT = 4
+BUG = "This is a bug in agentv. Please report it with the lines above and what you ran."
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)
+
+class LazyGroup(click.Group):
+    """Lists every command and imports the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands, in the order in which people meet them."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        from importlib import import_module  # noqa: PLC0415 - `--help` needs none of them
+
+        command: click.Command = getattr(import_module(f"agentv.cli.{cmd_name}"), "command")  # noqa: B009
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list without importing what it names."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Say which command was probably meant."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from agentv.errors import suggest  # noqa: PLC0415 - only a mistake needs it
+
+            hint = suggest(args[0], COMMANDS) or f"; expected one of {', '.join(COMMANDS)}"
+            ctx.fail(f"no command {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    no_args_is_help=True,
+)
 @click.version_option(__version__, prog_name="agentv", message="%(prog)s %(version)s")
-def main() -> None:
-    """Score what an AI agent did: its tool calls, its messages, its cost."""
+def group() -> None:
+    """Is your agent doing the right things? Runs it on your cases and checks its tool calls, messages and cost."""
+
+
+def main(prog_name: str = "agentv") -> None:
+    """Run the command line; an exception of ours says so and is never taken for a verdict."""
+    try:
+        group(prog_name=prog_name)
+    except Exception:  # noqa: BLE001 - the last resort
+        from traceback import print_exc  # noqa: PLC0415 - only a bug needs it
+
+        print_exc()
+        click.echo(BUG, err=True)
+        sys.exit(BUG_EXIT)

@@ -33,6 +33,8 @@ _NAMES = {
     "latencyMs": "latency_ms",
     "costUsd": "cost_usd",
 }
+REPLY_KEYS = tuple(_NAMES)
+"""Every name under which a reply's fields are read."""
 _ERROR = {"kind": "kind", "message": "message", "retryable": "retryable"}
 _KINDS = frozenset(get_args(ErrorKind))
 _OLD_METADATA = {"tokenUsage": "tokens_usage", "latencyMs": "latency_ms"}

@@ -17,7 +17,7 @@ def follow_trace_ref(response: ProviderResponse, read: Callable[[str], bytes]) -
         events = data.get("trace", data.get("events")) if isinstance(data, Mapping) else data
         found = decode_response({"trace": events})
     except FormatError as error:
-        return replace(response, warnings=(*response.warnings, str(error)))
+        return replace(response, warnings=(*response.warnings, f"trace_ref: {error}"))
     warnings = (*response.warnings, *[warning.replace("trace", "trace_ref", 1) for warning in found.warnings])
     return replace(response, trace=found.trace, warnings=warnings)
 

@@ -4,11 +4,12 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec.structs import replace
 
+from agentv.checked import Checked
 from agentv.errors import EvaluationError
 from agentv.model.case import Case
 from agentv.model.response import ProviderResponse
 from agentv.model.result import EvaluatorResult, RunResult, Sides
-from agentv.protocols import Checked, Context
+from agentv.protocols import Context
 from agentv.scoring.calls import Calls, resolve_calls
 from agentv.scoring.outcome import decide_outcome
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from agentv.errors import Problem
+from agentv.errors import Problem, suggest
 
 T = TypeVar("T")
 
@@ -125,12 +125,12 @@ def _walk_struct(kind: type[msgspec.Struct], value: Any, path: str) -> Iterator[
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
     for key in value:
         if key not in fields:
-            yield Problem(f"{path}.{key}", unknown_key(key, fields))
+            yield Problem(join(path, key), unknown_key(key, fields), "key")
     for name, field in fields.items():
         if name in value:
-            yield from walk(hints[field.name], value[name], f"{path}.{name}")
+            yield from walk(hints[field.name], value[name], join(path, name))
         elif field.required:
-            yield Problem(f"{path}.{name}", "required")
+            yield Problem(join(path, name), "required")
 
 
 def _convert(kind: Any, value: Any, path: str) -> Iterator[Problem]:
@@ -142,26 +142,19 @@ def _convert(kind: Any, value: Any, path: str) -> Iterator[Problem]:
         yield Problem(path, f"{reason}; got {value!r}" if get_origin(kind) is Annotated else described)
 
 
+def join(path: str, key: object) -> str:
+    """The path of a key."""
+    return f"{path}.{key}" if path else str(key)
+
+
 def unknown_key(key: object, known: Mapping[str, Any] | Sequence[str]) -> str:
     """That a key is none of the known ones, and which one was probably meant."""
-    return f"unknown key {key!r}{_guess(key, list(known)) or '; expected one of ' + ', '.join(known)}"
+    return f"unknown key {key!r}{suggest(key, known) or '; expected one of ' + ', '.join(known)}"
 
 
 def not_a_choice(value: object, choices: Sequence[str]) -> str:
     """That a value is none of the choices, and which one was probably meant."""
-    return f"expected one of {', '.join(map(str, choices))}; got {shown(value)}{_guess(value, list(choices), '. D')}"
-
-
-def _guess(value: object, known: list[str], opening: str = "; d") -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
-
-    by_letters = {name.replace("_", "").replace("-", "").lower(): name for name in known}
-    plain = str(value).replace("_", "").replace("-", "").lower()
-    close = get_close_matches(plain, by_letters, n=1, cutoff=0.6)
-    if not close:
-        return ""
-    quoted = f"`{by_letters[close[0]]}`" if opening == "; d" else repr(by_letters[close[0]])
-    return f"{opening}id you mean {quoted}?"
+    return f"expected one of {', '.join(map(str, choices))}; got {shown(value)}{suggest(value, choices, '. Did')}"
 
 
 def _described(kind: Any) -> str:

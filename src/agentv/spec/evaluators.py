@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from agentv.checked import Checked
 from agentv.errors import Problem, SpecError
-from agentv.protocols import Checked
 from agentv.registry import EVALUATORS, evaluator_names, find_evaluator
 from agentv.spec.check import TOO_DEEP, build, is_too_deep, not_a_choice, not_json, shown
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentv.protocols import Evaluator
 
 
-NOTHING_CHECKED = "checks nothing: add `evaluators`, or tool calls in `expected_messages`"
+NOTHING_CHECKED = "checks nothing: add `evaluators` or tool calls in `expected_messages`"
 NEEDED = ("type", "kind", "weight", "skip", "check", "warnings", "sides", "result")
 """What an evaluator object must have beside `evaluate`."""
 Key = tuple[str, bytes]
@@ -124,3 +124,13 @@ def with_expected_messages(checked: list[Checked], expected: tuple[Message, ...]
 def gates(evaluator: Evaluator) -> bool:
     """Whether a case can fail by it."""
     return evaluator.kind == "assertion" and evaluator.weight > 0 and not evaluator.skip
+
+
+def checks_anything(config: Any, problems: Sequence[Problem], path: str) -> bool:
+    """Whether a configuration with these problems would check something if what is wrong in it were left out."""
+    if not isinstance(config, Mapping) or not isinstance(config.get("type"), str):
+        return True
+    wrong = {problem.path.removeprefix(f"{path}.").partition(".")[0].partition("[")[0] for problem in problems}
+    kept = {key: value for key, value in config.items() if key == "type" or key not in wrong}
+    _, left = _checked(kept, path)
+    return not any(problem.message.startswith("checks nothing") for problem in left)

@@ -20,6 +20,18 @@ OPENAI_KEYS = ["id", "type", "function"]
 LANGCHAIN_KEYS = ["name", "args", "id", "type"]
 
 
+def check_messages(data: Any, path: str, role: str = "user") -> tuple[Message, ...]:
+    """The messages of a text, of one message or of a list of them, or a `SpecError`."""
+    if isinstance(data, str):
+        return (Message(role=role, content=data),)
+    if isinstance(data, Mapping):
+        data = [data if "role" in data else {"role": role, **data}]
+    messages, problems = _read(data, path)
+    if problems:
+        raise SpecError(problems)
+    return messages
+
+
 def check_expected_messages(data: Sequence[Any] | None, path: str = "expected_messages") -> tuple[Message, ...] | None:
     """The messages, or a `SpecError`: what is forgiven in an agent's reply is a mistake in an expectation."""
     if data is None:
@@ -75,7 +87,7 @@ def _renamed(message: Any, path: str, problems: list[Problem]) -> Any:
     if not isinstance(message, Mapping):
         return message
     problems += [
-        Problem(f"{path}.{key}", unknown_key(key, Message.__struct_fields__))
+        Problem(f"{path}.{key}", unknown_key(key, Message.__struct_fields__), "key")
         for key in message
         if key not in MESSAGE_KEYS
     ]
@@ -92,7 +104,7 @@ def _renamed_call(call: Any, path: str, problems: list[Problem]) -> Any:
     if not isinstance(call, Mapping):
         return call
     keys = OPENAI_KEYS if "function" in call else LANGCHAIN_KEYS if "tool" not in call and "name" in call else CALL_KEYS
-    problems += [Problem(f"{path}.{key}", unknown_key(key, keys)) for key in call if key not in keys]
+    problems += [Problem(f"{path}.{key}", unknown_key(key, keys), "key") for key in call if key not in keys]
     if "tool" not in call or "args" not in call:
         return call
     if "input" in call:

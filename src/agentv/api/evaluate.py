@@ -1,0 +1,129 @@
+"""Evals run: files or Python in, results out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from agentv.api.execute import execute, prepare
+from agentv.checked import Eval, Target
+from agentv.errors import SpecError
+from agentv.model.event import RunFinished
+from agentv.providers.function import Function
+from agentv.run.options import RunOptions
+from agentv.spec.load import load_data, load_evals
+from agentv.spec.targets import check_targets
+
+if TYPE_CHECKING:
+    from agentv.model.event import Event
+    from agentv.model.record import ResultRecord, Summary
+    from agentv.protocols import Reporter
+
+Source = str | Path | Mapping[str, Any] | Sequence[str | Path]
+"""An eval file, a folder of them, several of these, or an eval in Python: the same words as in a file."""
+TargetLike = str | Sequence[str] | Mapping[str, Any] | Target | Callable[..., Any]
+"""The name of a target or several, a target's settings, or a function to be called."""
+
+
+class Execution(Struct, frozen=True, kw_only=True):
+    """What `evaluate` returns."""
+
+    summary: Summary
+    results: tuple[ResultRecord, ...] = ()
+    """In plan order; empty when `keep_results` is off."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every run passed."""
+        return self.summary.status == "pass"
+
+
+def evaluate(
+    source: Source, *, target: TargetLike | None = None, keep_results: bool = True, **options: Any
+) -> Execution:
+    """Run an eval and return its results; inside a running event loop it works too, in a thread of its own.
+
+    `options` are those of `agentv.run.options.RunOptions`: `cases`, `tags`, `repeat`, `timeout_s`, `retries`,
+    `max_concurrency`, `fail_fast` and so on.
+    """
+    work = aevaluate(source, target=target, keep_results=keep_results, **options)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only a notebook needs it
+
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+async def aevaluate(
+    source: Source, *, target: TargetLike | None = None, keep_results: bool = True, **options: Any
+) -> Execution:
+    """The same as `evaluate`, for code that is already in an event loop."""
+    prepared = prepare(load(source, target), _options(options))
+    kept: list[RunFinished] = []
+    reporters: list[Reporter] = [_Keeper(kept)] if keep_results else []
+    summary = await execute(prepared, reporters)
+    kept.sort(key=lambda event: event.order)
+    return Execution(summary=summary, results=tuple(event.record for event in kept))
+
+
+class _Keeper:
+    """Remembers what a Python caller will want to look at."""
+
+    def __init__(self, kept: list[RunFinished]) -> None:
+        self._kept = kept
+
+    def handle(self, event: Event) -> None:
+        if isinstance(event, RunFinished):
+            self._kept.append(event)
+
+
+def load(source: Source, target: TargetLike | None = None) -> list[Eval]:
+    """The evals of this source, for this target if one is given; everything wrong with them is one `SpecError`."""
+    names: tuple[str, ...] = ()
+    made: Target | None = None
+    if isinstance(target, str):
+        names = (target,)
+    elif isinstance(target, Mapping):
+        made = _target_of(target)
+    elif isinstance(target, Target):
+        made = target
+    elif callable(target):
+        made = function_target(target)
+    elif target is not None:
+        names = tuple(target)
+    if isinstance(source, Mapping):
+        evals = [load_data(dict(source), names, lone=made)]
+    else:
+        paths = [source] if isinstance(source, (str, Path)) else list(source)
+        evals = load_evals(paths, names, lone=made)
+    return evals
+
+
+def function_target(function: Callable[..., Any], **settings: Any) -> Target:
+    """A function as a target, with such settings as `max_concurrency`."""
+    name = settings.pop("name", None) or getattr(function, "__name__", type(function).__name__)
+    words = {"name": name, "provider": "function", **settings}
+    return Target(name, "function", words, made=Function(function=function, name=name, **settings))
+
+
+def _target_of(settings: Mapping[str, Any]) -> Target:
+    written = {"name": settings.get("provider", "target"), **settings}
+    targets, problems = check_targets([written], None, "target")
+    if problems:
+        raise SpecError([problem._replace(path=problem.path.replace("target[0]", "target", 1)) for problem in problems])
+    return targets[0]
+
+
+def _options(given: dict[str, Any]) -> RunOptions:
+    """The options, a single text where a list is expected being a list of one."""
+    for name in ("cases", "tags"):
+        if name in given:
+            given[name] = (given[name],) if isinstance(given[name], str) else tuple(given[name])
+    return RunOptions(**given)

@@ -1,0 +1,193 @@
+"""Checked evals put to work: providers, plan, engine and reporters come together here."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from agentv.api.score import following
+from agentv.errors import OutputError, Problem, SpecError
+from agentv.formats.redaction import Redactor
+from agentv.model.event import ExecutionFinished, ExecutionStarted, RunFinished
+from agentv.model.request import Request, Scope
+from agentv.providers.base import failure
+from agentv.run.engine import Engine, now
+from agentv.run.options import DEFAULT_CONCURRENCY, RunOptions
+from agentv.run.plan import Totals as Planned
+from agentv.run.plan import count_runs, plan_runs
+from agentv.run.summary import Totals
+from agentv.spec.targets import make_provider, variables_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+    from agentv.checked import Eval
+    from agentv.model.event import Event
+    from agentv.model.record import Summary
+    from agentv.model.response import ProviderResponse
+    from agentv.protocols import Provider, Reporter
+    from agentv.run.plan import PlannedRun
+    from agentv.scoring.scorer import Follow
+
+
+class Prepared(Struct, frozen=True, kw_only=True):
+    """An execution that is ready to begin: everything was checked, nothing has run."""
+
+    evals: list[Eval]
+    options: RunOptions
+    planned: Planned
+    providers: dict[tuple[str, str], Provider]
+    redactor: Redactor
+
+
+def prepare(
+    evals: list[Eval],
+    options: RunOptions,
+    *,
+    environment: Mapping[str, str] | None = None,
+    no_exec: bool = False,
+) -> Prepared:
+    """Everything that can be found out before anything runs."""
+    environment = os.environ if environment is None else environment
+    problems: list[Problem] = []
+    providers: dict[tuple[str, str], Provider] = {}
+    hidden: dict[str, str] = {}
+    for each in evals:
+        for target in each.targets:
+            try:
+                provider = make_provider(target, environment)
+            except SpecError as error:
+                problems += [problem for problem in error.problems if problem not in problems]
+                continue
+            if no_exec and getattr(provider, "executes", False):
+                message = f"target {target.name!r} would run a program, which --no-exec forbids"
+                problems.append(Problem("", message, "whole", target.place))
+            providers[each.id, target.name] = provider
+            names = {*variables_of(target.settings), *getattr(provider, "secret_names", ())}
+            hidden.update({name: environment[name] for name in names if name in environment})
+    if problems:
+        raise SpecError(problems)
+    planned = count_runs(evals, options)
+    if not planned.runs:
+        raise SpecError([_nothing_selected(evals, options, planned)])
+    return Prepared(evals=evals, options=options, planned=planned, providers=providers, redactor=Redactor(hidden))
+
+
+def _nothing_selected(evals: list[Eval], options: RunOptions, planned: Planned) -> Problem:
+    if planned.skipped:
+        return Problem("", f"no case to run: all {planned.skipped} selected say `skip`", "whole")
+    asked = [*(f"--case {glob}" for glob in options.cases), *(f"--tag {tag}" for tag in options.tags)]
+    some = [case.case.id for each in evals for case, _ in zip(each.cases, range(5), strict=False)][:5]
+    return Problem("", f"no case selected by {' '.join(asked)}; there are {', '.join(map(repr, some))}, …", "whole")
+
+
+class _Audience:
+    """Everybody who hears of events; one that fails hears no more and ends the execution, for what it would miss."""
+
+    def __init__(self, reporters: Sequence[Reporter]) -> None:
+        self._reporters = list(reporters)
+        self.broken: OutputError | None = None
+
+    def tell(self, event: Event) -> None:
+        for reporter in list(self._reporters):
+            try:
+                reporter.handle(event)
+            except OSError as error:
+                self._reporters.remove(reporter)
+                self.broken = self.broken or OutputError(getattr(reporter, "name", "the output"), error)
+
+
+async def execute(
+    prepared: Prepared,
+    reporters: Sequence[Reporter],
+    *,
+    out: tuple[str, ...] = (),
+    watch: Callable[[Engine], Any] | None = None,
+) -> Summary:
+    """Run everything that was prepared and tell the reporters; `watch` is handed the engine, to stop it."""
+    options, planned = prepared.options, prepared.planned
+    began, started_at = perf_counter(), now()
+    execution_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+    totals = Totals(execution_id, planned.runs, planned.skipped, started_at)
+    audience = _Audience(reporters)
+
+    def finished(event: RunFinished) -> None:
+        totals.add(event.record)
+        audience.tell(event)
+        if audience.broken is not None:
+            engine.halt()
+
+    follow = _followers(prepared.evals)
+    engine = Engine(execution_id, plan_runs(prepared.evals, options), prepared.providers, follow, options, finished)
+    names = tuple({target.name: None for each in prepared.evals for target in each.targets})
+    audience.tell(
+        ExecutionStarted(
+            execution_id=execution_id,
+            planned=planned.runs,
+            cases=planned.cases,
+            skipped=planned.skipped,
+            targets=names,
+        )
+    )
+    async with _opened(prepared):
+        if watch is not None:
+            watch(engine)
+        await engine.run(min(_concurrency(prepared), planned.runs))
+    duration_ms = (perf_counter() - began) * 1000
+    summary = totals.summary(now(), duration_ms, interrupted=engine.interrupted, out=out)
+    audience.tell(ExecutionFinished(summary=summary))
+    if audience.broken is not None:
+        raise audience.broken
+    return summary
+
+
+@asynccontextmanager
+async def _opened(prepared: Prepared) -> AsyncIterator[None]:
+    """The providers, ready; one that cannot get ready fails its own runs and nobody else's."""
+    folders = {each.id: Scope(root=each.root, folder=each.folder) for each in prepared.evals}
+    for key, provider in prepared.providers.items():
+        try:
+            await provider.open(folders[key[0]])
+        except Exception as error:  # noqa: BLE001 - a provider may be anybody's
+            prepared.providers[key] = _Unready(f"the target could not be opened: {type(error).__name__}: {error}")
+    try:
+        yield
+    finally:
+        for provider in prepared.providers.values():
+            with suppress(Exception):  # the results are there, and nobody is left to be told
+                await provider.close()
+
+
+class _Unready:
+    """Stands in for a provider that could not be opened."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    async def open(self, scope: Scope) -> None:
+        """Nothing to do."""
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        """The reason, again for each run."""
+        del request
+        return failure("transport", self._message)
+
+    async def close(self) -> None:
+        """Nothing to do."""
+
+
+def _followers(evals: list[Eval]) -> Callable[[PlannedRun], Follow]:
+    """How a `trace_ref` is fetched: below the folder of the eval."""
+    by_eval = {each.id: following(each.folder) for each in evals}
+    return lambda planned: by_eval[planned.eval.id]
+
+
+def _concurrency(prepared: Prepared) -> int:
+    written = [each.limits.max_concurrency for each in prepared.evals if each.limits.max_concurrency]
+    return prepared.options.max_concurrency or max(written, default=DEFAULT_CONCURRENCY)

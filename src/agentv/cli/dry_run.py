@@ -1,0 +1,48 @@
+"""`agentv eval --dry-run`: what would be run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from agentv.formats.json import dump_json
+from agentv.reports.problems import counted
+from agentv.reports.terminal import clean
+from agentv.run.plan import plan_runs
+
+if TYPE_CHECKING:
+    from agentv.api.execute import Prepared
+
+MAX_SHOWN = 50
+
+
+def show_plan(prepared: Prepared, *, as_json: bool) -> None:
+    """Every run that would be started, in order; no provider is even opened."""
+    planned = prepared.planned
+    for run in plan_runs(prepared.evals, prepared.options):
+        if as_json:
+            line = {
+                "schema": "agentv.plan/1",
+                "eval_id": run.eval.id,
+                "case_id": run.case.case.id,
+                "target": run.target.name,
+                "provider": run.target.provider,
+                "repeat": run.repeat,
+                "key": run.key,
+                "evaluators": [checked.evaluator.type for checked in run.case.checks],
+            }
+            click.echo(dump_json(line))
+            continue
+        if run.order >= MAX_SHOWN:
+            click.echo(f"... and {planned.runs - MAX_SHOWN:,} more")
+            break
+        checks = ", ".join(checked.evaluator.type for checked in run.case.checks)
+        repeat = f" #{run.repeat + 1}" if run.repeat else ""
+        click.echo(f"{clean(run.eval.id)}  {clean(run.case.case.id)}{repeat}  {clean(run.target.name)}  [{checks}]")
+    summary = f"{counted(planned.runs, 'run')} of {counted(planned.cases, 'case')}"
+    if as_json:
+        plan = {"schema": "agentv.plan_summary/1", "runs": planned.runs, "cases": planned.cases}
+        click.echo(dump_json({**plan, "skipped": planned.skipped}))
+    else:
+        click.echo(f"{summary}, {planned.skipped:,} skipped; nothing was run")

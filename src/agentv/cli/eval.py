@@ -1,0 +1,176 @@
+"""`agentv eval`: run evals and report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentv.cli.exits import ERROR, INTERRUPTED, fail_usage, refuse
+
+if TYPE_CHECKING:
+    from agentv.api.execute import Prepared
+    from agentv.model.record import Summary
+    from agentv.protocols import Reporter
+    from agentv.run.engine import Engine
+
+POSITIVE = click.IntRange(min=1)
+SECONDS = click.FloatRange(min=0, min_open=True, max=86_400)
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR...")
+@click.option("--target", "targets", multiple=True, metavar="NAME", help="Test this target; may be given again.")
+@click.option("--case", "cases", multiple=True, metavar="GLOB", help="Run cases whose id fits; may be given again.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Run cases with this tag; may be given again.")
+@click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Write one JSON line per run to FILE.")
+@click.option("--json", "as_json", is_flag=True, help="Print result records as JSON lines, then a summary; no more.")
+@click.option("--repeat", type=POSITIVE, metavar="N", help="Run every case N times.")
+@click.option("--max-concurrency", type=POSITIVE, metavar="N", help="Runs under way at once; 10 by default.")
+@click.option("--timeout", type=SECONDS, metavar="SECONDS", help="Limit of one attempt; 120 by default.")
+@click.option("--run-timeout", type=SECONDS, metavar="SECONDS", help="Limit of a run with all its attempts.")
+@click.option("--retries", type=click.IntRange(0, 100), metavar="N", help="Tries after a failure that may pass; 2.")
+@click.option("--fail-fast", is_flag=True, help="Start nothing more once a run did not pass.")
+@click.option("--dry-run", is_flag=True, help="Show what would be run, and run nothing.")
+@click.option("--no-exec", is_flag=True, help="Refuse targets that run programs, for files you do not trust.")
+@click.option("--include-messages", is_flag=True, help="Put the whole conversation into the results.")
+@click.option("--include-trace", is_flag=True, help="Put the trace into the results.")
+@click.option(
+    "--env-file", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Read variables from FILE (.env)."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Show passing cases in full, too.")
+@click.option("-q", "--quiet", is_flag=True, help="Show the sums only.")
+def command(paths: tuple[str, ...], **given: Any) -> None:
+    """Run evals and say what held and what did not.
+
+    Exit code: 0 all passed, 1 some failed, 2 wrong files or command line (nothing was run), 3 some could not be
+    measured, 130 interrupted.
+    """
+    from agentv.api.evaluate import load  # noqa: PLC0415 - `--help` needs none of it
+    from agentv.api.execute import prepare  # noqa: PLC0415 - as above
+    from agentv.errors import AgentVError, SpecError  # noqa: PLC0415 - as above
+    from agentv.run.options import RunOptions  # noqa: PLC0415 - as above
+
+    if given["env_file"]:
+        _read_variables(given["env_file"])
+    options = RunOptions(
+        cases=given["cases"],
+        tags=given["tags"],
+        repeat=given["repeat"],
+        timeout_s=given["timeout"],
+        run_timeout_s=given["run_timeout"],
+        retries=given["retries"],
+        max_concurrency=given["max_concurrency"],
+        fail_fast=given["fail_fast"],
+        include_messages=given["include_messages"],
+        include_trace=given["include_trace"],
+    )
+    try:
+        prepared = prepare(load(list(paths), given["targets"] or None), options, no_exec=given["no_exec"])
+    except SpecError as error:
+        refuse(error, as_json=given["as_json"])
+    except AgentVError as error:
+        fail_usage(str(error))
+    if given["dry_run"]:
+        from agentv.cli.dry_run import show_plan  # noqa: PLC0415 - only a dry run needs it
+
+        show_plan(prepared, as_json=given["as_json"])
+        return
+    _warn(prepared, quiet=given["quiet"] or given["as_json"])
+    sys.exit(_run(prepared, given))
+
+
+def _read_variables(path: str) -> None:
+    """Add what an `.env` file sets and the environment does not."""
+    import os  # noqa: PLC0415 - only this needs it
+
+    from agentv.spec.variables import read_variables  # noqa: PLC0415 - as above
+
+    for name, value in read_variables(Path(path).read_text(encoding="utf-8")).items():
+        os.environ.setdefault(name, value)
+
+
+def _warn(prepared: Prepared, *, quiet: bool) -> None:
+    warnings = dict.fromkeys(warning for each in prepared.evals for warning in each.warnings)
+    if quiet or not warnings:
+        return
+    from agentv.reports.problems import render_warnings  # noqa: PLC0415 - only a surprise needs it
+    from agentv.reports.terminal import Style  # noqa: PLC0415 - as above
+
+    click.echo(render_warnings(list(warnings), Style.of(sys.stderr)), err=True)
+
+
+def _run(prepared: Prepared, given: dict[str, Any]) -> int:
+    import asyncio  # noqa: PLC0415 - only a real run needs it
+
+    from agentv.errors import OutputError  # noqa: PLC0415 - as above
+
+    out = (given["out"],) if given["out"] else ()
+    try:
+        summary = asyncio.run(_execute(prepared, _reporters(prepared, given), out))
+    except OutputError as error:
+        _silence_stdout()
+        click.echo(f"{error}; exit {ERROR}", err=True)
+        return ERROR
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return summary.exit_code
+
+
+async def _execute(prepared: Prepared, reporters: list[Reporter], out: tuple[str, ...]) -> Summary:
+    from agentv.api.execute import execute  # noqa: PLC0415 - only a real run needs it
+
+    return await execute(prepared, reporters, out=out, watch=_stop_on_signals)
+
+
+def _stop_on_signals(engine: Engine) -> None:
+    """Ctrl-C once: finish what is under way; twice: stop now."""
+    import asyncio  # noqa: PLC0415 - only a real run needs it
+    import signal  # noqa: PLC0415 - as above
+
+    def stop() -> None:
+        again = engine.interrupted
+        engine.stop()
+        word = "Stopping now." if again else "Stopping: what is under way may finish (10 s at most); again to stop now."
+        click.echo(f"\n{word}", err=True)
+
+    loop = asyncio.get_running_loop()
+    for name in ("SIGINT", "SIGTERM"):
+        try:
+            loop.add_signal_handler(getattr(signal, name), stop)
+        except (NotImplementedError, ValueError, AttributeError):  # Windows, or not the main thread
+            return
+
+
+def _reporters(prepared: Prepared, given: dict[str, Any]) -> list[Reporter]:
+    from agentv.reports.console import Console  # noqa: PLC0415 - only a real run needs it
+    from agentv.reports.jsonl import JsonlFile, JsonStream  # noqa: PLC0415 - as above
+    from agentv.reports.progress import Progress  # noqa: PLC0415 - as above
+
+    redactor = prepared.redactor
+    reporters: list[Reporter] = []
+    if given["out"]:
+        try:
+            reporters.append(JsonlFile(Path(given["out"]), redactor))
+        except OSError as error:
+            fail_usage(f"{given['out']} cannot be written: {error.strerror}")
+    if sys.stderr.isatty() and not given["quiet"]:
+        reporters.append(Progress(sys.stderr))
+    if given["as_json"]:
+        reporters.append(JsonStream(sys.stdout.buffer, redactor))
+    else:
+        verbosity = 1 if given["verbose"] else -1 if given["quiet"] else 0
+        reporters.append(Console(sys.stdout, redactor, verbosity=verbosity))
+    return reporters
+
+
+def _silence_stdout() -> None:
+    """A pipe that nobody reads must not complain a second time when Python ends."""
+    import os  # noqa: PLC0415 - only a broken pipe needs it
+
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,29 @@
+"""`agentv schema`: what editors complete and check eval files with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from agentv.cli.exits import fail_usage
+
+
+@click.command()
+@click.option("--project", is_flag=True, help="The schema of agentv.yaml instead.")
+@click.option("--out", metavar="FILE", type=click.Path(dir_okay=False), help="Write it to FILE.")
+def command(*, project: bool, out: str | None) -> None:
+    """Print the JSON Schema of eval files, which lets an editor complete and check them.
+
+    In a file: # yaml-language-server: $schema=path/to/the/schema.json
+    """
+    from agentv.spec.schema import schema_text  # noqa: PLC0415 - `--help` needs none of it
+
+    text = schema_text("project" if project else "eval")
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        Path(out).write_text(text, encoding="utf-8")
+    except OSError as error:
+        fail_usage(f"{out} cannot be written: {error.strerror}")

@@ -1,0 +1,41 @@
+"""Everything that happens in an execution, as values for whoever wants to know."""
+
+from msgspec import Struct
+
+from agentv.model.record import ResultRecord, Summary
+from agentv.model.response import ProviderResponse
+from agentv.model.result import Sides
+
+
+class ExecutionStarted(Struct, frozen=True, kw_only=True):
+    """The plan is made; nothing has run yet."""
+
+    execution_id: str
+    planned: int
+    cases: int
+    skipped: int
+    targets: tuple[str, ...]
+
+
+class RunFinished(Struct, frozen=True, kw_only=True, gc=False):
+    """One run has its result."""
+
+    record: ResultRecord
+    response: ProviderResponse
+    sides: tuple[Sides | None, ...] = ()
+    """For a diff of what did not pass, one for each evaluator."""
+    order: int
+    """Its place in the plan."""
+    file: str = ""
+    """The eval's file."""
+    place: str = ""
+    """Where the case stands, as `file:line:column`."""
+
+
+class ExecutionFinished(Struct, frozen=True, kw_only=True):
+    """Nothing more will come."""
+
+    summary: Summary
+
+
+Event = ExecutionStarted | RunFinished | ExecutionFinished

@@ -1,0 +1,213 @@
+"""The end of a run on a terminal: what did not pass and why, the rest, the sums, and what to do next."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from agentv.model.event import ExecutionFinished, RunFinished
+from agentv.reports.diff import render_evaluator
+from agentv.reports.problems import counted
+from agentv.reports.terminal import Style, clean
+
+if TYPE_CHECKING:
+    from agentv.formats.redaction import Redactor
+    from agentv.model.event import Event
+    from agentv.model.record import Summary
+
+MAX_SHOWN = 20
+"""Failures in full; a run of thousands must neither scroll for ever nor keep them all."""
+MAX_NAMED = 200
+"""Further ones by name."""
+MAX_PASSED = 20
+RANK = {"fail": 0, "error": 1, "pass": 2}
+
+
+class Shown(NamedTuple):
+    """One run as it will be printed."""
+
+    rank: int
+    order: int
+    head: str
+    body: tuple[str, ...]
+
+
+class Console:
+    """Gathers what happens and prints it when all is done."""
+
+    name = "the terminal"
+
+    def __init__(self, stream: IO[str], redactor: Redactor, *, verbosity: int = 0) -> None:
+        self._stream = stream
+        self._style = Style.of(stream)
+        self._redactor = redactor
+        self._verbosity = verbosity
+        self._shown: list[Shown] = []
+        self._bad = 0
+        self._first_bad: RunFinished | None = None
+        self._warnings: dict[str, int] = {}
+
+    def handle(self, event: Event) -> None:
+        """Take note; the end prints."""
+        if isinstance(event, RunFinished):
+            self._note(event)
+        elif isinstance(event, ExecutionFinished):
+            text = self._redactor.text("\n".join(self._report(event.summary)))
+            self._stream.write(text if self._style.unicode else _ascii(text))
+            self._stream.flush()
+
+    def _note(self, event: RunFinished) -> None:
+        record = event.record
+        for warning in record.warnings:
+            if warning in self._warnings or len(self._warnings) < MAX_NAMED:
+                self._warnings[warning] = self._warnings.get(warning, 0) + 1
+        if self._verbosity < 0:
+            return
+        if record.status == "pass":
+            if self._verbosity > 0 or event.order < MAX_PASSED:
+                body = tuple(self._body(event)) if self._verbosity > 0 else ()
+                self._shown.append(Shown(RANK["pass"], event.order, self._head(event), body))
+            return
+        self._bad += 1
+        if self._first_bad is None or event.order < self._first_bad.order:
+            self._first_bad = event
+        if self._bad <= MAX_SHOWN or self._verbosity > 0:
+            self._shown.append(
+                Shown(RANK.get(record.status, 1), event.order, self._head(event), tuple(self._body(event)))
+            )
+        elif self._bad <= MAX_NAMED:
+            self._shown.append(Shown(RANK.get(record.status, 1), event.order, self._head(event), ()))
+
+    def _head(self, event: RunFinished) -> str:
+        record, style = event.record, self._style
+        score = "" if record.score is None else f"  {record.score:.2f}"
+        repeat = f" #{record.repeat + 1}" if record.repeat else ""
+        attempts = f", {record.attempts} attempts" if record.attempts > 1 else ""
+        about = style.paint("dim", f"  {clean(record.target)}{attempts}  {clean(event.place)}".rstrip())
+        return f"{style.verdict(record.status)} {clean(record.case_id)}{repeat}{score}{about}"
+
+    def _body(self, event: RunFinished) -> list[str]:
+        record = event.record
+        lines: list[str] = []
+        if record.error is not None:
+            first, *rest = clean_lines(record.error.message)
+            lines.append(f"  {self._style.paint('yellow', '!')} {record.error.kind}: {first}")
+            lines += [f"    {line}" for line in rest]
+        sides = event.sides or (None,) * len(record.evaluators)
+        for result, side in zip(record.evaluators, sides, strict=False):
+            if result.status != "pass" or self._verbosity > 0:
+                lines += [f"  {line}".rstrip() for line in render_evaluator(result, side, self._style)]
+        if self._verbosity > 0 and record.candidate:
+            lines += [f"  {self._style.paint('dim', 'answer')} {line}" for line in clean_lines(record.candidate)[:5]]
+        return lines
+
+    def _report(self, summary: Summary) -> list[str]:
+        lines: list[str] = []
+        for shown in sorted(self._shown):
+            lines += [shown.head, *shown.body]
+            if shown.body:
+                lines.append("")
+        hidden = summary.passed - sum(shown.rank == RANK["pass"] for shown in self._shown)
+        if hidden > 0 and self._verbosity >= 0 and lines:
+            lines.append(self._style.paint("dim", f"     {hidden:,} more passed"))
+        if self._bad > MAX_NAMED and self._verbosity >= 0:
+            lines.append(self._style.paint("dim", f"     {self._bad - MAX_NAMED:,} more did not pass"))
+        if lines and lines[-1]:
+            lines.append("")
+        lines += self._warned()
+        lines += self._totals(summary)
+        return [*lines, ""]
+
+    def _warned(self) -> list[str]:
+        if not self._warnings or self._verbosity < 0:
+            return []
+        lines = []
+        for warning, times in list(self._warnings.items())[:5]:
+            often = f" ({times:,} runs)" if times > 1 else ""
+            lines.append(f"{self._style.paint('yellow', 'warning')}: {clean(warning)}{often}")
+        if len(self._warnings) > 5:  # noqa: PLR2004 - those above
+            lines.append(self._style.paint("dim", f"         {len(self._warnings) - 5} more in the results"))
+        return [*lines, ""]
+
+    def _totals(self, summary: Summary) -> list[str]:
+        style = self._style
+        counts = [
+            style.paint("green", f"{summary.passed:,} passed") if summary.passed else "0 passed",
+            style.paint("red", f"{summary.failed:,} failed") if summary.failed else "0 failed",
+            style.paint("yellow", counted(summary.errors, "error")) if summary.errors else "0 errors",
+        ]
+        if summary.skipped:
+            counts.append(f"{summary.skipped:,} skipped")
+        if summary.planned > summary.runs:
+            counts.append(style.paint("yellow", f"{summary.planned - summary.runs:,} not run"))
+        measured = summary.passed + summary.failed
+        rate = "nothing could be measured"
+        if summary.pass_rate is not None:
+            rate = f"{_percent(summary.pass_rate)} of {measured:,} measured passed"
+        lines = [f"{', '.join(counts)}: {rate}", style.paint("dim", " · ".join(_costs(summary)))]
+        if len(summary.targets) > 1 and self._verbosity >= 0:
+            for name, tally in summary.targets.items():
+                share = "nothing measured" if tally.pass_rate is None else _percent(tally.pass_rate)
+                lines.append(f"  {clean(name)}: {share}, {tally.failed:,} failed, {counted(tally.errors, 'error')}")
+        lines += [f"results: {clean(path)}" for path in summary.out]
+        return lines + self._next(summary)
+
+    def _next(self, summary: Summary) -> list[str]:
+        """What to type now."""
+        first = self._first_bad
+        if self._verbosity < 0 or summary.status == "interrupted":
+            return []
+        if first is None:
+            return []
+        from shlex import quote  # noqa: PLC0415 - only a failure needs it
+
+        if self._verbosity > 0 and summary.runs == 1:
+            return []
+        command = f"agentv eval {quote(first.file)} --case {quote(first.record.case_id)} -v"
+        return [f"next: {clean(command)}"] if first.file else []
+
+
+def _costs(summary: Summary) -> list[str]:
+    """Time, tokens and money, each with how many runs it is known of when that is not all."""
+    parts = []
+    spread, reported = summary.latency_ms, summary.reported
+    if spread is not None:
+        parts.append(f"latency {_seconds(spread.p50)} median, {_seconds(spread.p95)} p95")
+    usage = summary.tokens_usage
+    if usage is None:
+        parts.append("tokens not reported")
+    else:
+        known = [
+            f"{count:,} {word}"
+            for count, word in ((usage.input_tokens, "in"), (usage.output_tokens, "out"))
+            if count is not None
+        ] or [f"{usage.total_tokens or 0:,}"]
+        parts.append(f"tokens {', '.join(known)}{_of(reported.tokens_usage, summary.runs)}")
+    if summary.cost_usd is None:
+        parts.append("cost not reported")
+    else:
+        parts.append(f"cost ${summary.cost_usd:.4f}{_of(reported.cost_usd, summary.runs)}")
+    return [*parts, f"took {_seconds(summary.duration_ms)}"]
+
+
+def _of(known: int, runs: int) -> str:
+    return "" if known == runs else f" ({known:,} of {runs:,} runs)"
+
+
+def _percent(share: float) -> str:
+    """A share that is not all is never rounded up to all."""
+    if 0 < share < 1:
+        share = min(max(share, 0.001), 0.999)
+    return f"{share * 100:.3g} %"
+
+
+def _seconds(milliseconds: float) -> str:
+    return f"{milliseconds / 1000:.2f} s" if milliseconds >= 100 else f"{milliseconds:.3g} ms"  # noqa: PLR2004
+
+
+def clean_lines(text: str) -> list[str]:
+    """The lines of a text from elsewhere, safe to print."""
+    return [clean(line) for line in text.splitlines()] or [""]
+
+
+def _ascii(text: str) -> str:
+    return text.replace("…", "...").replace("·", "|").encode("ascii", "backslashreplace").decode()

@@ -1,0 +1,91 @@
+"""Results as JSON lines: each is in the file before anybody hears of it, and in the end they stand in plan order."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from contextlib import suppress
+from typing import TYPE_CHECKING, BinaryIO
+
+from agentv.formats.json import dump_json
+from agentv.model.event import ExecutionFinished, ExecutionStarted, RunFinished
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentv.formats.redaction import Redactor
+    from agentv.model.event import Event
+
+PRIVATE = 0o600
+
+
+class JsonlFile:
+    """One line a run."""
+
+    def __init__(self, path: Path, redactor: Redactor) -> None:
+        self._path = path
+        self._redactor = redactor
+        self._end = 0
+        self._orders = array("q")
+        self._ends = array("q")
+        # Opened before anything runs: a folder that cannot be written to must not cost an execution.
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, PRIVATE)
+        with suppress(OSError):  # a device or a pipe keeps its own mode
+            os.fchmod(self._file, PRIVATE)
+
+    def handle(self, event: Event) -> None:
+        """Write a result at once; a line is either whole or not there."""
+        if isinstance(event, RunFinished):
+            line = self._redactor.line(dump_json(event.record)) + b"\n"
+            self._write(line)
+            self._end += len(line)
+            self._orders.append(event.order)
+            self._ends.append(self._end)
+        elif isinstance(event, ExecutionFinished):
+            self._put_in_order()
+            os.close(self._file)
+
+    def _write(self, line: bytes) -> None:
+        written = 0
+        try:
+            while written < len(line):
+                written += os.write(self._file, line[written:])
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self._file, self._end)
+            raise
+
+    def _put_in_order(self) -> None:
+        """Runs finish in any order, but two executions must be comparable line by line."""
+        orders = self._orders
+        if all(orders[at] < orders[at + 1] for at in range(len(orders) - 1)):
+            return
+        sorted_path = self._path.with_name(f"{self._path.name}.sorted")
+        try:
+            target = os.open(sorted_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)
+            with os.fdopen(target, "wb") as stream, os.fdopen(os.dup(self._file), "rb") as source:
+                for at in sorted(range(len(orders)), key=orders.__getitem__):
+                    start = self._ends[at - 1] if at else 0
+                    source.seek(start)
+                    stream.write(source.read(self._ends[at] - start))
+            sorted_path.replace(self._path)
+        except OSError:
+            # Every line is there; only their order is that of finishing.
+            with suppress(OSError):
+                sorted_path.unlink()
+
+
+class JsonStream:
+    """Results as they finish, then the summary, for a program that reads along."""
+
+    def __init__(self, stream: BinaryIO, redactor: Redactor) -> None:
+        self._stream = stream
+        self._redactor = redactor
+
+    def handle(self, event: Event) -> None:
+        """Write a line and push it out."""
+        if isinstance(event, ExecutionStarted):
+            return
+        value = event.record if isinstance(event, RunFinished) else event.summary
+        self._stream.write(self._redactor.line(dump_json(value)) + b"\n")
+        self._stream.flush()

@@ -1,0 +1,53 @@
+"""What is wrong with files, as people read it: the place, the line, and a mark under the culprit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentv.reports.terminal import Style, clean, width_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agentv.errors import Place, Problem
+
+
+def render_problems(problems: Sequence[Problem], style: Style) -> str:
+    """Every problem with its line, and how many there are."""
+    lines: list[str] = []
+    for problem in problems:
+        lines += [_head(problem, style), *_excerpt(problem.place, style)]
+    return "\n".join([*lines, f"{counted(len(problems), 'error')}, nothing was run"])
+
+
+def render_warnings(warnings: Sequence[Problem], style: Style) -> str:
+    """The same for what is allowed and probably not meant."""
+    return "\n".join(f"{_place(each)}{style.paint('yellow', 'warning')}: {clean(each.sentence)}" for each in warnings)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 error`, `3 errors`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _head(problem: Problem, style: Style) -> str:
+    if problem.place is None:
+        return clean(str(problem))
+    return f"{style.paint('bold', _place(problem))}{clean(problem.sentence)}"
+
+
+def _place(problem: Problem) -> str:
+    return f"{clean(str(problem.place))}: " if problem.place else ""
+
+
+def _excerpt(place: Place | None, style: Style) -> list[str]:
+    if place is None or not place.column or not place.text.strip():
+        return []
+    text = clean(place.text.expandtabs(1))
+    before = " " * width_of(text[: place.column - 1])
+    marks = "^" * max(1, min(place.width, len(text) - place.column + 1))
+    number = f"{place.line:>5}"
+    return [
+        style.paint("dim", f"{number} | ") + text,
+        style.paint("dim", f"{' ' * len(number)} | ") + before + style.paint("red", marks),
+    ]

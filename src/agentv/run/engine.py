@@ -1,0 +1,205 @@
+"""Workers over one plan: each takes a run, tries it, evaluates the reply and reports."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+from agentv.formats.json import dump_json
+from agentv.model.event import RunFinished
+from agentv.model.record import ResultRecord
+from agentv.model.request import Request
+from agentv.model.response import ProviderResponse, ResponseError
+from agentv.model.result import RunResult
+from agentv.run.attempt import Patience, Tried, try_run
+from agentv.run.options import DEFAULT_RETRIES, DEFAULT_TIMEOUT_S
+from agentv.scoring.scorer import CaseScorer
+from agentv.scoring.trace import trace_from_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from agentv.model.trace import TraceEvent
+    from agentv.protocols import Provider
+    from agentv.run.options import RunOptions
+    from agentv.run.plan import PlannedRun
+    from agentv.scoring.scorer import Follow
+
+GRACE_S = 10.0
+"""How long runs in flight may still finish after the first Ctrl-C."""
+_NEVER = 365 * 86_400.0
+
+
+class Engine:
+    """One execution."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - it is put together once, in the API
+        self,
+        execution_id: str,
+        runs: Iterator[PlannedRun],
+        providers: Mapping[tuple[str, str], Provider],
+        follow: Callable[[PlannedRun], Follow],
+        options: RunOptions,
+        emit: Callable[[RunFinished], None],
+    ) -> None:
+        self._execution_id = execution_id
+        self._runs = runs
+        self._providers = providers
+        self._follow = follow
+        self._options = options
+        self._emit = emit
+        self._patience: dict[tuple[str, str], Patience] = {}
+        self._gates: dict[bytes, asyncio.Semaphore] = {}
+        self._workers: list[asyncio.Task[None]] = []
+        self._stopping = False
+        self.interrupted = False
+
+    async def run(self, concurrency: int) -> None:
+        """Work until the plan is done or the execution is stopped."""
+        async with asyncio.TaskGroup() as group:
+            self._workers = [group.create_task(self._work()) for _ in range(concurrency)]
+
+    def stop(self) -> None:
+        """Start nothing more and let what is in flight finish; a second call ends that too."""
+        if self.interrupted:
+            self._abort()
+            return
+        self._stopping = self.interrupted = True
+        asyncio.get_running_loop().call_later(GRACE_S, self._abort)
+
+    def halt(self) -> None:
+        """Start nothing more, without this being an interruption."""
+        self._stopping = True
+
+    def _abort(self) -> None:
+        for worker in self._workers:
+            worker.cancel()
+
+    async def _work(self) -> None:
+        for planned in self._runs:
+            finished = await self._finish(planned)
+            if finished is None:
+                return
+            self._emit(finished)
+            if self._options.fail_fast and finished.record.status != "pass":
+                self._stopping = True
+            # A provider that never waits must not keep signals, timeouts and the other workers waiting.
+            await asyncio.sleep(0)
+            if self._stopping:
+                return
+
+    async def _finish(self, planned: PlannedRun) -> RunFinished | None:
+        started_at = now()
+        case = planned.case.case
+        request = Request(
+            id=case.id,
+            input_messages=case.input_messages,
+            vars=case.vars,
+            index=planned.case.index,
+            repeat=planned.repeat,
+        )
+        tried = await self._try(planned, request)
+        if tried is None:
+            return None
+        scorer = CaseScorer(planned.case.checks, case, follow=self._follow(planned), threshold=case.threshold)
+        response = tried.response
+        try:
+            result = await scorer.evaluate(response)
+        except Exception as error:  # noqa: BLE001 - one reply that cannot be scored never stops another
+            message = f"the reply could not be evaluated: {type(error).__name__}: {error}"
+            result = RunResult(status="error", score=None, error=ResponseError(kind="protocol", message=message))
+        sides = tuple(scorer.sides(response, result)) if result.status != "pass" and result.evaluators else ()
+        return RunFinished(
+            record=self._record(planned, tried, result, started_at),
+            response=response,
+            sides=sides,
+            order=planned.order,
+            file=planned.eval.file or "",
+            place=str(planned.case.place or ""),
+        )
+
+    async def _try(self, planned: PlannedRun, request: Request) -> Tried | None:
+        key = (planned.eval.id, planned.target.name)
+        patience = self._patience.get(key)
+        if patience is None:
+            patience = self._patience[key] = self._patience_for(planned)
+        limit = self._options.run_timeout_s
+        if limit is None:
+            return await try_run(self._providers[key], request, patience, self._is_stopping)
+        try:
+            async with asyncio.timeout(limit):
+                return await try_run(self._providers[key], request, patience, self._is_stopping)
+        except TimeoutError:
+            error = ResponseError(kind="timeout", message=f"the run did not end within {limit:g} s")
+            return Tried(ProviderResponse(success=False, error=error), request.attempt)
+
+    def _is_stopping(self) -> bool:
+        return self._stopping
+
+    def _patience_for(self, planned: PlannedRun) -> Patience:
+        """What the caller said, else the target, else the eval, else the default."""
+        limits, options = planned.eval.limits, self._options
+        provider = self._providers[planned.eval.id, planned.target.name]
+        return Patience(
+            timeout_s=options.timeout_s
+            or getattr(provider, "timeout_s", None)
+            or limits.timeout_s
+            or DEFAULT_TIMEOUT_S,
+            retries=_first(options.retries, getattr(provider, "retries", None), limits.retries, DEFAULT_RETRIES),
+            retry_timeouts=getattr(provider, "retry_timeouts", False),
+            gate=self._gate(planned, getattr(provider, "max_concurrency", None)),
+        )
+
+    def _gate(self, planned: PlannedRun, most: int | None) -> asyncio.Semaphore | None:
+        """One for each target, whichever evals share it."""
+        if most is None:
+            return None
+        return self._gates.setdefault(dump_json(planned.target.settings), asyncio.Semaphore(most))
+
+    def _record(self, planned: PlannedRun, tried: Tried, result: RunResult, started_at: str) -> ResultRecord:
+        response, options = tried.response, self._options
+        case = planned.case.case
+        messages = (*case.input_messages, *(response.output_messages or ())) if options.include_messages else UNSET
+        return ResultRecord(
+            execution_id=self._execution_id,
+            run_id=f"{self._execution_id}-{planned.key}",
+            eval_id=planned.eval.id,
+            case_id=case.id,
+            target=planned.target.name,
+            repeat=planned.repeat,
+            attempts=tried.attempts,
+            status=result.status,
+            score=result.score,
+            candidate=response.text,
+            evaluators=result.evaluators,
+            trace_summary=result.trace_summary,
+            tokens_usage=response.tokens_usage,
+            cost_usd=response.cost_usd,
+            latency_ms=response.latency_ms,
+            thread_id=response.thread_id,
+            warnings=result.warnings,
+            error=result.error,
+            started_at=started_at,
+            completed_at=now(),
+            messages=messages,
+            trace=_trace(response) if options.include_trace else UNSET,
+        )
+
+
+def _trace(response: ProviderResponse) -> tuple[TraceEvent, ...] | None:
+    """The agent's own, else one made of its messages."""
+    if response.trace is not None or response.output_messages is None:
+        return response.trace
+    return trace_from_messages(response.output_messages)
+
+
+def _first(*values: int | None) -> int:
+    return next(value for value in values if value is not None)
+
+
+def now() -> str:
+    """The time, as results tell it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

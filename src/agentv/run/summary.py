@@ -1,0 +1,143 @@
+"""The sum of an execution, kept in a few numbers however many runs there are."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Any
+
+from agentv.model.record import Reported, Spread, Summary, Tally
+from agentv.model.usage import TokensUsage
+
+if TYPE_CHECKING:
+    from agentv.model.record import ResultRecord
+
+PASS, FAIL, USAGE, ERROR, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 130
+"""The exit codes of the contract."""
+COUNTS = tuple(name for name in TokensUsage.__struct_fields__ if name.endswith("_tokens"))
+
+
+class Counter:
+    """How many runs ended how."""
+
+    def __init__(self) -> None:
+        self.passed = self.failed = self.errors = 0
+        self._score = 0.0
+
+    def add(self, record: ResultRecord) -> None:
+        """One more run."""
+        if record.status == "pass":
+            self.passed += 1
+        elif record.status == "fail":
+            self.failed += 1
+        else:
+            self.errors += 1
+        self._score += record.score or 0.0
+
+    @property
+    def runs(self) -> int:
+        """How many there were."""
+        return self.passed + self.failed + self.errors
+
+    def tally(self) -> Tally:
+        """The counts so far; rates are over the runs that could be measured."""
+        measured = self.passed + self.failed
+        return Tally(
+            runs=self.runs,
+            passed=self.passed,
+            failed=self.failed,
+            errors=self.errors,
+            pass_rate=self.passed / measured if measured else None,
+            score=self._score / measured if measured else None,
+        )
+
+
+class Totals:
+    """Everything that the summary of an execution says."""
+
+    def __init__(self, execution_id: str, planned: int, skipped: int, started_at: str) -> None:
+        self._execution_id = execution_id
+        self._planned = planned
+        self._skipped = skipped
+        self._started_at = started_at
+        self._all = Counter()
+        self._evals: dict[str, Counter] = {}
+        self._targets: dict[str, Counter] = {}
+        self._latencies = array("d")
+        self._tokens: dict[str, Any] = {}
+        self._usages = 0
+        self._cost = 0.0
+        self._costs = 0
+
+    def add(self, record: ResultRecord) -> None:
+        """One more run."""
+        self._all.add(record)
+        _counter(self._evals, record.eval_id).add(record)
+        _counter(self._targets, record.target).add(record)
+        if record.latency_ms is not None:
+            self._latencies.append(record.latency_ms)
+        usage = record.tokens_usage
+        if usage is not None:
+            self._usages += 1
+            for name in COUNTS:
+                count = getattr(usage, name)
+                if count is not None:
+                    self._tokens[name] = self._tokens.get(name, 0) + count
+        if record.cost_usd is not None:
+            self._costs += 1
+            self._cost += record.cost_usd
+
+    def summary(self, completed_at: str, duration_ms: float, *, interrupted: bool, out: tuple[str, ...]) -> Summary:
+        """What it came to."""
+        tally = self._all.tally()
+        status, code = _outcome(tally, interrupted=interrupted)
+        return Summary(
+            execution_id=self._execution_id,
+            status=status,
+            exit_code=code,
+            planned=self._planned,
+            runs=tally.runs,
+            passed=tally.passed,
+            failed=tally.failed,
+            errors=tally.errors,
+            skipped=self._skipped,
+            pass_rate=tally.pass_rate,
+            score=tally.score,
+            latency_ms=_spread(self._latencies),
+            tokens_usage=TokensUsage(**self._tokens) if self._usages else None,
+            cost_usd=self._cost if self._costs else None,
+            reported=Reported(latency_ms=len(self._latencies), tokens_usage=self._usages, cost_usd=self._costs),
+            duration_ms=round(duration_ms, 3),
+            started_at=self._started_at,
+            completed_at=completed_at,
+            evals={name: counter.tally() for name, counter in self._evals.items()},
+            targets={name: counter.tally() for name, counter in self._targets.items()},
+            out=out,
+        )
+
+
+def _outcome(tally: Tally, *, interrupted: bool) -> tuple[str, int]:
+    if interrupted:
+        return "interrupted", INTERRUPTED
+    if tally.errors:
+        return "error", ERROR
+    return ("fail", FAIL) if tally.failed else ("pass", PASS)
+
+
+def _counter(counters: dict[str, Counter], name: str) -> Counter:
+    found = counters.get(name)
+    if found is None:
+        found = counters[name] = Counter()
+    return found
+
+
+def _spread(values: array[float]) -> Spread | None:
+    if not values:
+        return None
+    ordered = sorted(values)
+    last = len(ordered) - 1
+    return Spread(
+        mean=round(sum(ordered) / len(ordered), 3),
+        p50=ordered[round(0.5 * last)],
+        p95=ordered[round(0.95 * last)],
+        max=ordered[-1],
+    )

@@ -1,0 +1,294 @@
+"""Eval files made into evals that may run; nothing is executed, and every problem is reported at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from agentv.checked import CheckedCase, Eval, Limits, Target
+from agentv.errors import FormatError, Place, Problem, SpecError
+from agentv.files import find_below
+from agentv.spec.cases import CaseReader, case_text
+from agentv.spec.check import build, shown
+from agentv.spec.dataset import Dataset
+from agentv.spec.entries import EvalEntry
+from agentv.spec.find import SUFFIXES, find_evals
+from agentv.spec.ids import Ids, Seen, find_twins, twice
+from agentv.spec.project import (
+    Project,
+    check_defaults,
+    display,
+    find_project,
+    load_project,
+    merge_checks,
+    merge_defaults,
+)
+from agentv.spec.source import Source
+from agentv.spec.targets import check_targets, select_targets
+
+CASE_LISTS = ("cases", "evalcases", "tests")
+HINTS = {
+    "evaluators": "those of every case belong below `defaults`: `defaults: {evaluators: [...]}`",
+    "provider": "a target has it: `targets: [{name: my-agent, provider: ...}]`",
+    "repeat": "it belongs below `defaults`: `defaults: {repeat: 3}`",
+    "threshold": "it belongs below `defaults`: `defaults: {threshold: 0.8}`",
+    "vars": "they belong below `defaults`: `defaults: {vars: {...}}`",
+}
+"""Keys that people write one level too high."""
+MAX_PROBLEMS = 100
+
+
+def load_evals(paths: Iterable[str | Path], targets: tuple[str, ...] = (), *, lone: Target | None = None) -> list[Eval]:
+    """Every eval of these files and folders, or one `SpecError` with everything that is wrong in any of them.
+
+    `targets` are chosen instead of those that the files choose, `lone` is one that no file knows.
+    """
+    evals: list[Eval] = []
+    problems: list[Problem] = []
+    project_of = cache(load_project)
+    for path in find_evals(paths):
+        try:
+            evals.append(_load_file(path, _Choice(targets, lone), project_of))
+        except SpecError as error:
+            problems += [problem for problem in error.problems if problem not in problems]
+    problems += _same_names(evals)
+    if problems:
+        raise SpecError(sorted(problems, key=_order))
+    return evals
+
+
+def _load_file(path: Path, choice: _Choice, project_of: Any) -> Eval:
+    folder = path.resolve().parent
+    found = find_project(folder)
+    try:
+        project: Project = project_of(found) if found else Project(folder)
+        wrong: tuple[Problem, ...] = ()
+    except SpecError as error:
+        project, wrong = Project(folder), error.problems
+    source = Source(path, display(path))
+    try:
+        loaded = _Loader(project, source, folder, choice).load(_default_id(path, project.root))
+    except SpecError as error:
+        raise SpecError([*wrong, *[source.locate(problem) for problem in error.problems]]) from error
+    if wrong:
+        raise SpecError(list(wrong))
+    return loaded
+
+
+def load_data(data: Any, targets: tuple[str, ...] = (), *, lone: Target | None = None) -> Eval:
+    """An eval built in Python, in the same words as a file; names in it are relative to where Python runs."""
+    here = Path.cwd()
+    return _Loader(Project(here), None, here, _Choice(targets, lone), data).load("eval")
+
+
+class _Choice(NamedTuple):
+    """Which targets the caller wants, whatever the files say."""
+
+    names: tuple[str, ...]
+    lone: Target | None
+
+
+class _Cases(NamedTuple):
+    """All cases of an eval: those of the file, then those of its dataset."""
+
+    listed: list[CheckedCase]
+    dataset: Dataset | None = None
+
+    def walk(self) -> Iterator[CheckedCase]:
+        yield from self.listed
+        if self.dataset is not None:
+            yield from self.dataset
+
+
+class _Walked:
+    """Cases that can be walked any number of times."""
+
+    def __init__(self, cases: _Cases) -> None:
+        self._cases = cases
+
+    def __iter__(self) -> Iterator[CheckedCase]:
+        return self._cases.walk()
+
+
+class _Loader:
+    """Reads one eval."""
+
+    def __init__(
+        self, project: Project, source: Source | None, folder: Path, choice: _Choice, data: Any = None
+    ) -> None:
+        self._project = project
+        self._source = source
+        self._folder = folder
+        self._choice = choice
+        self._data = data if source is None else source.data
+        self._problems: list[Problem] = []
+
+    def load(self, default_id: str) -> Eval:
+        """The eval, or a `SpecError` with everything that is wrong with it."""
+        data = self._data
+        if not isinstance(data, dict):
+            got = "an empty file" if data is None else shown(data)
+            raise SpecError([Problem("", f"expected a mapping with `cases` and a target, got {got}", "whole")])
+        entry, problems = build(EvalEntry, msgspec.json.encode({key: _shape(key, data[key]) for key in data}), "")
+        self._problems += [_hinted(problem) for problem in problems]
+        written = data.get("targets")
+        own, wrong = check_targets(written if isinstance(written, list) else [], self._source)
+        checks, more = check_defaults(data)
+        self._problems += [*wrong, *more]
+        targets, unknown = self._targets(own)
+        # A target that could not be read would only be missed a second time.
+        self._problems += [] if wrong else unknown
+        defaults = merge_defaults(self._project.defaults, entry.defaults) if entry else self._project.defaults
+        reader = CaseReader(
+            defaults,
+            merge_checks(self._project.checks, checks),
+            root=str(self._project.root),
+            folder=str(self._folder),
+        )
+        ids = Ids()
+        listed = self._listed(reader, ids)
+        dataset = self._dataset(reader, data.get("dataset"), len(listed))
+        seen = self._walk_dataset(dataset, ids, listed)
+        if self._problems:
+            raise SpecError(self._problems)
+        assert entry is not None  # noqa: S101 - without problems there is an entry
+        return Eval(
+            id=entry.name or default_id,
+            cases=_Walked(_Cases(listed, dataset)),
+            targets=targets,
+            file=self._source.file if self._source else None,
+            folder=str(self._folder),
+            root=str(self._project.root),
+            limits=Limits(defaults.timeout_s, defaults.retries, defaults.max_concurrency),
+            count=seen.count,
+            skipped=seen.skipped,
+            repeats=seen.repeats,
+            has_only=seen.only,
+            warnings=(*self._project.warnings, *(self._source.warnings if self._source else ())),
+        )
+
+    def _targets(self, own: list[Target]) -> tuple[tuple[Target, ...], list[Problem]]:
+        if self._choice.lone is not None:
+            return (self._choice.lone,), []
+        names = self._data.get("target")
+        written = names if isinstance(names, (str, list)) else None
+        return select_targets(self._choice.names, written, own, self._project.targets)
+
+    def _listed(self, reader: CaseReader, ids: Ids) -> list[CheckedCase]:
+        given = [name for name in CASE_LISTS if name in self._data]
+        for name in given[1:]:
+            self._problems.append(Problem(name, f"{name!r} is another word for 'cases'; give one of them", "key"))
+        if not given:
+            if "dataset" not in self._data:
+                self._problems.append(Problem("", "no cases: add `cases` or `dataset`", "whole"))
+            return []
+        cases, name = self._data[given[0]], given[0]
+        if not isinstance(cases, (list, tuple)):
+            return []  # said where the whole is held against its class
+        if not cases and "dataset" not in self._data:
+            self._problems.append(Problem(name, "holds no case"))
+        listed = []
+        for index, data in enumerate(cases):
+            case = self._case(reader, data, index, f"{name}[{index}]", ids)
+            if case is not None:
+                listed.append(case)
+        return listed
+
+    def _case(self, reader: CaseReader, data: Any, index: int, path: str, ids: Ids) -> CheckedCase | None:
+        objects = _objects(data)
+        text, problems = case_text({**data, "evaluators": []} if objects else data, path)
+        if text is None:
+            self._problems += problems
+            return None
+        place = self._source.place(path) if self._source else None
+        case, problems = reader.read(text, index, place, objects)
+        self._problems += [problem._replace(path=_below(path, problem.path)) for problem in problems]
+        if isinstance(data.get("id"), (str, int)) and (first := ids.add(str(data["id"]), place)) is not None:
+            self._problems.append(Problem(f"{path}.id", twice(data["id"], first)))
+        return case
+
+    def _dataset(self, reader: CaseReader, name: Any, first: int) -> Dataset | None:
+        if not isinstance(name, str) or not name:
+            return None
+        try:
+            path = find_below(self._project.root, name, self._folder)
+        except FormatError as error:
+            self._problems.append(Problem("dataset", str(error)))
+            return None
+        return Dataset(path, display(path), reader, first)
+
+    def _walk_dataset(self, dataset: Dataset | None, ids: Ids, listed: list[CheckedCase]) -> Seen:
+        """Read it once before anything runs: how many cases it holds, and what is wrong with any of them."""
+        seen = Seen()
+        for case in listed:
+            seen.add(case)
+        if dataset is None:
+            return seen
+        found: list[Problem] = []
+        for line in dataset.lines():
+            found += line.problems
+            if line.case is not None:
+                seen.add(line.case)
+                ids.hash(line.case.case.id)
+            if len(found) >= MAX_PROBLEMS:
+                found.append(Problem("", f"more than {MAX_PROBLEMS} problems; the rest was not read", "whole"))
+                break
+        if not seen.count and not self._problems and not found:
+            found.append(Problem("dataset", "holds no case"))
+        if ids.has_twins():
+            found += find_twins(dataset, ids)[:MAX_PROBLEMS]
+        self._problems += found
+        return seen
+
+
+def _shape(key: str, value: Any) -> Any:
+    """What is needed to hold the whole against its class; cases, targets, evaluators are checked one by one."""
+    if key == "defaults" and isinstance(value, Mapping) and isinstance(value.get("evaluators"), (list, tuple)):
+        return {**value, "evaluators": []}
+    return [] if key in (*CASE_LISTS, "targets") and isinstance(value, (list, tuple)) else value
+
+
+def _objects(data: Any) -> list[Any] | None:
+    """The evaluators of a case built in Python, when some are objects rather than words."""
+    configs = data.get("evaluators") if isinstance(data, Mapping) else None
+    if not isinstance(configs, (list, tuple)) or all(isinstance(config, Mapping) for config in configs):
+        return None
+    return list(configs)
+
+
+def _hinted(problem: Problem) -> Problem:
+    hint = HINTS.get(problem.path) if problem.about == "key" else None
+    return problem._replace(message=f"unknown key {problem.path!r} here: {hint}") if hint else problem
+
+
+def _below(path: str, rest: str) -> str:
+    return f"{path}.{rest}" if rest else path
+
+
+def _default_id(path: Path, root: Path) -> str:
+    name = path.resolve()
+    name = name.relative_to(root) if name.is_relative_to(root) else Path(name.name)
+    text = name.as_posix()
+    suffix = next((suffix for suffix in (*SUFFIXES, ".yaml", ".yml") if text.endswith(suffix)), "")
+    return text.removesuffix(suffix)
+
+
+def _same_names(evals: list[Eval]) -> list[Problem]:
+    """Two evals of one name could not be told apart in the results."""
+    first: dict[str, Eval] = {}
+    problems = []
+    for each in evals:
+        other = first.setdefault(each.id, each)
+        if other is not each:
+            message = f"the eval's name {each.id!r} is also that of {other.file}; give one of them another `name`"
+            problems.append(Problem("", message, "whole", Place(each.file or "", 1)))
+    return problems
+
+
+def _order(problem: Problem) -> tuple[str, int, int]:
+    place = problem.place
+    return (place.file, place.line, place.column) if place else ("", 0, 0)

@@ -1,0 +1,97 @@
+"""`agentv.yaml`: found upwards from an eval, and shared by all evals below its folder."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from agentv.errors import Problem, SpecError
+from agentv.spec.check import build, shown
+from agentv.spec.entries import DefaultsEntry, ProjectEntry
+from agentv.spec.evaluators import check_evaluators
+from agentv.spec.source import Source
+from agentv.spec.targets import check_targets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentv.checked import Checked, Target
+
+NAME = "agentv.yaml"
+
+
+class Project(NamedTuple):
+    """What an eval inherits."""
+
+    root: Path
+    targets: list[Target] = []
+    defaults: DefaultsEntry = DefaultsEntry()
+    checks: list[Checked] = []
+    warnings: tuple[Problem, ...] = ()
+
+
+def find_project(folder: Path) -> Path | None:
+    """The nearest `agentv.yaml` in this folder or above."""
+    return next((parent / NAME for parent in (folder, *folder.parents) if (parent / NAME).is_file()), None)
+
+
+def load_project(path: Path) -> Project:
+    """The project of this file, or a `SpecError` with everything that is wrong with it."""
+    source = Source(path, display(path))
+    data = {} if source.data is None else source.data
+    if not isinstance(data, dict):
+        problem = Problem("", f"expected a mapping with `targets` or `defaults`, got {shown(data)}", "whole")
+        raise SpecError([source.locate(problem)])
+    entry, problems = build(ProjectEntry, msgspec.json.encode(data), "")
+    written = data.get("targets")
+    targets, wrong = check_targets(written if isinstance(written, list) else [], source)
+    checks, more = check_defaults(data)
+    problems = [*problems, *wrong, *more]
+    if problems or entry is None:
+        raise SpecError([source.locate(problem) for problem in problems])
+    idle = [key for key in ("store", "persist") if getattr(entry, key) is not None]
+    notes = [source.locate(Problem(key, "has no effect yet: there is no run store", "key")) for key in idle]
+    return Project(path.parent, targets, entry.defaults, checks, (*source.warnings, *notes))
+
+
+def check_defaults(data: dict[str, object]) -> tuple[list[Checked], list[Problem]]:
+    """The evaluators of `defaults`, and what is wrong with them."""
+    defaults = data.get("defaults")
+    configs = defaults.get("evaluators") if isinstance(defaults, dict) else None
+    if not isinstance(configs, list):  # anything else is said where the whole is held against its class
+        return [], []
+    try:
+        return check_evaluators(configs, "defaults.evaluators"), []
+    except SpecError as error:
+        return [], list(error.problems)
+
+
+def merge_defaults(shared: DefaultsEntry, own: DefaultsEntry) -> DefaultsEntry:
+    """What holds for an eval: its own words first."""
+    return DefaultsEntry(
+        evaluators=[*shared.evaluators, *own.evaluators],
+        repeat=own.repeat or shared.repeat,
+        threshold=shared.threshold if own.threshold is None else own.threshold,
+        vars={**shared.vars, **own.vars},
+        tags=[*shared.tags, *own.tags],
+        timeout_s=own.timeout_s or shared.timeout_s,
+        retries=shared.retries if own.retries is None else own.retries,
+        max_concurrency=own.max_concurrency or shared.max_concurrency,
+    )
+
+
+def merge_checks(shared: list[Checked], own: list[Checked]) -> list[Checked]:
+    """Both, but for those of `shared` whose name comes again."""
+    names = {name for checked in own if (name := getattr(checked.evaluator, "name", None))}
+    return [checked for checked in shared if getattr(checked.evaluator, "name", None) not in names] + own
+
+
+def display(path: Path) -> str:
+    """The path as the user would type it from here."""
+    try:
+        shorter = os.path.relpath(path)
+    except ValueError:  # another drive
+        return str(path)
+    return str(path) if shorter.startswith(f"..{os.sep}..") else shorter

@@ -1,0 +1,255 @@
+"""The JSON Schema of the files that people write, made of the very classes that read them."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct
+
+from agentv.formats.response import REPLY_KEYS
+from agentv.model.response import ProviderResponse
+from agentv.registry import EVALUATORS, PROVIDERS, find_evaluator, find_provider
+from agentv.spec.cases import CAMEL, LISTS
+from agentv.spec.docstrings import field_docs, structs_in
+from agentv.spec.entries import CaseEntry, EvalEntry, ProjectEntry
+from agentv.spec.load import CASE_LISTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+Schema = dict[str, Any]
+Parts = dict[str, Schema]
+Kind = Literal["eval", "project"]
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+REF = "#/$defs/"
+ITEMS = {"evaluators": "Evaluator", "targets": "Target", **dict.fromkeys(CASE_LISTS, "CaseEntry")}
+"""What a list holds whose items the loader checks one by one."""
+CALL_SHAPES = ("ToolCall", "OpenAICall", "NamedCall")
+NOTHING: tuple[Any, ...] = (None, "", [], {})
+FOREIGN = "A name that an installed package brings along."
+
+
+class FunctionCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tool and its input as OpenAI writes them."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    """The tool's name."""
+    arguments: str | dict[str, Any] = "{}"
+    """The tool's input as JSON text."""
+
+
+class OpenAICall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One call of a tool in OpenAI's shape."""
+
+    function: FunctionCall
+    """The tool and its input."""
+    id: str | None = None
+    """What a message of `role: tool` names in its `tool_call_id`."""
+    type: Literal["function"] = "function"
+    """That it is a call of a function."""
+
+
+class NamedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One call of a tool in LangChain's shape."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    """The tool's name."""
+    args: Any = UNSET
+    """What the tool is given."""
+    id: str | None = None
+    """What a message of `role: tool` names in its `tool_call_id`."""
+    type: Literal["tool_call"] = "tool_call"
+    """That it is a call of a tool."""
+
+
+def eval_schema() -> Schema:
+    """The JSON Schema of an eval."""
+    schema = _document("agentv eval", EvalEntry)
+    schema["anyOf"] = [{"required": [name]} for name in (*CASE_LISTS, "dataset")]
+    return schema
+
+
+def project_schema() -> Schema:
+    """The JSON Schema of `agentv.yaml`."""
+    return _document("agentv project", ProjectEntry)
+
+
+def schema_text(kind: Kind = "eval") -> str:
+    """The schema as JSON text, the same on every machine."""
+    schema = eval_schema() if kind == "eval" else project_schema()
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+
+
+def _document(title: str, root: type[Struct]) -> Schema:
+    """A schema with all that it refers to, directly or not, and nothing else."""
+    parts = _parts(root)
+    used: dict[str, Schema] = {}
+    waiting = _refs(parts[root.__name__])
+    while waiting:
+        name = waiting.pop(0)
+        if name not in used:
+            used[name] = parts[name]
+            waiting += _refs(parts[name])
+    return {"$schema": DRAFT, "title": title, **parts[root.__name__], "$defs": used}
+
+
+def _parts(root: type[Struct]) -> Parts:
+    """By name, the schemas of this class and of everything that it may hold."""
+    evaluators = {name: find_evaluator(name) for name in EVALUATORS}
+    providers = {name: find_provider(name) for name in PROVIDERS}
+    classes: list[Any] = [root, CaseEntry, *evaluators.values(), *providers.values()]
+    classes += [ProviderResponse, OpenAICall, NamedCall]
+    _, parts = msgspec.json.schema_components(classes, ref_template=REF + "{name}")
+    for cls in structs_in(classes):
+        _describe(parts[cls.__name__], field_docs(cls), parts)
+    _add_messages(parts)
+    _add_replies(parts)
+    for name in (root.__name__, "DefaultsEntry", "CaseEntry"):
+        for key, schema in parts[name]["properties"].items():
+            if key in ITEMS:
+                schema["items"] = _ref(ITEMS[key])
+    _refine_case(parts["CaseEntry"])
+    parts["Evaluator"] = _choice(parts, evaluators, "type")
+    parts["Target"] = _choice(parts, providers, "provider", "name")
+    return parts
+
+
+def _describe(part: Schema, said: Mapping[str, str], parts: Parts) -> None:
+    """Give each property its words: those beneath the field, else those of the class that it holds."""
+    part.pop("title")  # the class's name, which says nothing to an author
+    for name, schema in part["properties"].items():
+        if schema.get("default", 0) in NOTHING:
+            del schema["default"]  # an editor would write it out
+        text = said.get(name) or next((parts[ref]["description"] for ref in _refs(schema)), None)
+        if text is not None:
+            schema["description"] = text
+
+
+def _refine_case(case: Schema) -> None:
+    properties = case["properties"]
+    for name in (*LISTS, *LISTS.values()):
+        properties[name] = {**_ref("Messages"), "description": properties[name]["description"]}
+    for alias, name in CAMEL.items():
+        _add_alias(properties, alias, name)
+    words = ("input_messages", LISTS["input_messages"], *(alias for alias in CAMEL if alias.startswith("input")))
+    case["anyOf"] = [{"required": [name]} for name in words]
+
+
+def _choice(parts: Parts, classes: Mapping[str, Any], key: str, *others: str) -> Schema:
+    """One of ours by the word under this key, or whatever somebody's package takes under a word of its own."""
+    ours: list[str] = []
+    for name, cls in classes.items():
+        part = parts[cls.__name__]
+        # Hyphen and underscore are the same in the type of an evaluator.
+        spellings = [name, name.replace("_", "-")] if "_" in name and key == "type" else [name]
+        part["properties"][key]["enum"] = spellings
+        part["required"] = [key, *others, *part["required"]]
+        for other in others:
+            part["properties"][other]["minLength"] = 1
+        ours += spellings
+    base = next(parts[cls.__name__]["properties"] for cls in classes.values())
+    foreign = {
+        "type": "object",
+        "properties": {
+            key: {"type": "string", "not": {"enum": ours}, "description": FOREIGN},
+            **{other: base[other] for other in others},
+        },
+        "required": [key, *others],
+    }
+    return {"anyOf": [*[_ref(cls.__name__) for cls in classes.values()], foreign]}
+
+
+def _add_messages(parts: Parts) -> None:
+    """Messages of a case are closed: a misspelled key in an expectation would check nothing."""
+    call, message = parts["ToolCall"], parts["Message"]
+    _add_alias(call["properties"], "durationMs", "duration_ms")
+    _add_alias(message["properties"], "toolCallId", "tool_call_id")
+    parts |= {"ReplyCall": _reply_call(parts), "ReplyMessage": copy.deepcopy(message)}
+    call["required"], call["additionalProperties"] = ["tool"], False
+    call["properties"]["tool"]["minLength"] = 1
+    _add_alias(call["properties"], "args", "input", rare=False)
+    message["required"], message["additionalProperties"] = [], False
+    _hold_calls(message, {"anyOf": [_ref(shape) for shape in CALL_SHAPES]}, _ref("FunctionCall"))
+    _hold_calls(parts["ReplyMessage"], _ref("ReplyCall"), parts["ReplyCall"]["properties"]["function"])
+    parts["Messages"] = {
+        "description": "A text, one message, or a list of messages.",
+        "anyOf": [
+            {"type": "string"},
+            _ref("Message"),  # one alone needs no role
+            {"type": "array", "items": {**_ref("Message"), "required": ["role"]}},
+        ],
+    }
+
+
+def _hold_calls(message: Schema, call: Schema, function: Schema) -> None:
+    properties = message["properties"]
+    properties["tool_calls"]["items"] = call
+    _add_alias(properties, "toolCalls", "tool_calls")
+    properties["function_call"] = {**function, "description": "OpenAI's older way to call one tool."}
+
+
+def _reply_call(parts: Parts) -> Schema:
+    """A call in a reply may mix the shapes and hold anything else, for it may come from an agent."""
+    properties = {name: schema for shape in CALL_SHAPES for name, schema in parts[shape]["properties"].items()}
+    properties["type"] = {"type": "string", "description": "What OpenAI or LangChain call it."}
+    properties["function"] = {key: part for key, part in parts["FunctionCall"].items() if key != "additionalProperties"}
+    return {
+        "description": "One call of a tool, in any shape.",
+        "type": "object",
+        "properties": copy.deepcopy(properties),
+        "anyOf": [{"required": [name]} for name in ("tool", "function", "name")],
+    }
+
+
+def _add_replies(parts: Parts) -> None:
+    """A mock's reply is as open as an agent's, but for its own fields, which an author would misspell."""
+    reply = parts["ProviderResponse"]
+    properties = reply["properties"]
+    reply["additionalProperties"] = False
+    properties["error"]["anyOf"].append({"type": "string"})
+    properties["output_messages"]["anyOf"][0]["items"] = _ref("ReplyMessage")
+    for alias in [key for key in REPLY_KEYS if key not in properties]:
+        _add_alias(properties, alias, _meant(alias, properties))
+    _count_from_0(parts["TokensUsage"])
+    _count_from_0(parts["TraceSummary"])
+    one = [{"type": "string"}, _ref("ProviderResponse")]
+    parts["Mock"]["properties"]["reply"]["anyOf"] = [*one, {"type": "array", "minItems": 1, "items": {"anyOf": one}}]
+
+
+def _meant(alias: str, names: Iterable[str]) -> str:
+    """The field of a reply that an alias stands for: itself in snake_case, or the one of which it is a word."""
+    plain = "".join(f"_{char.lower()}" if char.isupper() else char for char in alias)
+    return next(name for name in names if plain == name or plain in name.split("_"))
+
+
+def _count_from_0(schema: Any) -> None:
+    for inner in _walk(schema):
+        if inner.get("type") == "integer":
+            inner["minimum"] = 0
+
+
+def _add_alias(properties: dict[str, Schema], alias: str, name: str, *, rare: bool = True) -> None:
+    """Another word under which a property is read; editors know `doNotSuggest`."""
+    hidden = {"doNotSuggest": True} if rare else {}
+    properties[alias] = {**properties[name], "description": f"The same as `{name}`.", **hidden}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": REF + name}
+
+
+def _refs(schema: Any) -> list[str]:
+    return [inner["$ref"].removeprefix(REF) for inner in _walk(schema) if isinstance(inner.get("$ref"), str)]
+
+
+def _walk(value: Any) -> Iterator[Schema]:
+    """Every mapping in a schema."""
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from _walk(item)

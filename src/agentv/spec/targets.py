@@ -1,0 +1,132 @@
+"""Targets as written made into providers that can be asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from agentv.checked import Target
+from agentv.errors import Problem, SpecError
+from agentv.registry import PROVIDERS, find_provider, provider_names
+from agentv.spec.check import build, join, not_a_choice, shown
+
+if TYPE_CHECKING:
+    from agentv.protocols import Provider
+    from agentv.spec.source import Source
+
+_VARIABLE = re.compile(r"\$(\$)?\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+"""`${NAME}`, `${NAME:-otherwise}`, and `$${NAME}` for the text itself."""
+
+
+def check_targets(data: list[Any], source: Source | None, path: str = "targets") -> tuple[list[Target], list[Problem]]:
+    """The targets of a file, and everything that is wrong with them."""
+    found: dict[str, Target] = {}
+    problems: list[Problem] = []
+    for index, item in enumerate(data):
+        place = f"{path}[{index}]"
+        target, wrong = _check_target(item, place)
+        problems += wrong
+        if target is None:
+            continue
+        if target.name in found:
+            problems.append(Problem(f"{place}.name", f"{target.name!r} is already the name of another target"))
+        found[target.name] = target._replace(place=source.place(place) if source else None)
+    return list(found.values()), problems
+
+
+def _check_target(data: Any, path: str) -> tuple[Target | None, list[Problem]]:
+    if not isinstance(data, Mapping):
+        return None, [Problem(path, f"expected a mapping with a `name` and a `provider`, got {shown(data)}")]
+    problems = []
+    name, provider = data.get("name"), data.get("provider")
+    if not isinstance(name, str) or not name:
+        problems.append(Problem(f"{path}.name", "required: the name that `target` and results use"))
+    if not isinstance(provider, str):
+        return None, [*problems, Problem(f"{path}.provider", f"required; one of {', '.join(PROVIDERS)}")]
+    cls = find_provider(provider)
+    if cls is None:
+        return None, [*problems, Problem(f"{path}.provider", not_a_choice(provider, provider_names()))]
+    made, wrong = build(cls, msgspec.json.encode(dict(data)), path)
+    problems += wrong
+    if made is not None:
+        problems += made.check(path)
+    if problems:
+        return None, problems
+    return Target(str(name), provider.replace("-", "_"), data), []
+
+
+def make_provider(target: Target, environment: Mapping[str, str]) -> Provider:
+    """The provider with its variables resolved, or a `SpecError` that names those that are not set."""
+    if target.made is not None:
+        return target.made
+    missing: list[str] = []
+    settings = _resolved(dict(target.settings), environment, missing)
+    if missing:
+        names = ", ".join(dict.fromkeys(missing))
+        message = f"target {target.name!r} needs the environment variable{'s' * (len(set(missing)) > 1)} {names}"
+        raise SpecError([Problem("", f"{message}, which is not set", "whole", target.place)])
+    cls: type[Provider] = find_provider(target.provider)  # type: ignore[assignment]  # it was found when it was checked
+    made, problems = build(cls, msgspec.json.encode(settings), "")
+    if made is None:
+        raise SpecError([problem._replace(place=target.place) for problem in problems])
+    return made
+
+
+def variables_of(settings: Any) -> Iterator[str]:
+    """The names of the environment variables that these settings use."""
+    if isinstance(settings, str):
+        yield from (found[2] for found in _VARIABLE.finditer(settings) if not found[1])
+    elif isinstance(settings, Mapping):
+        for value in settings.values():
+            yield from variables_of(value)
+    elif isinstance(settings, (list, tuple)):
+        for value in settings:
+            yield from variables_of(value)
+
+
+def _resolved(value: Any, environment: Mapping[str, str], missing: list[str]) -> Any:
+    """The value with every variable replaced, once: what a variable holds is never read again."""
+
+    def replace(found: re.Match[str]) -> str:
+        escaped, name, otherwise = found.groups()
+        if escaped:
+            return found[0][1:]
+        held = environment.get(name, otherwise)
+        if held is None:
+            missing.append(name)
+        return held or ""
+
+    if isinstance(value, str):
+        return _VARIABLE.sub(replace, value)
+    if isinstance(value, Mapping):
+        return {key: _resolved(item, environment, missing) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_resolved(item, environment, missing) for item in value]
+    return value
+
+
+def select_targets(
+    wanted: tuple[str, ...], written: str | list[str] | None, own: list[Target], shared: list[Target]
+) -> tuple[tuple[Target, ...], list[Problem]]:
+    """The targets to test: those asked for on the command line, else by the file, else all that the file defines."""
+    known = {target.name: target for target in [*shared, *own]}
+    if wanted:
+        names = list(wanted)
+    elif written is not None:
+        names = [written] if isinstance(written, str) else list(written)
+    elif own or len(shared) == 1:
+        names = [target.name for target in own or shared]
+    else:
+        fix = (
+            f"choose with `target`: {', '.join(known)}" if known else "define one in `targets`, here or in agentv.yaml"
+        )
+        return (), [Problem("", f"no target to test: {fix}", "whole")]
+    unknown = [name for name in names if name not in known]
+    path = join("", "target") if written is not None and not wanted else ""
+    if unknown and not known:
+        return (), [Problem(path, f"{unknown[0]!r} is not defined: add it to `targets`, here or in agentv.yaml")]
+    problems = [Problem(path, not_a_choice(name, list(known))) for name in unknown]
+    return tuple(known[name] for name in dict.fromkeys(names) if name in known), problems

@@ -1,0 +1,79 @@
+"""Everything that can be written or read is on its reference page."""
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+from msgspec import Struct
+from msgspec.structs import fields
+
+from agentv.api.evaluate import Execution
+from agentv.cli.main import COMMANDS, group
+from agentv.model.record import Reported, ResultRecord, Spread, Summary, Tally
+from agentv.model.response import ResponseError
+from agentv.model.result import EvaluatorResult
+from agentv.model.trace import TraceEvent, TraceSummary
+from agentv.model.usage import TokensUsage
+from agentv.providers.cli import PLACEHOLDERS
+from agentv.registry import EVALUATORS, PROVIDERS, find_provider
+from agentv.run.options import RunOptions
+from agentv.spec.entries import CaseEntry, DefaultsEntry, EvalEntry, ProjectEntry
+
+DOCS = Path(__file__).parents[2] / "docs"
+RECORD = (ResultRecord, EvaluatorResult, TraceSummary, TokensUsage, ResponseError)
+SUMMARY = (Summary, Tally, Spread, Reported)
+
+
+def words(page: str) -> set[str]:
+    """Everything that stands in backquotes on a page: whole, and word by word."""
+    text = re.sub(r"^```.*?^```$", "", (DOCS / page).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    quoted = re.findall(r"`([^`\n]+)`", text)
+    return {*quoted, *(word for item in quoted for word in re.split(r"[\s,:]+", item))}
+
+
+def names(*classes: type[Struct]) -> list[str]:
+    return [field.encode_name for cls in classes for field in fields(cls)]
+
+
+@pytest.mark.parametrize(
+    ("page", "classes"),
+    [
+        ("reference/eval-file.md", (EvalEntry, CaseEntry, DefaultsEntry, ProjectEntry)),
+        ("reference/results.md", RECORD),
+        ("reference/results.md", SUMMARY),
+        ("guide/python.md", (Execution, RunOptions)),
+        ("guide/from-trace-to-output-messages.md", (TraceEvent,)),
+    ],
+)
+def test_every_field_is_documented(page: str, classes: tuple[type[Struct], ...]) -> None:
+    known = words(page)
+    assert [name for name in names(*classes) if name not in known] == []
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_every_provider_is_documented_with_its_settings(provider: str) -> None:
+    page = (DOCS / "reference" / "providers.md").read_text(encoding="utf-8")
+    assert f"## `{provider}`\n" in page
+    cls = find_provider(provider)
+    assert cls is not None
+    assert [name for name in names(cls) if name not in words("reference/providers.md")] == []
+
+
+def test_every_placeholder_is_documented() -> None:
+    assert [name for name in PLACEHOLDERS if f"{{{name}}}" not in words("reference/providers.md")] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_documented_with_its_options(command: str) -> None:
+    page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
+    section = page.partition(f"## `agentv {command}")[2].partition("\n## ")[0]
+    assert section, f"no section for {command}"
+    found = group.get_command(click.Context(group), command)
+    assert found is not None
+    options = [name for option in found.params if isinstance(option, click.Option) for name in option.opts]
+    assert [name for name in options if not re.search(rf"`{name}[` ]", section)] == []
+
+
+def test_every_evaluator_is_named_where_cases_are_explained() -> None:
+    assert [name for name in EVALUATORS if name not in words("reference/eval-file.md")] == []
