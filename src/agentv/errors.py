@@ -108,7 +108,9 @@ class OutputError(AgentVError):
 
     def __init__(self, name: str, cause: OSError) -> None:
         reason = cause.strerror or type(cause).__name__
-        super().__init__(f"{name} cannot be written: {reason}; what was finished before is in it")
+        super().__init__(
+            f"{name} cannot be written: {reason}. What was finished before is in it; make room and run again"
+        )
         self.name = name
         self.cause = cause
 

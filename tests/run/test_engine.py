@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -252,3 +253,18 @@ class TestFromPython:
         assert summary.latency_ms is not None
         assert (summary.latency_ms.mean, summary.latency_ms.max) == (20, 30)
         assert summary.targets["mock"].pass_rate == 1.0
+
+
+def test_a_dataset_that_changes_under_way_is_an_error_and_not_a_smaller_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    dataset = tmp_path / "cases.jsonl"
+    dataset.write_text("".join(f'{{"id": "c{n}", "input": "x", "repeat": 1}}\n' for n in range(5000)))
+
+    async def agent(prompt: str) -> Any:
+        dataset.write_text("{}\n" * 5000)
+        return GOOD if prompt else None
+
+    with pytest.raises(agentv.SpecError, match=r"cases\.jsonl:\d+: "):
+        agentv.evaluate({"dataset": "cases.jsonl", "defaults": {"evaluators": [CHECK]}}, target=agent)

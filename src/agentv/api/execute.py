@@ -21,7 +21,7 @@ from agentv.run.engine import Engine, now
 from agentv.run.options import DEFAULT_CONCURRENCY, RunOptions
 from agentv.run.plan import Totals as Planned
 from agentv.run.plan import count_runs, plan_runs
-from agentv.run.summary import Totals
+from agentv.run.summary import Ended, Totals
 from agentv.spec.targets import make_provider, variables_of
 
 if TYPE_CHECKING:
@@ -139,11 +139,13 @@ async def execute(
         if watch is not None:
             watch(engine)
         await engine.run(min(_concurrency(prepared), planned.runs))
-    duration_ms = (perf_counter() - began) * 1000
-    summary = totals.summary(now(), duration_ms, interrupted=engine.interrupted, out=out)
+    broken = audience.broken or engine.broken
+    ended = Ended(now(), (perf_counter() - began) * 1000, engine.interrupted, broken is not None)
+    summary = totals.summary(ended, out=out)
     audience.tell(ExecutionFinished(summary=summary))
-    if audience.broken is not None:
-        raise audience.broken
+    broken = broken or audience.broken
+    if broken is not None:
+        raise broken
     return summary
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentv.cli.exits import ERROR, INTERRUPTED, fail_usage, refuse
+from agentv.cli.exits import ERROR, fail_usage, refuse
 
 if TYPE_CHECKING:
     from agentv.api.execute import Prepared
@@ -105,17 +105,17 @@ def _warn(prepared: Prepared, *, quiet: bool) -> None:
 def _run(prepared: Prepared, given: dict[str, Any]) -> int:
     import asyncio  # noqa: PLC0415 - only a real run needs it
 
-    from agentv.errors import OutputError  # noqa: PLC0415 - as above
+    from agentv.errors import AgentVError  # noqa: PLC0415 - as above
 
     out = (given["out"],) if given["out"] else ()
     try:
         summary = asyncio.run(_execute(prepared, _reporters(prepared, given), out))
-    except OutputError as error:
+    except AgentVError as error:
         _silence_stdout()
-        click.echo(f"{error}; exit {ERROR}", err=True)
+        # Somebody who closed the pipe has seen enough.
+        if not isinstance(getattr(error, "cause", None), BrokenPipeError):
+            click.echo(f"agentv: {error}", err=True)
         return ERROR
-    except KeyboardInterrupt:
-        return INTERRUPTED
     return summary.exit_code
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from agentv import __version__
+from agentv.cli.exits import BUG, INTERRUPTED
 
 COMMANDS = {
     "eval": "Run evals and say what held and what did not.",
@@ -16,8 +17,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of eval files.",
     "completion": "Print the script that completes commands in a shell.",
 }
-BUG_EXIT = 4
-BUG = "This is a bug in agentv. Please report it with the lines above and what you ran."
+REPORT = "This is a bug in agentv. Please report it with the lines above and what you ran."
 
 
 class LazyGroup(click.Group):
@@ -67,10 +67,15 @@ def group() -> None:
 def main(prog_name: str = "agentv") -> None:
     """Run the command line; an exception of ours says so and is never taken for a verdict."""
     try:
-        group(prog_name=prog_name)
+        sys.exit(group(prog_name=prog_name, standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)
     except Exception:  # noqa: BLE001 - the last resort
         from traceback import print_exc  # noqa: PLC0415 - only a bug needs it
 
         print_exc()
-        click.echo(BUG, err=True)
-        sys.exit(BUG_EXIT)
+        click.echo(REPORT, err=True)
+        sys.exit(BUG)

@@ -23,6 +23,7 @@ class JsonlFile:
     """One line a run."""
 
     def __init__(self, path: Path, redactor: Redactor) -> None:
+        self.name = str(path)
         self._path = path
         self._redactor = redactor
         self._end = 0
@@ -77,6 +78,8 @@ class JsonlFile:
 
 class JsonStream:
     """Results as they finish, then the summary, for a program that reads along."""
+
+    name = "the standard output"
 
     def __init__(self, stream: BinaryIO, redactor: Redactor) -> None:
         self._stream = stream

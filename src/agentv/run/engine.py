@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
+from agentv.errors import AgentVError
 from agentv.formats.json import dump_json
 from agentv.model.event import RunFinished
 from agentv.model.record import ResultRecord
@@ -56,6 +57,8 @@ class Engine:
         self._workers: list[asyncio.Task[None]] = []
         self._stopping = False
         self.interrupted = False
+        self.broken: AgentVError | None = None
+        """Why the plan could not be followed to its end."""
 
     async def run(self, concurrency: int) -> None:
         """Work until the plan is done or the execution is stopped."""
@@ -78,8 +81,18 @@ class Engine:
         for worker in self._workers:
             worker.cancel()
 
+    def _next(self) -> PlannedRun | None:
+        if self._stopping:
+            return None
+        try:
+            return next(self._runs, None)
+        except AgentVError as error:  # a dataset that changed under way
+            self.broken = error
+            self._stopping = True
+            return None
+
     async def _work(self) -> None:
-        for planned in self._runs:
+        while (planned := self._next()) is not None:
             finished = await self._finish(planned)
             if finished is None:
                 return
@@ -88,8 +101,6 @@ class Engine:
                 self._stopping = True
             # A provider that never waits must not keep signals, timeouts and the other workers waiting.
             await asyncio.sleep(0)
-            if self._stopping:
-                return
 
     async def _finish(self, planned: PlannedRun) -> RunFinished | None:
         started_at = now()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentv.model.record import Reported, Spread, Summary, Tally
 from agentv.model.usage import TokensUsage
@@ -11,9 +11,19 @@ from agentv.model.usage import TokensUsage
 if TYPE_CHECKING:
     from agentv.model.record import ResultRecord
 
-PASS, FAIL, USAGE, ERROR, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 130
-"""The exit codes of the contract."""
+PASS, FAIL, ERROR, INTERRUPTED = 0, 1, 3, 130
+"""The exit codes of the contract that an execution can have."""
 COUNTS = tuple(name for name in TokensUsage.__struct_fields__ if name.endswith("_tokens"))
+
+
+class Ended(NamedTuple):
+    """How an execution came to its end."""
+
+    at: str
+    duration_ms: float
+    interrupted: bool = False
+    broken: bool = False
+    """Whether it stopped because it could not go on: what was not run was not measured."""
 
 
 class Counter:
@@ -86,10 +96,10 @@ class Totals:
             self._costs += 1
             self._cost += record.cost_usd
 
-    def summary(self, completed_at: str, duration_ms: float, *, interrupted: bool, out: tuple[str, ...]) -> Summary:
+    def summary(self, ended: Ended, *, out: tuple[str, ...]) -> Summary:
         """What it came to."""
         tally = self._all.tally()
-        status, code = _outcome(tally, interrupted=interrupted)
+        status, code = _outcome(tally, ended)
         return Summary(
             execution_id=self._execution_id,
             status=status,
@@ -106,19 +116,19 @@ class Totals:
             tokens_usage=TokensUsage(**self._tokens) if self._usages else None,
             cost_usd=self._cost if self._costs else None,
             reported=Reported(latency_ms=len(self._latencies), tokens_usage=self._usages, cost_usd=self._costs),
-            duration_ms=round(duration_ms, 3),
+            duration_ms=round(ended.duration_ms, 3),
             started_at=self._started_at,
-            completed_at=completed_at,
+            completed_at=ended.at,
             evals={name: counter.tally() for name, counter in self._evals.items()},
             targets={name: counter.tally() for name, counter in self._targets.items()},
             out=out,
         )
 
 
-def _outcome(tally: Tally, *, interrupted: bool) -> tuple[str, int]:
-    if interrupted:
+def _outcome(tally: Tally, ended: Ended) -> tuple[str, int]:
+    if ended.interrupted:
         return "interrupted", INTERRUPTED
-    if tally.errors:
+    if tally.errors or ended.broken:
         return "error", ERROR
     return ("fail", FAIL) if tally.failed else ("pass", PASS)
 

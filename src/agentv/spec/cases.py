@@ -195,4 +195,6 @@ def _renamed(text: bytes) -> bytes:
     data = msgspec.json.decode(text)
     if not isinstance(data, dict) or CAMEL.keys().isdisjoint(data):
         return text
-    return msgspec.json.encode({CAMEL.get(key, key): value for key, value in data.items()})
+    # Where both spellings are given, the odd one stays and is refused: neither may silently win.
+    names = {key: name for key, name in CAMEL.items() if name not in data}
+    return msgspec.json.encode({names.get(key, key): value for key, value in data.items()})

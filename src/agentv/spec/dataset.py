@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from agentv.errors import Place, Problem
+from agentv.errors import FormatError, Place, Problem, SpecError
 from agentv.formats.json import MAX_BYTES
 
 if TYPE_CHECKING:
@@ -37,8 +37,15 @@ class Dataset:
         """The place of its first case in the eval."""
 
     def __iter__(self) -> Iterator[CheckedCase]:
-        """The cases that can be read; the others were reported before anything ran."""
-        return (line.case for line in self.lines() if line.case is not None)
+        """The cases, which were all checked before anything ran; a file that has changed since is an error."""
+        try:
+            for line in self.lines():
+                if line.case is None:
+                    raise SpecError(line.problems)
+                yield line.case
+        except OSError as error:
+            msg = f"{self._shown} can no longer be read: {error.strerror}"
+            raise FormatError(msg) from error
 
     def lines(self) -> Iterator[Line]:
         """Every line that holds something."""

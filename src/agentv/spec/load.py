@@ -80,9 +80,11 @@ def _load_file(path: Path, choice: _Choice, project_of: Any) -> Eval:
 
 
 def load_data(data: Any, targets: tuple[str, ...] = (), *, lone: Target | None = None) -> Eval:
-    """An eval built in Python, in the same words as a file; names in it are relative to where Python runs."""
+    """An eval built in Python, in the same words as a file, as if it lay in the current folder."""
     here = Path.cwd()
-    return _Loader(Project(here), None, here, _Choice(targets, lone), data).load("eval")
+    found = find_project(here)
+    project = load_project(found) if found else Project(here)
+    return _Loader(project, None, here, _Choice(targets, lone), data).load("eval")
 
 
 class _Choice(NamedTuple):

@@ -18,6 +18,9 @@ MESSAGE_KEYS = [*Message.__struct_fields__, "toolCalls", "toolCallId", "function
 CALL_KEYS = [*ToolCall.__struct_fields__, "args", "durationMs"]
 OPENAI_KEYS = ["id", "type", "function"]
 LANGCHAIN_KEYS = ["name", "args", "id", "type"]
+FUNCTION_KEYS = ["name", "arguments"]
+CALLS = ("tool_calls", "toolCalls", "function_call")
+"""Where the calls of a message may stand."""
 
 
 def check_messages(data: Any, path: str, role: str = "user") -> tuple[Message, ...]:
@@ -91,6 +94,12 @@ def _renamed(message: Any, path: str, problems: list[Problem]) -> Any:
         for key in message
         if key not in MESSAGE_KEYS
     ]
+    given = [key for key in CALLS if message.get(key)]
+    problems += [
+        Problem(f"{path}.{key}", f"{key!r} is another word for {given[0]!r}; give one of them", "key")
+        for key in given[1:]
+    ]
+    _check_function(message.get("function_call"), f"{path}.function_call", problems)
     calls = message.get("tool_calls", message.get("toolCalls"))
     if not isinstance(calls, (list, tuple)) or not calls:
         return message
@@ -105,8 +114,18 @@ def _renamed_call(call: Any, path: str, problems: list[Problem]) -> Any:
         return call
     keys = OPENAI_KEYS if "function" in call else LANGCHAIN_KEYS if "tool" not in call and "name" in call else CALL_KEYS
     problems += [Problem(f"{path}.{key}", unknown_key(key, keys), "key") for key in call if key not in keys]
+    _check_function(call.get("function"), f"{path}.function", problems)
     if "tool" not in call or "args" not in call:
         return call
     if "input" in call:
         problems.append(Problem(f"{path}.args", "`args` is another word for `input`; give one of them"))
     return {**{key: value for key, value in call.items() if key != "args"}, "input": call["args"]}
+
+
+def _check_function(function: Any, path: str, problems: list[Problem]) -> None:
+    if isinstance(function, Mapping):
+        problems += [
+            Problem(f"{path}.{key}", unknown_key(key, FUNCTION_KEYS), "key")
+            for key in function
+            if key not in FUNCTION_KEYS
+        ]
