@@ -28,7 +28,7 @@ REF = "#/$defs/"
 ITEMS = {"evaluators": "Evaluator", "targets": "Target", **dict.fromkeys(CASE_LISTS, "CaseEntry")}
 """What a list holds whose items the loader checks one by one."""
 CALL_SHAPES = ("ToolCall", "OpenAICall", "NamedCall")
-NOTHING: tuple[Any, ...] = (None, "", [], {})
+NOTHING: tuple[Any, ...] = (None, "", [], (), {})
 FOREIGN = "A name that an installed package brings along."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from agentv.errors import Place, Problem, SpecError
@@ -48,6 +49,7 @@ class Source:
 
     def _place(self, mark: Mark) -> Place:
         if self._lines is None:
-            self._lines = self._bytes.decode("utf-8-sig", "replace").splitlines()
+            # Not `splitlines`: YAML knows fewer line ends than Python.
+            self._lines = re.split(r"\r\n?|\n", self._bytes.decode("utf-8-sig", "replace"))
         text = self._lines[mark.line - 1] if 0 < mark.line <= len(self._lines) else ""
         return Place(self.file, mark.line, mark.column, mark.width, text[:MAX_LINE_SHOWN])
