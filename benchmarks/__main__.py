@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from benchmarks import decoding, growth, memory, startup, throughput
+from benchmarks import decoding, growth, loop, memory, startup, throughput
 from benchmarks.table import keep, render, verdict
 
 _GROUPS = {
@@ -11,6 +11,7 @@ _GROUPS = {
     "decoding": decoding.measure,
     "growth": growth.measure,
     "throughput": throughput.measure,
+    "loop": loop.measure,
     "memory": memory.measure,
 }
 

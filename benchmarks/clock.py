@@ -52,7 +52,8 @@ def process_starts(rounds: int, *commands: Sequence[str]) -> list[float]:
     environment = child_environment()
 
     def run(command: Sequence[str]) -> None:
-        subprocess.run(command, check=True, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL)
+        null = subprocess.DEVNULL
+        subprocess.run(command, check=True, cwd=ROOT, env=environment, stdin=null, stdout=null)
 
     for command in commands:
         run(command)  # leaves compiled files and a warm disk cache behind

@@ -1,4 +1,4 @@
-"""Whether memory stays level however many replies are scored."""
+"""Whether memory stays level however many replies are scored, and however many cases are run."""
 
 import subprocess
 import sys
@@ -8,6 +8,7 @@ from pathlib import Path
 import agentv
 from benchmarks.clock import ROOT, child_environment
 from benchmarks.conversations import Json, compact, expect, make_calls, wrong_call
+from benchmarks.ours import Agentv
 from benchmarks.table import Bar, Row
 
 _FEW, _MANY = 1_000, 100_000
@@ -17,11 +18,16 @@ _KILO = 1024
 
 
 def measure() -> list[Row]:
-    """The highest memory of two processes, one of which scores a hundred times as many replies."""
-    name = f"memory: score_many over {_MANY:,} replies against {_FEW:,}"
-    if sys.platform == "win32":
-        return [Row(name=name, unit="bytes", ours=None, bar=_BAR)]
-    return [Row(name=name, unit="bytes", ours=_peak_of(_MANY), other=_peak_of(_FEW), bar=_BAR)]
+    """The highest memory of two processes, one of which does a hundred times as much."""
+    scored = (None, None) if sys.platform == "win32" else (_peak_of(_MANY), _peak_of(_FEW))
+    run = Agentv().run(_MANY).peak, Agentv().run(_FEW).peak
+    return [
+        Row(name=name, unit="bytes", ours=many, other=few, bar=_BAR)
+        for name, (many, few) in {
+            f"memory: score_many over {_MANY:,} replies against {_FEW:,}": scored,
+            f"memory: agentv eval of {_MANY:,} cases against {_FEW:,}": run,
+        }.items()
+    ]
 
 
 def _peak_of(count: int) -> int:

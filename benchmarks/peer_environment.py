@@ -5,15 +5,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from benchmarks.clock import ROOT, child_environment
+from benchmarks.peers.homes import python_home, reason
 
-_HOME = ROOT / ".venv-bench"
-_LOCK = ROOT / "requirements" / "bench-agentevals.txt"
-_PYTHON = _HOME / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-_STAMP = _HOME / ".stamp"
 _TRACING = ("LANGSMITH_", "LANGCHAIN_")
 """With these set the peer would send every verdict over the network, and be slower still."""
 
@@ -49,35 +45,15 @@ class Peer:
 def peer() -> Iterator[Peer | None]:
     """The peer, started and in the end stopped; `None`, after saying why, where it cannot be had."""
     try:
-        _make()
+        python = python_home(".venv-bench", "bench-agentevals.txt")
     except (OSError, subprocess.CalledProcessError) as error:
         # To the terminal only: pip's words may name an index, and the results are committed.
-        print(f"agentevals cannot be installed, so nothing is measured against it: {_reason(error)}", file=sys.stderr)
+        print(f"agentevals cannot be installed, so nothing is measured against it: {reason(error)}", file=sys.stderr)
         yield None
         return
     environment = {name: value for name, value in child_environment().items() if not name.startswith(_TRACING)}
     environment.pop("PYTHONPATH", None)
-    command = [str(_PYTHON), "-m", "benchmarks.peer"]
+    command = [str(python), "-m", "benchmarks.peer"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, text=True) as process:
         yield Peer(process)
-
-
-def _make() -> None:
-    """Make the environment, unless one of the same lock is there already."""
-    lock = sha256(_LOCK.read_bytes()).hexdigest()
-    if _STAMP.is_file() and _STAMP.read_text() == lock:
-        return
-    print(f"Setting up {_HOME.name} (once) ...", file=sys.stderr)
-    pip = [str(_PYTHON), "-m", "pip", "-qq", "--disable-pip-version-check"]
-    for command in (
-        [sys.executable, "-m", "venv", "--clear", str(_HOME)],
-        [*pip, "install", "--require-hashes", "--requirement", str(_LOCK)],
-    ):
-        subprocess.run(command, check=True, cwd=ROOT, env=child_environment(), capture_output=True, text=True)
-    _STAMP.write_text(lock)
-
-
-def _reason(error: OSError | subprocess.CalledProcessError) -> str:
-    said = str(getattr(error, "stderr", None) or error).strip()
-    return said.splitlines()[-1]

@@ -1,13 +1,21 @@
-"""What it costs to begin: to import the package, and to get a first verdict out of a new process."""
+"""What it costs to begin: to import the package, to get a first verdict, and to have a command answer."""
 
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from benchmarks.clock import process_starts
+from benchmarks.ours import SCRIPT, write_eval
 from benchmarks.table import Bar, Row
 
 _ROUNDS = 60
-_IMPORT = Bar("at most", 4)
-_FIRST_SCORE = Bar("at most", 10)
+_BARS = {
+    "import agentv": Bar("at most", 4),
+    "one score from cold": Bar("at most", 10),
+    "agentv --help": Bar("at most", 8),
+    "agentv validate, 20 cases": Bar("at most", 12),
+    "agentv eval, 10 mock cases": Bar("at most", 20),
+}
 
 _SCORE = """
 import agentv
@@ -21,8 +29,20 @@ assert agentv.score(reply, evaluators=[trajectory]).status == "pass"
 def measure() -> list[Row]:
     """Process starts against a bare one, by the environment's own interpreter: one on the PATH may be a slow shim."""
     python = [sys.executable, "-c"]
-    bare, imported, scored = process_starts(_ROUNDS, [*python, "pass"], [*python, "import agentv"], [*python, _SCORE])
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        commands = {
+            "import agentv": [*python, "import agentv"],
+            "one score from cold": [*python, _SCORE],
+            "agentv --help": [SCRIPT, "--help"],
+            "agentv validate, 20 cases": [SCRIPT, "validate", write_eval(folder / "twenty.eval.yaml", 20), "-q"],
+            "agentv eval, 10 mock cases": [
+                *[SCRIPT, "eval", write_eval(folder / "ten.eval.yaml", 10)],
+                *["--out", str(folder / "results.jsonl"), "-q"],
+            ],
+        }
+        bare, *times = process_starts(_ROUNDS, [*python, "pass"], *commands.values())
     return [
-        Row(name="start: import agentv", unit="seconds", ours=imported, other=bare, bar=_IMPORT),
-        Row(name="start: one score from cold", unit="seconds", ours=scored, other=bare, bar=_FIRST_SCORE),
+        Row(name=f"start: {name}", unit="seconds", ours=seconds, other=bare, bar=_BARS[name])
+        for name, seconds in zip(commands, times, strict=True)
     ]

@@ -268,3 +268,27 @@ def test_a_dataset_that_changes_under_way_is_an_error_and_not_a_smaller_run(
 
     with pytest.raises(agentv.SpecError, match=r"cases\.jsonl:\d+: "):
         agentv.evaluate({"dataset": "cases.jsonl", "defaults": {"evaluators": [CHECK]}}, target=agent)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("name", "\ud800"),
+        ("description", object()),
+        ("targets", [{"name": "\ud800", "provider": "mock"}]),
+        ("cases", [{"id": "a", "input": object()}]),
+        ("defaults", {"vars": {"a": object()}}),
+    ],
+)
+def test_what_no_file_could_hold_is_refused_in_python_too(key: str, value: Any) -> None:
+    with pytest.raises(agentv.SpecError, match="JSON"):
+        agentv.evaluate({**eval_of(), key: value}, target=lambda _: GOOD)
+
+
+def test_tuples_are_lists() -> None:
+    source = {
+        "targets": ({"name": "t", "provider": "mock", "reply": GOOD},),
+        "defaults": {"evaluators": (CHECK,)},
+        "cases": ({"id": "a", "input": "x"},),
+    }
+    assert agentv.evaluate(source).passed

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agentv.checked import Checked, CheckedCase
 from agentv.errors import Problem, SpecError
 from agentv.model.case import Case
-from agentv.spec.check import TOO_DEEP, build, is_too_deep, not_json, shown
+from agentv.spec.check import TOO_DEEP, as_json, build, is_too_deep, shown
 from agentv.spec.content import Filler
 from agentv.spec.entries import CaseEntry, DefaultsEntry
 from agentv.spec.evaluators import NOTHING_CHECKED, check_evaluators, checks_anything, gates, with_expected_messages
@@ -148,10 +148,7 @@ def case_text(data: Any, path: str) -> tuple[bytes | None, list[Problem]]:
     """A case of plain data as JSON text."""
     if not isinstance(data, Mapping):
         return None, [Problem(path, f"expected a mapping with an `id` and an `input`, got {shown(data)}")]
-    try:
-        return msgspec.json.encode(dict(data)), []
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        return None, [not_json(error, path)]
+    return as_json(dict(data), path)
 
 
 def _evaluators_of(text: bytes) -> Any:

@@ -57,6 +57,14 @@ def not_json(error: Exception, path: str) -> Problem:
     return Problem(path, f"cannot be written as JSON: {reason}")
 
 
+def as_json(data: Any, path: str) -> tuple[bytes | None, list[Problem]]:
+    """The data as JSON text, or why it cannot be written as such."""
+    try:
+        return msgspec.json.encode(data), []
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        return None, [not_json(error, path)]
+
+
 def walk(kind: Any, value: Any, path: str) -> Iterator[Problem]:
     """Everything in which a value is not of its type."""
     origin, arguments = get_origin(kind), get_args(kind)

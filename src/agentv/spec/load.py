@@ -7,13 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
 from agentv.checked import CheckedCase, Eval, Limits, Target
 from agentv.errors import FormatError, Place, Problem, SpecError
 from agentv.files import find_below
 from agentv.spec.cases import CaseReader, case_text
-from agentv.spec.check import build, shown
+from agentv.spec.check import as_json, build, shown
 from agentv.spec.dataset import Dataset
 from agentv.spec.entries import EvalEntry
 from agentv.spec.find import SUFFIXES, find_evals
@@ -135,10 +133,11 @@ class _Loader:
         if not isinstance(data, dict):
             got = "an empty file" if data is None else shown(data)
             raise SpecError([Problem("", f"expected a mapping with `cases` and a target, got {got}", "whole")])
-        entry, problems = build(EvalEntry, msgspec.json.encode({key: _shape(key, data[key]) for key in data}), "")
-        self._problems += [_hinted(problem) for problem in problems]
+        text, problems = as_json({key: _shape(key, data[key]) for key in data}, "")
+        entry, wrong = build(EvalEntry, text, "") if text else (None, problems)
+        self._problems += [_hinted(problem) for problem in wrong]
         written = data.get("targets")
-        own, wrong = check_targets(written if isinstance(written, list) else [], self._source)
+        own, wrong = check_targets(list(written) if isinstance(written, (list, tuple)) else [], self._source)
         checks, more = check_defaults(data)
         self._problems += [*wrong, *more]
         targets, unknown = self._targets(own)

@@ -60,10 +60,10 @@ def check_defaults(data: dict[str, object]) -> tuple[list[Checked], list[Problem
     """The evaluators of `defaults`, and what is wrong with them."""
     defaults = data.get("defaults")
     configs = defaults.get("evaluators") if isinstance(defaults, dict) else None
-    if not isinstance(configs, list):  # anything else is said where the whole is held against its class
+    if not isinstance(configs, (list, tuple)):  # anything else is said where the whole is held against its class
         return [], []
     try:
-        return check_evaluators(configs, "defaults.evaluators"), []
+        return check_evaluators(list(configs), "defaults.evaluators"), []
     except SpecError as error:
         return [], list(error.problems)
 

@@ -123,7 +123,7 @@ def _describe(part: Schema, said: Mapping[str, str], parts: Parts) -> None:
     for name, schema in part["properties"].items():
         if schema.get("default", 0) in NOTHING:
             del schema["default"]  # an editor would write it out
-        text = said.get(name) or next((parts[ref]["description"] for ref in _refs(schema)), None)
+        text = said.get(name) or next((parts[ref].get("description") for ref in _refs(schema)), None)
         if text is not None:
             schema["description"] = text
 
@@ -131,7 +131,8 @@ def _describe(part: Schema, said: Mapping[str, str], parts: Parts) -> None:
 def _refine_case(case: Schema) -> None:
     properties = case["properties"]
     for name in (*LISTS, *LISTS.values()):
-        properties[name] = {**_ref("Messages"), "description": properties[name]["description"]}
+        del properties[name]["anyOf"]
+        properties[name] |= _ref("Messages")
     for alias, name in CAMEL.items():
         _add_alias(properties, alias, name)
     words = ("input_messages", LISTS["input_messages"], *(alias for alias in CAMEL if alias.startswith("input")))

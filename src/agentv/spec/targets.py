@@ -11,7 +11,7 @@ import msgspec
 from agentv.checked import Target
 from agentv.errors import Problem, SpecError
 from agentv.registry import PROVIDERS, find_provider, provider_names
-from agentv.spec.check import build, join, not_a_choice, shown
+from agentv.spec.check import as_json, build, join, not_a_choice, shown
 
 if TYPE_CHECKING:
     from agentv.protocols import Provider
@@ -49,7 +49,10 @@ def _check_target(data: Any, path: str) -> tuple[Target | None, list[Problem]]:
     cls = find_provider(provider)
     if cls is None:
         return None, [*problems, Problem(f"{path}.provider", not_a_choice(provider, provider_names()))]
-    made, wrong = build(cls, msgspec.json.encode(dict(data)), path)
+    text, wrong = as_json({**data, "provider": provider.replace("-", "_")}, path)
+    if text is None:
+        return None, [*problems, *wrong]
+    made, wrong = build(cls, text, path)
     problems += wrong
     if made is not None:
         problems += made.check(path)
@@ -69,7 +72,7 @@ def make_provider(target: Target, environment: Mapping[str, str]) -> Provider:
         message = f"target {target.name!r} needs the environment variable{'s' * (len(set(missing)) > 1)} {names}"
         raise SpecError([Problem("", f"{message}, which is not set", "whole", target.place)])
     cls: type[Provider] = find_provider(target.provider)  # type: ignore[assignment]  # it was found when it was checked
-    made, problems = build(cls, msgspec.json.encode(settings), "")
+    made, problems = build(cls, msgspec.json.encode({**settings, "provider": target.provider}), "")
     if made is None:
         raise SpecError([problem._replace(place=target.place) for problem in problems])
     return made

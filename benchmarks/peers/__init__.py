@@ -1,0 +1,1 @@
+"""The tools that `agentv eval` is measured against, one file each."""
