@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 import pytest
 from msgspec import Struct
-from msgspec.structs import fields
 
 from agentv.api.evaluate import Execution
 from agentv.cli.main import COMMANDS, group
@@ -33,7 +32,7 @@ def words(page: str) -> set[str]:
 
 
 def names(*classes: type[Struct]) -> list[str]:
-    return [field.encode_name for cls in classes for field in fields(cls)]
+    return [name for cls in classes for name in cls.__struct_encode_fields__]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentv.formats.json import dump_json
 from agentv.formats.redaction import MIN_LENGTH, Redactor
 from agentv.formats.secret_forms import Secret, view_of
-from agentv.formats.secret_shapes import shapes
+from agentv.formats.secret_shapes import is_credential_field, shapes
 
 # Put together here, so that nobody's scanner takes this file for a leak.
 RANDOM = "a1B2c3D4e5F6g7H8i9J0" * 3
@@ -323,7 +323,7 @@ def is_looked_for(secret: str) -> bool:
 
 
 PLACES: tuple[Callable[[str, Any], Any], ...] = (
-    lambda text, document: text,
+    lambda text, _: text,
     lambda text, document: [document, text],
     lambda text, document: {"a": {"b": [text, document]}},
     lambda text, document: {"a": document, text: text, "c": None},
@@ -350,6 +350,7 @@ def test_no_form_of_a_planted_secret_is_left(
 @settings(deadline=None)
 @given(documents)
 def test_a_document_without_secrets_comes_back_itself(document: Any) -> None:
+    assume(not any(is_credential_field(text) for text in strings(document)))
     data = dump_json(document)
     assert Redactor({"TOKEN": RANDOM, "OTHER": PLANTED}).line(data) is data
 
@@ -422,6 +423,7 @@ pieces = st.sampled_from(
 
 @settings(deadline=None, max_examples=600)
 @given(st.lists(pieces, max_size=8).map("".join))
+@example("://\x01" + "é" * 500 + "@")
 @example("a" * 60 + "\n" + base64_of("hunter2"))
 def test_the_first_look_misses_nothing_that_a_close_one_finds(text: str) -> None:
     line = dump_json({"k": [text]})
@@ -458,5 +460,5 @@ def test_hostile_texts_take_no_longer(unit: str) -> None:
     start = time.process_time()
     redactor.text(text)
     redactor.line(line)
-    # Both together take 0.2 to 0.5 s; anything quadratic would take hours.
-    assert time.process_time() - start < 3
+    # Both together take 0.2 to 0.7 s on an idle machine; anything quadratic would take hours.
+    assert time.process_time() - start < 8

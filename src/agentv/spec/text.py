@@ -8,7 +8,10 @@ from typing import Final, NamedTuple
 
 MAX_DIRECTIVES: Final = 100  # libyaml compares each with all before it: 50,000 of them took 5 s
 _DIRECTIVE = re.compile(r"(?:^|[\n\r\x85\u2028\u2029])%TAG")
-_FORBIDDEN = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What cannot be decoded is not looked for, and two of the wide characters are not put in here: such a class takes
+# Python milliseconds to compile, which every start of the command would pay.
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
+_FORBIDDEN_WIDE = ("\ufffe", "\uffff")
 _LINE_BREAK = re.compile(r"\r\n?|\n")
 
 # JSON writes an emoji as two escapes, "\ud83d\ude00", which libyaml refuses; and YAML 1.2 takes U+0085, U+2028 and
@@ -16,12 +19,13 @@ _LINE_BREAK = re.compile(r"\r\n?|\n")
 # reads, so that all positions hold, and take it off in the value. A file that uses the disguises itself wears none.
 _HALF = re.compile(r"(?<!\\)((?:\\\\)*)\\u[dD]([89a-fA-F])([0-9a-fA-F]{2})")
 _HALF_LITERAL = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-_DISGUISED_HALF = re.compile("[\ue000-\ue7ff]")
 _DISGUISED_LITERAL = re.compile(r"\\uE[0-7][0-9a-fA-F]{2}")
 _BREAKS = {"\x85": "\U0010fffb", "\u2028": "\U0010fffc", "\u2029": "\U0010fffd"}
 _DISGUISE = str.maketrans(_BREAKS)
 _UNMASK = str.maketrans({disguise: character for character, disguise in _BREAKS.items()})
-_TAKEN = re.compile("[\ue000-\ue7ff\U0010fffb-\U0010fffd]" + r"|\\u[eE][0-7]|\\U00(?:00[eE][0-7]|10[fF]{3})")
+_TAKEN = "[\ue000-\ue7ff\U0010fffb-\U0010fffd]" + r"|\\u[eE][0-7]|\\U00(?:00[eE][0-7]|10[fF]{3})"
+_DISGUISED_HALF = "[\ue000-\ue7ff]"
+"""Patterns, not compiled: nearly no file needs these two."""
 _NUL = re.compile(r"\\(?:0|x00|u0000|U00000000)")
 
 
@@ -56,9 +60,9 @@ class Text(NamedTuple):
         if "\0" in value:
             msg = "this text holds a NUL character, which programs and databases cut texts at; leave it out"
             raise ValueError(msg)
-        if self.shown is self.raw or not _DISGUISED_HALF.search(value):
+        if self.shown is self.raw or not re.search(_DISGUISED_HALF, value):
             return value
-        halves = _DISGUISED_HALF.sub(lambda found: chr(ord(found[0]) - 0xE000 + 0xD800), value)
+        halves = re.sub(_DISGUISED_HALF, lambda found: chr(ord(found[0]) - 0xE000 + 0xD800), value)
         try:
             return halves.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
         except UnicodeDecodeError:
@@ -69,11 +73,11 @@ class Text(NamedTuple):
 def read_text(data: bytes) -> Text:
     """The characters of a file, or where it stops being text."""
     raw = _decoded(data)
-    forbidden = _FORBIDDEN.search(raw)
-    if forbidden:
-        escape = ascii(forbidden[0])[1:-1] if forbidden[0] != "\0" else "\\0"
+    forbidden = _forbidden(raw)
+    if forbidden is not None:
+        escape = ascii(raw[forbidden])[1:-1] if raw[forbidden] != "\0" else "\\0"
         msg = f"the control character {escape} is not allowed in YAML; remove it"
-        raise TextError(*_position(raw[: forbidden.start()]), msg)
+        raise TextError(*_position(raw[:forbidden]), msg)
     if raw.count("%TAG") > MAX_DIRECTIVES:
         directives = [found.end() for found in _DIRECTIVE.finditer(raw)]
         if len(directives) > MAX_DIRECTIVES:
@@ -81,8 +85,15 @@ def read_text(data: bytes) -> Text:
             raise TextError(*_position(raw[: directives[0] - len("%TAG")]), msg)
     shown = raw
     if _HALF_LITERAL.search(raw) or any(character in raw for character in _BREAKS):
-        shown = raw if _TAKEN.search(raw) else _HALF.sub(_disguised_half, raw).translate(_DISGUISE)
+        shown = raw if re.search(_TAKEN, raw) else _HALF.sub(_disguised_half, raw).translate(_DISGUISE)
     return Text(raw, shown, watched=shown is not raw or _NUL.search(raw) is not None)
+
+
+def _forbidden(raw: str) -> int | None:
+    """The place of the first character that YAML does not allow."""
+    found = _FORBIDDEN.search(raw)
+    places = [raw.find(character) for character in _FORBIDDEN_WIDE if character in raw]
+    return min([found.start(), *places] if found else places, default=None)
 
 
 def _decoded(data: bytes) -> str:
