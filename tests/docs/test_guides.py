@@ -211,3 +211,15 @@ def test_lines_are_short(page: Path) -> None:
 
     text = BLOCK.sub(kept, page.read_text(encoding="utf-8"))
     assert [line for line in text.splitlines() if len(line) > 120 and not line.startswith("|")] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link to a heading of this page may be called."""
+    headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*/*.md")), ids=lambda page: page.stem)
+def test_every_link_to_a_heading_leads_to_one(page: Path) -> None:
+    for name, anchor in re.findall(r"\]\(([^)#]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
+        assert anchor in anchors(page.parent / name if name else page), f"{name}#{anchor}"

@@ -462,3 +462,14 @@ def test_hostile_texts_take_no_longer(unit: str) -> None:
     redactor.line(line)
     # Both together take 0.2 to 0.7 s on an idle machine; anything quadratic would take hours.
     assert time.process_time() - start < 8
+
+
+@pytest.mark.parametrize("length", range(6, 20))
+def test_a_secret_that_was_cut_off_is_no_less_secret(length: int) -> None:
+    value = "v3ry" + "-Pr1vate/" + "thing"
+    redactor = Redactor({"KEY": value})
+    cut = f'input.query expected "a", got "{value[:length]}…'
+    assert value[:6] not in redactor.text(cut)
+    line = dump_json({"misses": [cut]})
+    assert value[:6].encode() not in redactor.line(line)
+    assert redactor.text(f"{value[:5]}…") == f"{value[:5]}…"

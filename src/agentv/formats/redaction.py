@@ -6,7 +6,7 @@ from typing import Any
 
 from agentv.errors import FormatError
 from agentv.formats.json import dump_json, parse_json
-from agentv.formats.secret_forms import Secret, view_of
+from agentv.formats.secret_forms import Beginning, Secret, view_of
 from agentv.formats.secret_shapes import Finder, Span, View, credential_span, is_credential_field, shapes
 
 MIN_LENGTH = 6
@@ -45,6 +45,7 @@ class Redactor:
         self._labels = [*(_label(names[value], values) for value in values), _ANONYMOUS]
         self._finders: tuple[_Ranked, ...] = (
             *enumerate(Secret(value) for value in values),
+            *enumerate(Beginning(value, MIN_LENGTH) for value in values),
             *((len(values), shape) for shape in shapes()),
         )
         self._numbers = {int(value): rank for rank, value in enumerate(values) if _WHOLE_NUMBER(value)}

@@ -15,6 +15,8 @@ _DEPTH_IN_LINES = 2 * _DEPTH + 1
 _SHORT_ESCAPES = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
 """What no encoder has a reason to escape; where one did, the text is odd."""
+_CUT = "…"
+_CUT_BYTES = _CUT.encode()
 _ANCHOR = (4, 32)
 """Lengths of pieces to look for first: a shorter one is found everywhere, a longer one is not found any faster."""
 
@@ -38,6 +40,32 @@ _ODD = tuple(
 def view_of(data: bytes) -> View:
     """Prepare a text for the first look."""
     return View(data, data.lower(), any(byte in data and pattern.search(data) for byte, pattern in _ODD))
+
+
+class Beginning:
+    """The first part of a value, where it was cut off: what results quote ends after 200 characters."""
+
+    def __init__(self, value: str, shortest: int) -> None:
+        self._value = value
+        self._shortest = shortest
+        plain = next((at for at, char in enumerate(value) if char not in _PLAIN), len(value))
+        self._start = value[: min(plain, shortest)].encode()
+
+    def may_be_in(self, view: View) -> bool:
+        """Tell quickly whether `spans` could find something; wrong only in saying yes."""
+        return _CUT_BYTES in view.data and (view.odd or self._start in view.data)
+
+    def spans(self, text: str, *, odd: bool) -> Iterator[Span]:
+        """Where a text is cut within the value."""
+        del odd
+        end = text.find(_CUT)
+        while end >= 0:
+            longest = min(end, len(self._value))
+            for length in range(longest, self._shortest - 1, -1):
+                if text.endswith(self._value[:length], 0, end):
+                    yield end - length, end
+                    break
+            end = text.find(_CUT, end + 1)
 
 
 class Secret:
