@@ -1,6 +1,7 @@
 """The engine: attempts, time, concurrency, and that nobody's failure is anybody else's."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -292,3 +293,41 @@ def test_tuples_are_lists() -> None:
         "cases": ({"id": "a", "input": "x"},),
     }
     assert agentv.evaluate(source).passed
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"repeat": "x"}, "repeat: expected a whole number"),
+        ({"repeat": 0}, "repeat: "),
+        ({"timeout": 3}, "did you mean 'timeout_s'?"),
+        ({"target": 3}, "target: expected a target's name"),
+    ],
+)
+def test_wrong_options_are_said_before_anything_runs(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(agentv.SpecError, match=said.replace("?", r"\?")):
+        agentv.evaluate(eval_of(), **{"target": lambda _: GOOD, **options})
+
+
+def test_a_function_that_blocks_is_given_up_in_time() -> None:
+    release = threading.Event()
+    started = time.monotonic()
+    (record,) = agentv.evaluate(eval_of(), target=lambda _: release.wait(60), timeout_s=0.1).results
+    assert time.monotonic() - started < 30
+    assert record.error is not None
+    assert record.error.kind == "timeout"
+    release.set()
+
+
+def test_what_only_leaves_out_is_counted() -> None:
+    cases = [{**case, "only": number == 1} for number, case in enumerate(eval_of(3)["cases"])]
+    summary = agentv.evaluate({"cases": cases}, target=lambda _: GOOD).summary
+    assert (summary.runs, summary.left_out) == (1, 2)
+    with pytest.raises(agentv.SpecError, match="others say `only`"):
+        agentv.evaluate({"cases": cases}, target=lambda _: GOOD, cases="c0")
+
+
+def test_summaries_are_in_the_order_of_the_plan() -> None:
+    slow = {"name": "slow", "provider": "mock", "reply": GOOD, "delay_ms": 30}
+    targets = [slow, {"name": "fast", "provider": "mock", "reply": GOOD}]
+    assert list(agentv.evaluate({**eval_of(), "targets": targets}).summary.targets) == ["slow", "fast"]

@@ -11,16 +11,17 @@ from msgspec import Struct
 
 from agentv.api.execute import execute, prepare
 from agentv.checked import Eval, Target
-from agentv.errors import SpecError
+from agentv.errors import Problem, SpecError
 from agentv.model.event import RunFinished
+from agentv.model.record import ResultRecord, Summary  # noqa: TC001 - fields of a struct are looked up when it runs
 from agentv.providers.function import Function
 from agentv.run.options import RunOptions
+from agentv.spec.check import as_json, build
 from agentv.spec.load import load_data, load_evals
 from agentv.spec.targets import check_targets
 
 if TYPE_CHECKING:
     from agentv.model.event import Event
-    from agentv.model.record import ResultRecord, Summary
     from agentv.protocols import Reporter
 
 Source = str | Path | Mapping[str, Any] | Sequence[str | Path]
@@ -96,8 +97,11 @@ def load(source: Source, target: TargetLike | None = None) -> list[Eval]:
         made = target
     elif callable(target):
         made = function_target(target)
-    elif target is not None:
+    elif isinstance(target, (list, tuple)):
         names = tuple(target)
+    elif target is not None:
+        expected = "expected a target's name, several names, a mapping, or a function"
+        raise SpecError([Problem("target", f"{expected}; got {type(target).__name__}")])
     if isinstance(source, Mapping):
         evals = [load_data(dict(source), names, lone=made)]
     else:
@@ -123,7 +127,9 @@ def _target_of(settings: Mapping[str, Any]) -> Target:
 
 def _options(given: dict[str, Any]) -> RunOptions:
     """The options, a single text where a list is expected being a list of one."""
-    for name in ("cases", "tags"):
-        if name in given:
-            given[name] = (given[name],) if isinstance(given[name], str) else tuple(given[name])
-    return RunOptions(**given)
+    listed = {name: [given[name]] for name in ("cases", "tags") if isinstance(given.get(name), str)}
+    text, problems = as_json({**given, **listed}, "")
+    options, wrong = build(RunOptions, text, "") if text else (None, problems)
+    if options is None:
+        raise SpecError(wrong)
+    return options

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from agentv.scoring.scorer import Follow
 
 
+MAX_NAMED = 5
+
+
 class Prepared(Struct, frozen=True, kw_only=True):
     """An execution that is ready to begin: everything was checked, nothing has run."""
 
@@ -52,14 +55,15 @@ def prepare(
     *,
     environment: Mapping[str, str] | None = None,
     no_exec: bool = False,
+    dry: bool = False,
 ) -> Prepared:
-    """Everything that can be found out before anything runs."""
+    """Everything that can be found out before anything runs; for a dry run, that needs no secrets."""
     environment = os.environ if environment is None else environment
     problems: list[Problem] = []
     providers: dict[tuple[str, str], Provider] = {}
     hidden: dict[str, str] = {}
     for each in evals:
-        for target in each.targets:
+        for target in () if dry else each.targets:
             try:
                 provider = make_provider(target, environment)
             except SpecError as error:
@@ -82,9 +86,13 @@ def prepare(
 def _nothing_selected(evals: list[Eval], options: RunOptions, planned: Planned) -> Problem:
     if planned.skipped:
         return Problem("", f"no case to run: all {planned.skipped} selected say `skip`", "whole")
+    if planned.left_out:
+        return Problem("", f"no case to run: {planned.left_out} selected, but others say `only`", "whole")
     asked = [*(f"--case {glob}" for glob in options.cases), *(f"--tag {tag}" for tag in options.tags)]
-    some = [case.case.id for each in evals for case, _ in zip(each.cases, range(5), strict=False)][:5]
-    return Problem("", f"no case selected by {' '.join(asked)}; there are {', '.join(map(repr, some))}, …", "whole")
+    some = [repr(case.case.id) for each in evals for case, _ in zip(each.cases, range(MAX_NAMED), strict=False)]
+    more = ["…"] if sum(each.count for each in evals) > MAX_NAMED else []
+    there = ", ".join([*some[:MAX_NAMED], *more])
+    return Problem("", f"no case selected by {' '.join(asked)}; there are {there}", "whole")
 
 
 class _Audience:
@@ -114,7 +122,7 @@ async def execute(
     options, planned = prepared.options, prepared.planned
     began, started_at = perf_counter(), now()
     execution_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
-    totals = Totals(execution_id, planned.runs, planned.skipped, started_at)
+    totals = Totals(execution_id, planned, prepared.evals, started_at)
     audience = _Audience(reporters)
 
     def finished(event: RunFinished) -> None:
@@ -132,6 +140,7 @@ async def execute(
             planned=planned.runs,
             cases=planned.cases,
             skipped=planned.skipped,
+            left_out=planned.left_out,
             targets=names,
         )
     )
@@ -140,6 +149,7 @@ async def execute(
             watch(engine)
         await engine.run(min(_concurrency(prepared), planned.runs))
     broken = audience.broken or engine.broken
+    out = () if audience.broken else out
     ended = Ended(now(), (perf_counter() - began) * 1000, engine.interrupted, broken is not None)
     summary = totals.summary(ended, out=out)
     audience.tell(ExecutionFinished(summary=summary))

@@ -43,6 +43,7 @@ def show_plan(prepared: Prepared, *, as_json: bool) -> None:
     summary = f"{counted(planned.runs, 'run')} of {counted(planned.cases, 'case')}"
     if as_json:
         plan = {"schema": "agentv.plan_summary/1", "runs": planned.runs, "cases": planned.cases}
-        click.echo(dump_json({**plan, "skipped": planned.skipped}))
+        click.echo(dump_json({**plan, "skipped": planned.skipped, "left_out": planned.left_out}))
     else:
-        click.echo(f"{summary}, {planned.skipped:,} skipped; nothing was run")
+        only = f", {planned.left_out:,} left out by `only`" if planned.left_out else ""
+        click.echo(f"{summary}, {planned.skipped:,} skipped{only}; nothing was run")

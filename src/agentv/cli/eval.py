@@ -68,7 +68,8 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
         include_trace=given["include_trace"],
     )
     try:
-        prepared = prepare(load(list(paths), given["targets"] or None), options, no_exec=given["no_exec"])
+        evals = load(list(paths), given["targets"] or None)
+        prepared = prepare(evals, options, no_exec=given["no_exec"], dry=given["dry_run"])
     except SpecError as error:
         refuse(error, as_json=given["as_json"])
     except AgentVError as error:
@@ -78,7 +79,7 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
 
         show_plan(prepared, as_json=given["as_json"])
         return
-    _warn(prepared, quiet=given["quiet"] or given["as_json"])
+    _warn(prepared, quiet=given["quiet"])
     sys.exit(_run(prepared, given))
 
 
@@ -88,7 +89,11 @@ def _read_variables(path: str) -> None:
 
     from agentv.spec.variables import read_variables  # noqa: PLC0415 - as above
 
-    for name, value in read_variables(Path(path).read_text(encoding="utf-8")).items():
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        fail_usage(f"{path} cannot be read: {error}")
+    for name, value in read_variables(text).items():
         os.environ.setdefault(name, value)
 
 
@@ -162,7 +167,8 @@ def _reporters(prepared: Prepared, given: dict[str, Any]) -> list[Reporter]:
         reporters.append(JsonStream(sys.stdout.buffer, redactor))
     else:
         verbosity = 1 if given["verbose"] else -1 if given["quiet"] else 0
-        reporters.append(Console(sys.stdout, redactor, verbosity=verbosity))
+        asked = bool(given["targets"])
+        reporters.append(Console(sys.stdout, redactor, verbosity=verbosity, asked_target=asked))
     return reporters
 
 

@@ -21,10 +21,13 @@ def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
     from agentv.errors import AgentVError, SpecError  # noqa: PLC0415 - `--help` needs none of it
     from agentv.reports.problems import counted, render_warnings  # noqa: PLC0415 - as above
     from agentv.reports.terminal import Style  # noqa: PLC0415 - as above
-    from agentv.spec.load import load_evals  # noqa: PLC0415 - as above
+    from agentv.spec.load import load_evals, load_projects  # noqa: PLC0415 - as above
+    from agentv.spec.project import NAME  # noqa: PLC0415 - as above
 
+    projects = [path for path in paths if path.replace("\\", "/").rpartition("/")[2] == NAME]
     try:
-        evals = load_evals(paths)
+        load_projects(projects)
+        evals = load_evals([path for path in paths if path not in projects])
     except SpecError as error:
         refuse(error, as_json=as_json)
     except AgentVError as error:
@@ -53,6 +56,8 @@ def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
         click.echo(render_warnings(warnings, Style.of(sys.stderr)), err=True)
     if quiet:
         return
+    for path in projects:
+        click.echo(f"{path}: ok")
     for each in evals:
         names = ", ".join(target.name for target in each.targets)
         click.echo(f"{each.file}: ok, {counted(each.count, 'case')}, {counted(len(each.targets), 'target')} ({names})")

@@ -14,6 +14,7 @@ class ExecutionStarted(Struct, frozen=True, kw_only=True):
     planned: int
     cases: int
     skipped: int
+    left_out: int
     targets: tuple[str, ...]
 
 

@@ -92,6 +92,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     errors: int
     skipped: int
     """Cases that say `skip`."""
+    left_out: int
+    """Cases that were not run because others say `only`."""
     pass_rate: float | None
     score: float | None
     latency_ms: Spread | None

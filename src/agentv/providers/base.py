@@ -24,6 +24,8 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     max_concurrency: Annotated[int, Meta(ge=1, le=10_000)] | None = None
     """How many attempts at this target may be under way at once."""
 
+    is_live: ClassVar[bool] = True
+    """Whether the time of `invoke` is the agent's; a recording's is not."""
     executes: ClassVar[bool] = False
     """Whether it runs code of the user's, which `--no-exec` refuses."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -23,6 +23,7 @@ MAX_NAMED = 5
 class Replay(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Answers from a file."""
 
+    is_live: ClassVar[bool] = False
     provider: Literal["replay"] = "replay"
     file: Annotated[str, Meta(min_length=1)]
     """JSONL with one reply a line, found by `id`; or one JSON file, a reply or a trace, for every case.

@@ -36,11 +36,13 @@ class Console:
 
     name = "the terminal"
 
-    def __init__(self, stream: IO[str], redactor: Redactor, *, verbosity: int = 0) -> None:
+    def __init__(self, stream: IO[str], redactor: Redactor, *, verbosity: int = 0, asked_target: bool = False) -> None:
         self._stream = stream
         self._style = Style.of(stream)
         self._redactor = redactor
         self._verbosity = verbosity
+        self._asked_target = asked_target
+        """Whether the target was chosen on the command line, as the next command must then do too."""
         self._shown: list[Shown] = []
         self._bad = 0
         self._first_bad: RunFinished | None = None
@@ -137,6 +139,8 @@ class Console:
         ]
         if summary.skipped:
             counts.append(f"{summary.skipped:,} skipped")
+        if summary.left_out:
+            counts.append(style.paint("yellow", f"{summary.left_out:,} left out by `only`"))
         if summary.planned > summary.runs:
             counts.append(style.paint("yellow", f"{summary.planned - summary.runs:,} not run"))
         measured = summary.passed + summary.failed
@@ -154,15 +158,17 @@ class Console:
     def _next(self, summary: Summary) -> list[str]:
         """What to type now."""
         first = self._first_bad
-        if self._verbosity < 0 or summary.status == "interrupted":
-            return []
-        if first is None:
+        if summary.status == "interrupted":
+            kept = f"; the finished ones are in {clean(summary.out[0])}" if summary.out else ""
+            return [f"interrupted: {summary.planned - summary.runs:,} of {summary.planned:,} runs are missing{kept}"]
+        if self._verbosity < 0 or first is None:
             return []
         from shlex import quote  # noqa: PLC0415 - only a failure needs it
 
         if self._verbosity > 0 and summary.runs == 1:
             return []
-        command = f"agentv eval {quote(first.file)} --case {quote(first.record.case_id)} -v"
+        target = f" --target {quote(first.record.target)}" if len(summary.targets) > 1 or self._asked_target else ""
+        command = f"agentv eval {quote(first.file)} --case {quote(first.record.case_id)}{target} -v"
         return [f"next: {clean(command)}"] if first.file else []
 
 

@@ -80,7 +80,7 @@ async def _attempt(provider: Provider, request: Request, timeout_s: float) -> Pr
         response = _failed("agent", f"{type(error).__name__}: {error}")
     if not isinstance(response, ProviderResponse):
         response = _failed("protocol", f"the provider returned a {type(response).__name__}, not a ProviderResponse")
-    if response.latency_ms is None:
+    if response.latency_ms is None and getattr(provider, "is_live", True):
         return replace(response, latency_ms=round((perf_counter() - start) * 1000, 3))
     return response
 

@@ -1,26 +1,32 @@
 """How to run: everything that can be said beside the evals, in one value."""
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_RETRIES = 2
 DEFAULT_CONCURRENCY = 10
 
 
-class RunOptions(Struct, frozen=True, kw_only=True):
+Times = Annotated[int, Meta(ge=1, le=100_000)]
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+
+
+class RunOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the caller asked for; `None` leaves it to the target, then to the eval, then to the default."""
 
     cases: tuple[str, ...] = ()
     """Globs of case ids; all by default."""
     tags: tuple[str, ...] = ()
     """A case with any of these is run; all by default."""
-    repeat: int | None = None
-    timeout_s: float | None = None
+    repeat: Times | None = None
+    timeout_s: Seconds | None = None
     """How long one attempt may take."""
-    run_timeout_s: float | None = None
+    run_timeout_s: Seconds | None = None
     """How long a run may take with all its attempts."""
-    retries: int | None = None
-    max_concurrency: int | None = None
+    retries: Annotated[int, Meta(ge=0, le=100)] | None = None
+    max_concurrency: Times | None = None
     fail_fast: bool = False
     """Start nothing more once a run did not pass."""
     include_messages: bool = False

@@ -30,6 +30,9 @@ class Totals(NamedTuple):
 
     cases: int
     skipped: int
+    """How many of the selected say `skip`."""
+    left_out: int
+    """How many are not run because others say `only`."""
     runs: int
 
 
@@ -49,7 +52,7 @@ def plan_runs(evals: Sequence[Eval], options: RunOptions) -> Iterator[PlannedRun
 
 def count_runs(evals: Sequence[Eval], options: RunOptions) -> Totals:
     """How many runs the plan holds, without making any."""
-    cases = skipped = runs = 0
+    cases = skipped = left_out = runs = 0
     for each in evals:
         if not options.cases and not options.tags and not each.has_only:  # the loader has seen them all
             cases += each.count - each.skipped
@@ -58,23 +61,26 @@ def count_runs(evals: Sequence[Eval], options: RunOptions) -> Totals:
             runs += len(each.targets) * repeats
             continue
         for case in each.cases:
-            if not _wanted(case, each, options):
+            if not _wanted(case, options):
+                continue
+            if each.has_only and not case.only:
+                left_out += 1
                 continue
             if case.skip:
                 skipped += 1
                 continue
             cases += 1
             runs += len(each.targets) * (options.repeat or case.repeat)
-    return Totals(cases, skipped, runs)
+    return Totals(cases, skipped, left_out, runs)
 
 
 def _selected(each: Eval, options: RunOptions) -> Iterator[CheckedCase]:
-    return (case for case in each.cases if not case.skip and _wanted(case, each, options))
+    return (
+        case for case in each.cases if not case.skip and (case.only or not each.has_only) and _wanted(case, options)
+    )
 
 
-def _wanted(case: CheckedCase, each: Eval, options: RunOptions) -> bool:
-    if each.has_only and not case.only:
-        return False
+def _wanted(case: CheckedCase, options: RunOptions) -> bool:
     if options.tags and not set(options.tags).intersection(case.case.tags):
         return False
     return not options.cases or any(name_match(glob, case.case.id) for glob in options.cases)

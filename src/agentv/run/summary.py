@@ -9,7 +9,11 @@ from agentv.model.record import Reported, Spread, Summary, Tally
 from agentv.model.usage import TokensUsage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agentv.checked import Eval
     from agentv.model.record import ResultRecord
+    from agentv.run.plan import Totals as Planned
 
 PASS, FAIL, ERROR, INTERRUPTED = 0, 1, 3, 130
 """The exit codes of the contract that an execution can have."""
@@ -64,14 +68,14 @@ class Counter:
 class Totals:
     """Everything that the summary of an execution says."""
 
-    def __init__(self, execution_id: str, planned: int, skipped: int, started_at: str) -> None:
+    def __init__(self, execution_id: str, planned: Planned, evals: Sequence[Eval], started_at: str) -> None:
         self._execution_id = execution_id
         self._planned = planned
-        self._skipped = skipped
         self._started_at = started_at
         self._all = Counter()
-        self._evals: dict[str, Counter] = {}
-        self._targets: dict[str, Counter] = {}
+        # In the order of the plan, not of finishing: two equal executions have equal summaries.
+        self._evals = {each.id: Counter() for each in evals}
+        self._targets = {target.name: Counter() for each in evals for target in each.targets}
         self._latencies = array("d")
         self._tokens: dict[str, Any] = {}
         self._usages = 0
@@ -81,8 +85,8 @@ class Totals:
     def add(self, record: ResultRecord) -> None:
         """One more run."""
         self._all.add(record)
-        _counter(self._evals, record.eval_id).add(record)
-        _counter(self._targets, record.target).add(record)
+        self._evals[record.eval_id].add(record)
+        self._targets[record.target].add(record)
         if record.latency_ms is not None:
             self._latencies.append(record.latency_ms)
         usage = record.tokens_usage
@@ -104,12 +108,13 @@ class Totals:
             execution_id=self._execution_id,
             status=status,
             exit_code=code,
-            planned=self._planned,
+            planned=self._planned.runs,
             runs=tally.runs,
             passed=tally.passed,
             failed=tally.failed,
             errors=tally.errors,
-            skipped=self._skipped,
+            skipped=self._planned.skipped,
+            left_out=self._planned.left_out,
             pass_rate=tally.pass_rate,
             score=tally.score,
             latency_ms=_spread(self._latencies),
@@ -131,13 +136,6 @@ def _outcome(tally: Tally, ended: Ended) -> tuple[str, int]:
     if tally.errors or ended.broken:
         return "error", ERROR
     return ("fail", FAIL) if tally.failed else ("pass", PASS)
-
-
-def _counter(counters: dict[str, Counter], name: str) -> Counter:
-    found = counters.get(name)
-    if found is None:
-        found = counters[name] = Counter()
-    return found
 
 
 def _spread(values: array[float]) -> Spread | None:

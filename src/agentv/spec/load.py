@@ -59,6 +59,18 @@ def load_evals(paths: Iterable[str | Path], targets: tuple[str, ...] = (), *, lo
     return evals
 
 
+def load_projects(paths: Iterable[str | Path]) -> None:
+    """Check project files, or raise one `SpecError` with everything that is wrong in any of them."""
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            load_project(Path(path))
+        except SpecError as error:
+            problems += error.problems
+    if problems:
+        raise SpecError(problems)
+
+
 def _load_file(path: Path, choice: _Choice, project_of: Any) -> Eval:
     folder = path.resolve().parent
     found = find_project(folder)

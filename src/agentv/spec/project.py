@@ -40,6 +40,7 @@ def find_project(folder: Path) -> Path | None:
 def load_project(path: Path) -> Project:
     """The project of this file, or a `SpecError` with everything that is wrong with it."""
     source = Source(path, display(path))
+    path = path.resolve()
     data = {} if source.data is None else source.data
     if not isinstance(data, dict):
         problem = Problem("", f"expected a mapping with `targets` or `defaults`, got {shown(data)}", "whole")

@@ -45,7 +45,10 @@ class Source:
 
     def locate(self, problem: Problem) -> Problem:
         """The problem with its place."""
-        return problem if problem.place else problem._replace(place=self.place(problem.path, problem.about))
+        # What the command line says stands in no file.
+        if problem.place or problem.path.startswith("--"):
+            return problem
+        return problem._replace(place=self.place(problem.path, problem.about))
 
     def _place(self, mark: Mark) -> Place:
         if self._lines is None:

@@ -11,7 +11,7 @@ import msgspec
 from agentv.checked import Target
 from agentv.errors import Problem, SpecError
 from agentv.registry import PROVIDERS, find_provider, provider_names
-from agentv.spec.check import as_json, build, join, not_a_choice, shown
+from agentv.spec.check import as_json, build, not_a_choice, shown
 
 if TYPE_CHECKING:
     from agentv.protocols import Provider
@@ -128,7 +128,7 @@ def select_targets(
         )
         return (), [Problem("", f"no target to test: {fix}", "whole")]
     unknown = [name for name in names if name not in known]
-    path = join("", "target") if written is not None and not wanted else ""
+    path = "--target" if wanted else "target" if written is not None else ""
     if unknown and not known:
         return (), [Problem(path, f"{unknown[0]!r} is not defined: add it to `targets`, here or in agentv.yaml")]
     problems = [Problem(path, not_a_choice(name, list(known))) for name in unknown]
