@@ -1,0 +1,69 @@
+"""`agentv init`: from nothing to a failing case that one understands, without any key."""
+
+import json
+import re
+import time
+from pathlib import Path
+
+from tests.cli.command import Command, statuses, strict_json
+
+
+def test_a_new_project_runs_and_teaches_with_its_one_failure(run: Command) -> None:
+    began = time.monotonic()
+    made = run("init", "demo")
+    assert (made.code, made.err) == (0, "")
+    assert made.out.endswith("next: agentv eval demo\n")
+    assert run("validate", "demo").code == 0
+    result = run("eval", "demo", "--out", "results.jsonl")
+    records = run.records()
+    assert time.monotonic() - began < 30, "seconds, even on a busy machine"
+
+    assert (result.code, result.err) == (1, "")
+    found = statuses(records)
+    assert [name for name, status in found.items() if status != "pass"] == ["refund-large"]
+    assert found["refund-large"] == "fail"
+    assert len(found) >= 3
+    lines = result.out.splitlines()
+    assert lines[0].startswith("FAIL refund-large"), "what failed comes first"
+    assert any(re.match(r"\s+✗ ask_approval.*│", line) for line in lines), "the diff names what is missing"
+    assert any("missing call: ask_approval (expected after check_policy)" in line for line in lines)
+    assert re.search(r"^3 passed, 1 failed, 0 errors: 75 % of 4 measured passed$", result.out, re.MULTILINE)
+    assert re.fullmatch(r"next: agentv eval demo/\S+ --case refund-large -v", lines[-1])
+    assert all(record["tokens_usage"] for record in records)
+    assert list(run.temporary.iterdir()) == [], "every attempt's workspace is gone"
+
+
+def test_the_eval_tells_the_editor_where_its_schema_is(run: Command) -> None:
+    assert run.inside("init").code == 0
+    (path,) = run.folder.glob("*.eval.yaml")
+    first = path.read_text(encoding="utf-8").splitlines()[0]
+    found = re.fullmatch(r"# yaml-language-server: \$schema=(\S+)", first)
+    assert found is not None
+    schema = strict_json(Path(path.parent, found[1]).read_text(encoding="utf-8"))
+    assert schema == strict_json(run.inside("schema").out), "the one that `agentv schema` prints"
+    assert "cases" in json.dumps(schema)
+
+
+def test_nothing_is_overwritten_unless_asked_for(run: Command) -> None:
+    run.write("demo/agent.py", "mine")
+    result = run.inside("init", "demo")
+    assert (result.code, result.out) == (2, "")
+    assert "demo already has agent.py" in result.err
+    assert [path.name for path in (run.folder / "demo").iterdir()] == ["agent.py"]
+    assert (run.folder / "demo/agent.py").read_text() == "mine"
+    assert run.inside("init", "demo", "--force").code == 0
+    assert (run.folder / "demo/agent.py").read_text() != "mine"
+    assert run.inside("init", "demo").code == 2
+
+
+def test_a_folder_that_cannot_be_made_is_told(run: Command) -> None:
+    run.write("file", "")
+    for folder in ("file", "file/below"):
+        result = run.inside("init", folder)
+        assert result.code == 2
+        assert "file" in result.err
+        assert "Traceback" not in result.err
+
+
+def test_a_folder_with_spaces_gets_a_command_that_can_be_typed(run: Command) -> None:
+    assert run.inside("init", "my demo").out.endswith("next: agentv eval 'my demo'\n")
