@@ -143,7 +143,6 @@ def test_hostile_lines_of_a_dataset_are_refused_with_their_number(run: Command) 
     assert result.err.endswith(f"\n{len(HOSTILE_LINES)} errors, nothing was run\n")
 
 
-@pytest.mark.xfail(strict=True, reason="the exception of the JSON parser comes through, with exit 4")
 @pytest.mark.parametrize("line", UNCAUGHT.values(), ids=UNCAUGHT)
 def test_a_line_that_the_parser_gives_up_on_is_refused_with_its_number(run: Command, line: bytes) -> None:
     run.write("lines.jsonl", line)
@@ -153,7 +152,6 @@ def test_a_line_that_the_parser_gives_up_on_is_refused_with_its_number(run: Comm
     assert "lines.jsonl:1" in result.err
 
 
-@pytest.mark.xfail(strict=True, reason="the last one wins, and nobody hears of the first")
 @pytest.mark.parametrize(
     "line", ['{"id": "a", "id": "b", "input": "x"}', '{"id": "a", "input": "x", "vars": {"a": 1, "a": 2}}']
 )
@@ -282,13 +280,11 @@ def test_escape_sequences_of_a_file_do_not_reach_the_terminal(run: Command) -> N
         assert "u001b[2J" in plain(seen), arguments
 
 
-@pytest.mark.xfail(strict=True, reason="JSON is printed with U+009B, which many terminals obey")
 def test_escape_sequences_in_json_do_not_reach_the_terminal_either(hostile_agent: Command) -> None:
     _, seen = hostile_agent.on_terminal("eval", "hostile.eval.yaml", "--json", "-q", "--case", "*escapes")
     assert not {char for char in seen if char != "\n" and (ord(char) < 32 or 127 <= ord(char) < 160)}
 
 
-@pytest.mark.xfail(strict=True, reason="`validate` prints the names of targets as they are")
 def test_escape_sequences_of_a_target_do_not_reach_the_terminal_in_validate(run: Command) -> None:
     targets = [mocked(calls("x"), name="target \x1b[2J")]
     run.write("shout.eval.yaml", json.dumps({"targets": targets, "cases": cases("a")}))
@@ -574,7 +570,6 @@ def test_results_are_private_even_where_a_file_was_not(run: Command) -> None:
     assert [record["target"] for record in run.records()] == ["slow", "fast"]
 
 
-@pytest.mark.xfail(strict=True, reason="putting results in order replaces a link by a file")
 def test_results_go_where_a_link_leads(run: Command) -> None:
     swapped(run)
     run.write("real/results.jsonl", "")
@@ -584,7 +579,6 @@ def test_results_go_where_a_link_leads(run: Command) -> None:
     assert [record["target"] for record in run.records("real/results.jsonl")] == ["slow", "fast"]
 
 
-@pytest.mark.xfail(strict=True, reason="putting results in order replaces a device by an empty file")
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root may make a device")
 def test_a_device_stays_a_device(run: Command) -> None:
     """As root, `--out /dev/null` must leave that as it is."""
@@ -595,7 +589,6 @@ def test_a_device_stays_a_device(run: Command) -> None:
     assert stat.S_ISCHR(null.stat().st_mode)
 
 
-@pytest.mark.xfail(strict=True, reason="the input is emptied; with a dataset, nothing is run and that passes")
 @pytest.mark.parametrize("out", ["a.eval.yaml", "lines.jsonl", "agentv.yaml", "./sub/../lines.jsonl", "recorded.jsonl"])
 def test_results_never_overwrite_what_is_read(run: Command, out: str) -> None:
     """A slip of the shell's completion must not cost a dataset."""
@@ -611,7 +604,6 @@ def test_results_never_overwrite_what_is_read(run: Command, out: str) -> None:
     assert out in result.err
 
 
-@pytest.mark.xfail(strict=True, reason="runs that were planned and never made are told, and yet it exits with 0")
 def test_runs_that_were_planned_and_not_made_are_no_pass(run: Command) -> None:
     """Here the agent empties the dataset while it is read: three of four cases are never measured."""
     run.write("agent.py", f"open('lines.jsonl', 'w').close(); print({json.dumps(calls('search'))!r})")

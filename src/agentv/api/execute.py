@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from agentv.api.score import following
-from agentv.errors import OutputError, Problem, SpecError
+from agentv.errors import AgentVError, FormatError, OutputError, Problem, SpecError
 from agentv.formats.redaction import Redactor
 from agentv.model.event import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.model.request import Request, Scope
@@ -148,7 +148,7 @@ async def execute(
         if watch is not None:
             watch(engine)
         await engine.run(min(_concurrency(prepared), planned.runs))
-    broken = audience.broken or engine.broken
+    broken = audience.broken or engine.broken or _incomplete(totals.runs, engine, prepared)
     out = () if audience.broken else out
     ended = Ended(now(), (perf_counter() - began) * 1000, engine.interrupted, broken is not None)
     summary = totals.summary(ended, out=out)
@@ -157,6 +157,14 @@ async def execute(
     if broken is not None:
         raise broken
     return summary
+
+
+def _incomplete(runs: int, engine: Engine, prepared: Prepared) -> AgentVError | None:
+    """Runs that were planned and never came, for no reason that anybody gave."""
+    planned = prepared.planned.runs
+    if runs >= planned or engine.interrupted or prepared.options.fail_fast:
+        return None
+    return FormatError(f"only {runs:,} of {planned:,} planned runs were found: a dataset changed under way")
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,18 @@ if TYPE_CHECKING:
     from agentv.run.engine import Engine
 
 POSITIVE = click.IntRange(min=1)
-SECONDS = click.FloatRange(min=0, min_open=True, max=86_400)
+
+
+class Seconds(click.FloatRange):
+    """A time; `nan` lies in no range and is in every one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, unless it is none."""
+        number = super().convert(value, param, ctx)
+        return self.fail(f"{value!r} is not a number of seconds", param, ctx) if number != number else number  # noqa: PLR0124
+
+
+SECONDS = Seconds(min=0, min_open=True, max=86_400)
 
 
 @click.command()
@@ -157,6 +169,7 @@ def _reporters(prepared: Prepared, given: dict[str, Any]) -> list[Reporter]:
     redactor = prepared.redactor
     reporters: list[Reporter] = []
     if given["out"]:
+        _refuse_inputs(prepared, given["out"])
         try:
             reporters.append(JsonlFile(Path(given["out"]), redactor))
         except OSError as error:
@@ -170,6 +183,14 @@ def _reporters(prepared: Prepared, given: dict[str, Any]) -> list[Reporter]:
         asked = bool(given["targets"])
         reporters.append(Console(sys.stdout, redactor, verbosity=verbosity, asked_target=asked))
     return reporters
+
+
+def _refuse_inputs(prepared: Prepared, out: str) -> None:
+    """An eval must not be overwritten by its own results."""
+    for name in {name for each in prepared.evals for name in each.inputs}:
+        with suppress(OSError):  # one that is not there cannot be overwritten
+            if Path(out).samefile(name):
+                fail_usage(f"--out {out} would overwrite a file that the eval is read from; choose another name")
 
 
 def _silence_stdout() -> None:

@@ -64,8 +64,18 @@ def group() -> None:
     """Is your agent doing the right things? Runs it on your cases and checks its tool calls, messages and cost."""
 
 
+def _open_streams() -> None:
+    """Give a command that was started without stdout or stderr somewhere to write to."""
+    import os  # noqa: PLC0415 - it is loaded already
+
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - for the whole command
+
+
 def main(prog_name: str = "agentv") -> None:
     """Run the command line; an exception of ours says so and is never taken for a verdict."""
+    _open_streams()
     try:
         sys.exit(group(prog_name=prog_name, standalone_mode=False) or 0)
     except click.ClickException as error:

@@ -20,7 +20,7 @@ def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
     """
     from agentv.errors import AgentVError, SpecError  # noqa: PLC0415 - `--help` needs none of it
     from agentv.reports.problems import counted, render_warnings  # noqa: PLC0415 - as above
-    from agentv.reports.terminal import Style  # noqa: PLC0415 - as above
+    from agentv.reports.terminal import Style, clean  # noqa: PLC0415 - as above
     from agentv.spec.load import load_evals, load_projects  # noqa: PLC0415 - as above
     from agentv.spec.project import NAME  # noqa: PLC0415 - as above
 
@@ -59,5 +59,6 @@ def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
     for path in projects:
         click.echo(f"{path}: ok")
     for each in evals:
-        names = ", ".join(target.name for target in each.targets)
-        click.echo(f"{each.file}: ok, {counted(each.count, 'case')}, {counted(len(each.targets), 'target')} ({names})")
+        names = clean(", ".join(target.name for target in each.targets))
+        counts = f"{counted(each.count, 'case')}, {counted(len(each.targets), 'target')}"
+        click.echo(f"{clean(each.file or '')}: ok, {counts} ({names})")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 
 from agentv.errors import Problem
 from agentv.model.result import EvaluatorResult, Kind, Verdict
@@ -76,7 +76,7 @@ class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             status=status,
             score=score,
             weight=self.weight,
-            required=self.required,
+            required=True if self.required else UNSET,
             hits=tuple(hits),
             misses=tuple(misses),
             details=details or {},

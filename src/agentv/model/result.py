@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from agentv.model.response import ResponseError
 from agentv.model.trace import TraceSummary
@@ -22,7 +22,8 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True, gc=False):
     score: float | None
     """0..1; `None` when nothing could be decided."""
     weight: float = 1.0
-    required: bool = False
+    required: bool | UnsetType = UNSET
+    """Written only where it is true."""
     hits: tuple[str, ...] = ()
     """What held, one sentence each."""
     misses: tuple[str, ...] = ()

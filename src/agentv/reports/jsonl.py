@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
 from array import array
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from agentv.model.event import Event
 
 PRIVATE = 0o600
+_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
 
 
 class JsonlFile:
@@ -31,7 +34,9 @@ class JsonlFile:
         self._ends = array("q")
         # Opened before anything runs: a folder that cannot be written to must not cost an execution.
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, PRIVATE)
-        with suppress(OSError):  # a device or a pipe keeps its own mode
+        self._is_plain = stat.S_ISREG(os.fstat(self._file).st_mode)
+        """A device or a pipe keeps its own mode, and its lines stay as they were sent."""
+        if self._is_plain:
             os.fchmod(self._file, PRIVATE)
 
     def handle(self, event: Event) -> None:
@@ -59,9 +64,11 @@ class JsonlFile:
     def _put_in_order(self) -> None:
         """Runs finish in any order, but two executions must be comparable line by line."""
         orders = self._orders
-        if all(orders[at] < orders[at + 1] for at in range(len(orders) - 1)):
+        if not self._is_plain or all(orders[at] < orders[at + 1] for at in range(len(orders) - 1)):
             return
-        sorted_path = self._path.with_name(f"{self._path.name}.sorted")
+        # What a link names is put in order, and the link stays one.
+        path = self._path.resolve()
+        sorted_path = path.with_name(f"{path.name}.sorted")
         try:
             target = os.open(sorted_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)
             with os.fdopen(target, "wb") as stream, os.fdopen(os.dup(self._file), "rb") as source:
@@ -69,7 +76,7 @@ class JsonlFile:
                     start = self._ends[at - 1] if at else 0
                     source.seek(start)
                     stream.write(source.read(self._ends[at] - start))
-            sorted_path.replace(self._path)
+            sorted_path.replace(path)
         except OSError:
             # Every line is there; only their order is that of finishing.
             with suppress(OSError):
@@ -90,5 +97,11 @@ class JsonStream:
         if isinstance(event, ExecutionStarted):
             return
         value = event.record if isinstance(event, RunFinished) else event.summary
-        self._stream.write(self._redactor.line(dump_json(value)) + b"\n")
+        line = self._redactor.line(dump_json(value))
+        # Valid JSON, and yet some terminals obey these characters.
+        self._stream.write(_CONTROLS.sub(_escaped, line) + b"\n")
         self._stream.flush()
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % ord(found[0].decode())

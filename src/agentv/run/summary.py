@@ -100,6 +100,11 @@ class Totals:
             self._costs += 1
             self._cost += record.cost_usd
 
+    @property
+    def runs(self) -> int:
+        """How many there were."""
+        return self._all.runs
+
     def summary(self, ended: Ended, *, out: tuple[str, ...]) -> Summary:
         """What it came to."""
         tally = self._all.tally()

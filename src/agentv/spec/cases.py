@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agentv.checked import Checked, CheckedCase
 from agentv.errors import Problem, SpecError
 from agentv.model.case import Case
-from agentv.spec.check import TOO_DEEP, as_json, build, is_too_deep, shown
+from agentv.spec.check import NOT_JSON, TOO_DEEP, as_json, build, is_too_deep, shown
 from agentv.spec.content import Filler
 from agentv.spec.entries import CaseEntry, DefaultsEntry
 from agentv.spec.evaluators import NOTHING_CHECKED, check_evaluators, checks_anything, gates, with_expected_messages
@@ -51,17 +51,34 @@ class CaseReader:
         if is_too_deep(text):
             return None, [Problem("", TOO_DEEP, "whole")]
         entry, problems = build(CaseEntry, text, "")
+        if entry is None and problems[0].message.startswith(NOT_JSON):
+            return None, problems
         if entry is None:
             text = _renamed(text)
             entry, problems = build(CaseEntry, text, "")
         if entry is None:
-            return None, [*problems, *_check_alone(evaluators or _evaluators_of(text))]
+            return None, [*problems, *self._look_further(text, problems, evaluators)]
         if evaluators is not None:
             entry = replace(entry, evaluators=evaluators)
         case, checks, problems = self._make(entry)
         if problems or case is None:
             return None, problems
         return self._checked(entry, case, checks, index, place), []
+
+    def _look_further(self, text: bytes, problems: list[Problem], evaluators: list[Any] | None) -> list[Problem]:
+        """What else is wrong in a case that cannot be built: all of it is told in one pass."""
+        data = msgspec.json.decode(text)
+        if not isinstance(data, dict):
+            return []
+        wrong = {problem.path.partition(".")[0].partition("[")[0] for problem in problems}
+        kept = {"id": "", **{key: value for key, value in data.items() if key not in wrong}}
+        entry, _ = build(CaseEntry, msgspec.json.encode({**kept, "id": kept["id"] or "?"}), "")
+        if entry is None:
+            return _check_alone(evaluators or kept.get("evaluators"))
+        _, _, further = self._make(replace(entry, evaluators=evaluators) if evaluators is not None else entry)
+        # What is missing may be just what was misspelt.
+        said = " ".join([*wrong, *(problem.message for problem in problems)])
+        return [problem for problem in further if not (problem.about == "whole" and _explained(problem, said))]
 
     def _make(self, entry: CaseEntry) -> tuple[Case | None, tuple[Checked, ...], list[Problem]]:
         problems: list[Problem] = []
@@ -151,9 +168,9 @@ def case_text(data: Any, path: str) -> tuple[bytes | None, list[Problem]]:
     return as_json(dict(data), path)
 
 
-def _evaluators_of(text: bytes) -> Any:
-    data = msgspec.json.decode(text)
-    return data.get("evaluators") if isinstance(data, dict) else None
+def _explained(problem: Problem, said: str) -> bool:
+    """Whether a case asks or checks nothing only because of what was said already."""
+    return "input" in said if "asks nothing" in problem.message else "evaluators" in said or "expected" in said
 
 
 def _check_alone(configs: Any) -> list[Problem]:

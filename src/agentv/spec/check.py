@@ -15,6 +15,7 @@ T = TypeVar("T")
 
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 MAX_DEPTH = 128
+NOT_JSON = "not JSON"
 MAX_SHOWN = 80
 TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 
@@ -27,16 +28,32 @@ def build(cls: type[T], text: bytes, path: str) -> tuple[T | None, list[Problem]
         value: T = _decoders[cls].decode(text)
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
         # msgspec stops at the first mistake and does not say what would have been right.
-        return None, list(walk(cls, msgspec.json.decode(text), path)) or [Problem(path, str(error))]
+        data, problems = _parsed(text, path)
+        return None, problems or list(walk(cls, data, path)) or [Problem(path, str(error))]
     else:
         return value, []
+
+
+def _parsed(text: bytes, path: str) -> tuple[Any, list[Problem]]:
+    try:
+        return msgspec.json.decode(text), []
+    except UnicodeDecodeError:
+        return None, [Problem(path, f"{NOT_JSON}: some of it is not valid UTF-8", "whole")]
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        reason = str(error).replace("JSON is malformed: ", "")
+        return None, [Problem(path, f"{NOT_JSON}: {reason}", "whole")]
 
 
 def is_too_deep(text: bytes) -> bool:
     """Whether this JSON nests deeper than anybody means it to."""
     if text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
         return False
-    level = [msgspec.json.decode(text)]
+    try:
+        level = [msgspec.json.decode(text)]
+    except RecursionError:
+        return True
+    except (msgspec.MsgspecError, ValueError):
+        return False  # what is no JSON at all has no depth
     for _ in range(MAX_DEPTH):
         level = [
             item

@@ -8,6 +8,7 @@ import msgspec
 
 from agentv.errors import FormatError, Place, Problem, SpecError
 from agentv.formats.json import MAX_BYTES
+from agentv.spec.check import NOT_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,7 @@ class Dataset:
     """The cases of one file."""
 
     def __init__(self, path: Path, shown: str, reader: CaseReader, first: int) -> None:
-        self._path = path
+        self.path = path
         self._shown = shown
         self._reader = reader
         self._first = first
@@ -47,41 +48,50 @@ class Dataset:
             msg = f"{self._shown} can no longer be read: {error.strerror}"
             raise FormatError(msg) from error
 
-    def lines(self) -> Iterator[Line]:
-        """Every line that holds something."""
+    def lines(self, *, closely: bool = False) -> Iterator[Line]:
+        """Every line that holds something; a close look also sees keys that come twice."""
         index = self._first
-        with self._path.open("rb") as stream:
+        with self.path.open("rb") as stream:
             number = 0
             while data := stream.readline(MAX_BYTES + 1):
                 number += 1
                 text = data.removeprefix(_BOM).strip() if number == 1 else data.strip()
                 if not text:
                     continue
-                yield self._line(text, index, Place(self._shown, number))
+                line = self._line(text, index, Place(self._shown, number))
+                yield _look_closely(line, text) if closely else line
                 index += 1
 
     def _line(self, text: bytes, index: int, place: Place) -> Line:
-        problems = self._syntax(text)
-        if problems:
+        if len(text) > MAX_BYTES:
+            problems = [Problem("", f"a line of more than {MAX_BYTES:,} bytes", "whole")]
             return Line(None, [problem._replace(place=place) for problem in problems])
         case, problems = self._reader.read(text, index, place)
+        if problems and not text.startswith(b"{") and not problems[0].message.startswith(NOT_JSON):
+            problems = [Problem("", "expected one case a line, as a JSON object", "whole")]
         return Line(case, [problem._replace(place=place) for problem in problems])
 
-    def _syntax(self, text: bytes) -> list[Problem]:
-        if len(text) > MAX_BYTES:
-            return [Problem("", f"a line of more than {MAX_BYTES:,} bytes", "whole")]
-        if text.startswith(b"{"):
-            try:
-                msgspec.json.decode(text, type=_Object)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                return [Problem("", f"not JSON: {error}", "whole")]
-            return []
-        try:
-            value: Any = msgspec.json.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return [Problem("", f"not JSON: {error}", "whole")]
-        return [Problem("", f"expected one case a line, as a JSON object; got {type(value).__name__}", "whole")]
+
+def _look_closely(line: Line, text: bytes) -> Line:
+    if line.case is None:
+        return line
+    place = line.case.place
+    return Line(line.case, [Problem("", f"duplicate key {key!r}", "whole", place) for key in repeated_keys(text)])
 
 
-class _Object(msgspec.Struct):
-    """Any object: its fields are skipped, which checks the syntax at the least cost."""
+def repeated_keys(text: bytes) -> list[str]:
+    """Keys that an object of this JSON has twice; readers would silently take the last."""
+    again = msgspec.json.encode(msgspec.json.decode(text))
+    # A key that is gone takes its quotes with it; a text written otherwise is read again, which costs more.
+    if text.count(b'"') == again.count(b'"'):
+        return []
+    from json import loads  # noqa: PLC0415 - nearly no line needs it
+
+    found: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in pairs]
+        found.extend(name for name in dict.fromkeys(names) if names.count(name) > 1)
+
+    loads(text, object_pairs_hook=note)
+    return found

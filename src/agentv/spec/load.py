@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from agentv.checked import CheckedCase, Eval, Limits, Target
 from agentv.errors import FormatError, Place, Problem, SpecError
 from agentv.files import find_below
@@ -53,6 +55,7 @@ def load_evals(paths: Iterable[str | Path], targets: tuple[str, ...] = (), *, lo
             evals.append(_load_file(path, _Choice(targets, lone), project_of))
         except SpecError as error:
             problems += [problem for problem in error.problems if problem not in problems]
+    evals = _told_apart(evals)
     problems += _same_names(evals)
     if problems:
         raise SpecError(sorted(problems, key=_order))
@@ -176,6 +179,7 @@ class _Loader:
             file=self._source.file if self._source else None,
             folder=str(self._folder),
             root=str(self._project.root),
+            inputs=self._inputs(dataset, targets),
             limits=Limits(defaults.timeout_s, defaults.retries, defaults.max_concurrency),
             count=seen.count,
             skipped=seen.skipped,
@@ -183,6 +187,13 @@ class _Loader:
             has_only=seen.only,
             warnings=(*self._project.warnings, *(self._source.warnings if self._source else ())),
         )
+
+    def _inputs(self, dataset: Dataset | None, targets: Iterable[Target]) -> tuple[str, ...]:
+        named = [target.settings.get("file") for target in targets]
+        files = [str(self._folder / name) for name in named if isinstance(name, str)]
+        files += [str(self._project.file)] if self._project.file else []
+        files += [self._source.file] if self._source else []
+        return (*files, *([str(dataset.path)] if dataset else []))
 
     def _targets(self, own: list[Target]) -> tuple[tuple[Target, ...], list[Problem]]:
         if self._choice.lone is not None:
@@ -242,7 +253,7 @@ class _Loader:
         if dataset is None:
             return seen
         found: list[Problem] = []
-        for line in dataset.lines():
+        for line in dataset.lines(closely=True):
             found += line.problems
             if line.case is not None:
                 seen.add(line.case)
@@ -285,9 +296,23 @@ def _below(path: str, rest: str) -> str:
 def _default_id(path: Path, root: Path) -> str:
     name = path.resolve()
     name = name.relative_to(root) if name.is_relative_to(root) else Path(name.name)
-    text = name.as_posix()
-    suffix = next((suffix for suffix in (*SUFFIXES, ".yaml", ".yml") if text.endswith(suffix)), "")
-    return text.removesuffix(suffix)
+    return _stem(name.as_posix())
+
+
+def _stem(name: str) -> str:
+    suffix = next((suffix for suffix in (*SUFFIXES, ".yaml", ".yml") if name.endswith(suffix)), "")
+    return name.removesuffix(suffix)
+
+
+def _told_apart(evals: list[Eval]) -> list[Eval]:
+    """Evals without a `name` whose files are called the same, in two folders, are called by their whole paths."""
+    names = [each.id for each in evals]
+    return [
+        replace(each, id=_stem(Path(each.file).as_posix()))
+        if each.file and names.count(each.id) > 1 and each.id == _stem(Path(each.file).name)
+        else each
+        for each in evals
+    ]
 
 
 def _same_names(evals: list[Eval]) -> list[Problem]:

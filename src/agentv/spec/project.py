@@ -30,6 +30,7 @@ class Project(NamedTuple):
     defaults: DefaultsEntry = DefaultsEntry()
     checks: list[Checked] = []
     warnings: tuple[Problem, ...] = ()
+    file: Path | None = None
 
 
 def find_project(folder: Path) -> Path | None:
@@ -54,7 +55,7 @@ def load_project(path: Path) -> Project:
         raise SpecError([source.locate(problem) for problem in problems])
     idle = [key for key in ("store", "persist") if getattr(entry, key) is not None]
     notes = [source.locate(Problem(key, "has no effect yet: there is no run store", "key")) for key in idle]
-    return Project(path.parent, targets, entry.defaults, checks, (*source.warnings, *notes))
+    return Project(path.parent, targets, entry.defaults, checks, (*source.warnings, *notes), path)
 
 
 def check_defaults(data: dict[str, object]) -> tuple[list[Checked], list[Problem]]:
