@@ -111,6 +111,19 @@ class Provider(Protocol):
         ...
 
 
+class BatchProvider(Provider, Protocol):
+    """A provider that would rather be asked many times at once."""
+
+    @property
+    def batch_size(self) -> int:
+        """How many requests it takes at most."""
+        ...
+
+    async def invoke_many(self, requests: Sequence[Request]) -> Sequence[ProviderResponse]:
+        """One reply for each request, in the same order."""
+        ...
+
+
 class Reporter(Protocol):
     """Hears of everything that happens: a file, a terminal, a page."""
 

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,11 @@ import pytest
 
 import agentv
 from agentv.api.evaluate import function_target
+from agentv.checked import Target
+from agentv.formats.response import decode_response
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse, ResponseError
+from agentv.providers.base import ProviderBase
 from agentv.run import attempt
 
 CHECK = {"type": "tool_trajectory", "minimums": {"search": 1}}
@@ -331,3 +334,64 @@ def test_summaries_are_in_the_order_of_the_plan() -> None:
     slow = {"name": "slow", "provider": "mock", "reply": GOOD, "delay_ms": 30}
     targets = [slow, {"name": "fast", "provider": "mock", "reply": GOOD}]
     assert list(agentv.evaluate({**eval_of(), "targets": targets}).summary.targets) == ["slow", "fast"]
+
+
+class Batch(ProviderBase, frozen=True, kw_only=True, dict=True):
+    """Answers many at once; the first time, every third not."""
+
+    provider: str = "batch"
+    batch_size: int = 4
+    asked: list[list[tuple[str, int]]]
+    wrong: Any = None
+
+    async def invoke_many(self, requests: Sequence[Request]) -> Any:
+        self.asked.append([(request.id, request.attempt) for request in requests])
+        if self.wrong is not None:
+            return self.wrong(requests)
+        down = ProviderResponse(success=False, error=ResponseError(kind="transport", message="down", retryable=True))
+        return [
+            down if request.index % 3 == 0 and request.attempt == 1 else decode_response(GOOD) for request in requests
+        ]
+
+
+class TestMany:
+    def evaluate(self, count: int, wrong: Any = None, **options: Any) -> tuple[agentv.Execution, list[Any]]:
+        provider = Batch(asked=[], wrong=wrong)
+        target = Target("batch", "batch", {}, made=provider)
+        return agentv.evaluate(eval_of(count), target=target, **options), provider.asked
+
+    def test_runs_are_gathered_and_only_what_failed_is_asked_again(self) -> None:
+        execution, asked = self.evaluate(10, max_concurrency=1)
+        assert asked == [
+            [("c0", 1), ("c1", 1), ("c2", 1), ("c3", 1)],
+            [("c0", 2), ("c3", 2)],
+            [("c4", 1), ("c5", 1), ("c6", 1), ("c7", 1)],
+            [("c6", 2)],
+            [("c8", 1), ("c9", 1)],
+            [("c9", 2)],
+        ]
+        assert execution.passed
+        assert [record.attempts for record in execution.results] == [2, 1, 1, 2, 1, 1, 2, 1, 1, 2]
+        assert [record.latency_ms for record in execution.results] == [None] * 10
+
+    @pytest.mark.parametrize(
+        ("wrong", "said"),
+        [
+            (lambda _: [], "asked 2 times and answered 0 times"),
+            (lambda requests: ["text" for _ in requests], "returned a str"),
+            (lambda _: 1 / 0, "ZeroDivisionError"),
+        ],
+    )
+    def test_a_provider_that_breaks_its_word_fails_its_runs(self, wrong: Any, said: str) -> None:
+        execution, _ = self.evaluate(2, wrong)
+        assert all(record.error is not None and said in record.error.message for record in execution.results)
+        assert execution.summary.errors == 2
+
+
+def test_a_timeout_of_the_agents_own_is_not_taken_for_ours() -> None:
+    def agent(prompt: str) -> str:
+        msg = f"no answer to {prompt!r}"
+        raise TimeoutError(msg)
+
+    (record,) = agentv.evaluate(eval_of(), target=agent).results
+    assert record.error == ResponseError(kind="timeout", message="no answer to 'question 0'")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
-from time import perf_counter
+from time import gmtime, perf_counter, strftime
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -121,7 +119,7 @@ async def execute(
     """Run everything that was prepared and tell the reporters; `watch` is handed the engine, to stop it."""
     options, planned = prepared.options, prepared.planned
     began, started_at = perf_counter(), now()
-    execution_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+    execution_id = f"{strftime('%Y%m%dT%H%M%S', gmtime())}-{os.urandom(3).hex()}"
     totals = Totals(execution_id, planned, prepared.evals, started_at)
     audience = _Audience(reporters)
 

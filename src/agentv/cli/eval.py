@@ -121,12 +121,16 @@ def _warn(prepared: Prepared, *, quiet: bool) -> None:
 
 def _run(prepared: Prepared, given: dict[str, Any]) -> int:
     import asyncio  # noqa: PLC0415 - only a real run needs it
+    import gc  # noqa: PLC0415 - as above
 
     from agentv.errors import AgentVError  # noqa: PLC0415 - as above
 
     out = (given["out"],) if given["out"] else ()
+    reporters = _reporters(prepared, given)
+    gc.freeze()
+    gc.enable()
     try:
-        summary = asyncio.run(_execute(prepared, _reporters(prepared, given), out))
+        summary = asyncio.run(_execute(prepared, reporters, out))
     except AgentVError as error:
         _silence_stdout()
         # Somebody who closed the pipe has seen enough.

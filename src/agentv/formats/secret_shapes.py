@@ -130,11 +130,18 @@ class _Patterns:
     """Tokens."""
 
     def __init__(self, looks: tuple[str, ...], patterns: tuple[str, ...]) -> None:
-        self._looks = tuple(re.compile(look.encode()) for look in looks)
+        self._looks = tuple(re.compile(look.encode()).search for look in looks)
         self._patterns = patterns
 
     def may_be_in(self, view: View) -> bool:
-        return any(look.search(view.data) for look in self._looks)
+        return self._look(view.data)
+
+    def _look(self, data: bytes) -> bool:
+        # Every result passes here: a loop takes half the time of `any`.
+        for look in self._looks:  # noqa: SIM110 - see above
+            if look(data):
+                return True
+        return False
 
     def spans(self, text: str, *, odd: bool) -> Iterator[Span]:
         """Where a text has it: the first group, or the whole match."""
@@ -150,14 +157,14 @@ class _Logins(_Patterns):
 
     def may_be_in(self, view: View) -> bool:
         # Most texts have a URL, few an `@` or its escape.
-        return (b"@" in view.data or b"%" in view.data) and super().may_be_in(view)
+        return (b"@" in view.data or b"%" in view.data) and self._look(view.data)
 
 
 class _Fields(_Patterns):
     """Values of headers and of keys."""
 
     def may_be_in(self, view: View) -> bool:
-        return any(look.search(view.lowered) for look in self._looks)
+        return self._look(view.lowered)
 
     def spans(self, text: str, *, odd: bool) -> Iterator[Span]:
         # `str.lower` makes some foreign letters longer, that of bytes knows ASCII only.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from time import gmtime, strftime, time
+from typing import TYPE_CHECKING, cast
 
 from msgspec import UNSET
 
@@ -15,23 +15,22 @@ from agentv.model.record import ResultRecord
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.result import RunResult
-from agentv.run.attempt import Patience, Tried, try_run
-from agentv.run.options import DEFAULT_RETRIES, DEFAULT_TIMEOUT_S
+from agentv.run.attempt import Patience, Tried, try_many, try_run
+from agentv.run.options import DEFAULT_BATCH, DEFAULT_RETRIES, DEFAULT_TIMEOUT_S
 from agentv.scoring.scorer import CaseScorer
 from agentv.scoring.trace import trace_from_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from agentv.model.trace import TraceEvent
-    from agentv.protocols import Provider
+    from agentv.protocols import BatchProvider, Provider
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
     from agentv.scoring.scorer import Follow
 
 GRACE_S = 10.0
 """How long runs in flight may still finish after the first Ctrl-C."""
-_NEVER = 365 * 86_400.0
 
 
 class Engine:
@@ -54,6 +53,8 @@ class Engine:
         self._emit = emit
         self._patience: dict[tuple[str, str], Patience] = {}
         self._gates: dict[bytes, asyncio.Semaphore] = {}
+        self._gathered: dict[tuple[str, str], list[PlannedRun]] = {}
+        """Runs that wait until there are enough of them for their provider."""
         self._workers: list[asyncio.Task[None]] = []
         self._stopping = False
         self.interrupted = False
@@ -81,40 +82,42 @@ class Engine:
         for worker in self._workers:
             worker.cancel()
 
-    def _next(self) -> PlannedRun | None:
-        if self._stopping:
-            return None
-        try:
-            return next(self._runs, None)
-        except AgentVError as error:  # a dataset that changed under way
-            self.broken = error
-            self._stopping = True
-            return None
+    def _take(self) -> list[PlannedRun]:
+        """The next run, or as many as their provider takes at once; nothing when there is no more to do."""
+        while not self._stopping:
+            try:
+                planned = next(self._runs, None)
+            except AgentVError as error:  # a dataset that changed under way
+                self.broken = error
+                self._stopping = True
+                break
+            if planned is None:
+                return self._gathered.popitem()[1] if self._gathered else []
+            key = (planned.eval.id, planned.target.name)
+            provider = self._providers[key]
+            if not hasattr(provider, "invoke_many"):
+                return [planned]
+            gathered = self._gathered.setdefault(key, [])
+            gathered.append(planned)
+            if len(gathered) >= getattr(provider, "batch_size", DEFAULT_BATCH):
+                return self._gathered.pop(key)
+        return []
 
     async def _work(self) -> None:
-        while (planned := self._next()) is not None:
-            finished = await self._finish(planned)
-            if finished is None:
-                return
-            self._emit(finished)
-            if self._options.fail_fast and finished.record.status != "pass":
-                self._stopping = True
-            # A provider that never waits must not keep signals, timeouts and the other workers waiting.
-            await asyncio.sleep(0)
+        while work := self._take():
+            started_at = now()
+            for planned, tried in zip(work, await self._try(work), strict=True):
+                if tried is None:  # stopped before there was a reply worth keeping
+                    continue
+                finished = await self._finish(planned, tried, started_at)
+                self._emit(finished)
+                if self._options.fail_fast and finished.record.status != "pass":
+                    self._stopping = True
+                # A provider that never waits must not keep signals, timeouts and the other workers waiting.
+                await asyncio.sleep(0)
 
-    async def _finish(self, planned: PlannedRun) -> RunFinished | None:
-        started_at = now()
+    async def _finish(self, planned: PlannedRun, tried: Tried, started_at: str) -> RunFinished:
         case = planned.case.case
-        request = Request(
-            id=case.id,
-            input_messages=case.input_messages,
-            vars=case.vars,
-            index=planned.case.index,
-            repeat=planned.repeat,
-        )
-        tried = await self._try(planned, request)
-        if tried is None:
-            return None
         scorer = CaseScorer(planned.case.checks, case, follow=self._follow(planned), threshold=case.threshold)
         response = tried.response
         try:
@@ -132,20 +135,29 @@ class Engine:
             place=str(planned.case.place or ""),
         )
 
-    async def _try(self, planned: PlannedRun, request: Request) -> Tried | None:
-        key = (planned.eval.id, planned.target.name)
-        patience = self._patience.get(key)
-        if patience is None:
-            patience = self._patience[key] = self._patience_for(planned)
+    async def _try(self, work: list[PlannedRun]) -> Sequence[Tried | None]:
+        """What came of these runs, which are all of one target."""
         limit = self._options.run_timeout_s
         if limit is None:
-            return await try_run(self._providers[key], request, patience, self._is_stopping)
+            return await self._ask(work)
         try:
             async with asyncio.timeout(limit):
-                return await try_run(self._providers[key], request, patience, self._is_stopping)
+                return await self._ask(work)
         except TimeoutError:
             error = ResponseError(kind="timeout", message=f"the run did not end within {limit:g} s")
-            return Tried(ProviderResponse(success=False, error=error), request.attempt)
+            return [Tried(ProviderResponse(success=False, error=error), 1)] * len(work)
+
+    async def _ask(self, work: list[PlannedRun]) -> Sequence[Tried | None]:
+        first = work[0]
+        key = (first.eval.id, first.target.name)
+        patience = self._patience.get(key)
+        if patience is None:
+            patience = self._patience[key] = self._patience_for(first)
+        provider = self._providers[key]
+        if hasattr(provider, "invoke_many"):
+            many = cast("BatchProvider", provider)
+            return await try_many(many, [_request(planned) for planned in work], patience, self._is_stopping)
+        return [await try_run(provider, _request(first), patience, self._is_stopping)]
 
     def _is_stopping(self) -> bool:
         return self._stopping
@@ -200,6 +212,17 @@ class Engine:
         )
 
 
+def _request(planned: PlannedRun) -> Request:
+    case = planned.case.case
+    return Request(
+        id=case.id,
+        input_messages=case.input_messages,
+        vars=case.vars,
+        index=planned.case.index,
+        repeat=planned.repeat,
+    )
+
+
 def _trace(response: ProviderResponse) -> tuple[TraceEvent, ...] | None:
     """The agent's own, else one made of its messages."""
     if response.trace is not None or response.output_messages is None:
@@ -213,4 +236,18 @@ def _first(*values: int | None) -> int:
 
 def now() -> str:
     """The time, as results tell it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    moment = time()
+    second = int(moment)
+    if second != _clock.second:
+        _clock.second, _clock.text = second, strftime("%Y-%m-%dT%H:%M:%S", gmtime(second))
+    return f"{_clock.text}.{int((moment - second) * 1000):03d}Z"
+
+
+class _Clock:
+    """The current second in words: they change less often than results come."""
+
+    second = -1
+    text = ""
+
+
+_clock = _Clock()
