@@ -124,6 +124,12 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
         return script_of(self.expected)
 
     @once
+    def followed(self) -> str:
+        """The hit of a run that does what the script says, call by call."""
+        names = [] if self.script is None else self.script.names
+        return words.matched(str(self.mode), names, "call", range(len(names)))
+
+    @once
     def _turns(self) -> list[list[Expectation]]:
         mode, plain = written(self.input_match) or "exact", self.script is not None
         return [

@@ -31,6 +31,11 @@ class Made:
     def __len__(self) -> int:
         return len(self.calls)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every call counts."""
+        return type(self.numbers) is range
+
     def name(self, place: int) -> str:
         """How the call at this place is called."""
         return self.calls[place].tool or UNNAMED
@@ -38,9 +43,12 @@ class Made:
 
 def count_calls(calls: Sequence[ToolCall], excluded: frozenset[str]) -> Made:
     """The calls that count, by their status."""
-    told = any([call.status is not None or call.error is not None for call in calls])  # noqa: C419 - a list is faster
-    if not told and "ok" not in excluded:
-        return Made(calls, range(len(calls)))
+    for call in calls:
+        if call.status is not None or call.error is not None:
+            break
+    else:
+        if "ok" not in excluded:
+            return Made(calls, range(len(calls)))
     numbers = [number for number, call in enumerate(calls) if call.effective_status not in excluded]
     return Made([calls[number] for number in numbers], numbers)
 
@@ -138,7 +146,7 @@ class Expectation:
             found = []
         elif self.plain:
             given = NOTHING if call.input is UNSET else call.input
-            found = list(plain_differences(self.input, given, "input"))
+            found = plain_differences(self.input, given, "input")
         else:
             found = self.input_for(call.tool).differences(call.input)
         if self.entry.output is not UNSET:
@@ -159,11 +167,12 @@ class Expectation:
     def agreement(self, call: ToolCall, found: list[Difference]) -> float | None:
         """The share of expected arguments that this call meets; `None` when none is expected."""
         if self.plain and isinstance(self.input, dict):
-            return _plain_agreement(self.input, call.input)
+            return plain_agreement(self.input, call.input)
         return None if self.input is UNSET else self.input_for(call.tool).agreement(found)
 
 
-def _plain_agreement(wanted: dict[str, Any], given: Any) -> float | None:
+def plain_agreement(wanted: dict[str, Any], given: Any) -> float | None:
+    """The share of arguments without matchers that are given as they should be; `None` when none is expected."""
     if not wanted:
         return None
     if not isinstance(given, dict):
