@@ -49,7 +49,7 @@ def check_evaluators(configs: Sequence[Any], path: str = "evaluators") -> list[C
 
 
 def _checked(config: Any, path: str) -> tuple[Checked | None, list[Problem]]:
-    if not isinstance(config, Mapping):
+    if not isinstance(config, (dict, Mapping)):  # a dict is known at once, an abstract class has to be asked
         if callable(getattr(config, "evaluate", None)):
             lacking = [name for name in NEEDED if not hasattr(config, name)]
             if lacking:

@@ -9,9 +9,17 @@ from msgspec.json import decode
 
 from agentv.evaluators.trajectory import words
 from agentv.evaluators.trajectory.pairing import Alignment, align_calls
-from agentv.evaluators.trajectory.plan import Expectation, Judge, Made, plain_agreement
+from agentv.evaluators.trajectory.plan import Expectation, Judge, Made
 from agentv.evaluators.trajectory.script import Script
-from agentv.matching.diff import MAX_QUOTED, NOTHING, Difference, plain_differences, quote
+from agentv.matching.diff import (
+    MAX_QUOTED,
+    NOTHING,
+    Difference,
+    plain_differences,
+    plain_key_differences,
+    quote,
+    unlike_keys,
+)
 from agentv.matching.equality import encoded
 
 DETAILS = ("precision", "recall", "f1", "argument_score", "missing", "extra", "out_of_order", "repeated", "alignment")
@@ -107,7 +115,7 @@ class Laid(NamedTuple):
     def order_sentences(self) -> list[str]:
         """One sentence per out-of-order unit, against an aligned one that it should have been before or after."""
         found: list[str] = []
-        aligned = [e for e, _ in self.matches]
+        aligned = [e for e, _ in self.matches] if self.out_of_order else []
         for e, number in self.out_of_order:
             after = bisect(aligned, e)
             if after < len(aligned) and self.matches[after][1] < number:
@@ -203,10 +211,8 @@ def lay_deviations(script: Script, made: Made, places: list[int]) -> Laid:
     mismatches: list[tuple[int, int, list[str], list[Difference]]] = []
     shares: list[float] = []
     for place in places:
-        wanted, given = script.inputs[place], made.calls[place].input
-        found = plain_differences(wanted, NOTHING if given is UNSET else given, "input")
+        found, share = _deviation(script.inputs[place], made.calls[place].input)
         mismatches.append((place, made.numbers[place], [words.mismatch(made, place, found)], found))
-        share = plain_agreement(wanted, given) if isinstance(wanted, dict) else 0.0
         if share is not None:
             shares.append(share)
     return Laid(
@@ -224,6 +230,16 @@ def lay_deviations(script: Script, made: Made, places: list[int]) -> Laid:
         timed=[],
         argument_score=mean([1.0] * (script.expecting - len(shares)) + shares),
     )
+
+
+def _deviation(wanted: Any, given: Any) -> tuple[list[Difference], float | None]:
+    """How arguments differ, and the share of the expected ones that agree; `None` when there are none."""
+    if isinstance(wanted, dict) and isinstance(given, dict):
+        unlike = unlike_keys(wanted, given)
+        share = (len(wanted) - len(unlike)) / len(wanted) if wanted else None
+        return plain_key_differences(wanted, given, unlike, "input"), share
+    share = None if wanted == {} else 0.0
+    return plain_differences(wanted, NOTHING if given is UNSET else given, "input"), share
 
 
 def _timed(expectations: Sequence[Expectation], made: Made, found: Alignment) -> list[Timed]:

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from agentv.evaluators.trajectory.config import Entry, ToolRule, input_rule, reachable_rules, rule_for, written
 from agentv.evaluators.trajectory.index import ToolIndex
-from agentv.matching.diff import NOTHING, Difference, differences, plain_differences
+from agentv.matching.diff import NOTHING, Difference, differences, plain_differences, unlike_keys
 from agentv.matching.equality import canonical, encoded, has_operators, same
 from agentv.matching.glob import glob_match, is_glob
 from agentv.matching.inputs import ExpectedInput, InputMode
@@ -146,7 +146,7 @@ class Expectation:
             found = []
         elif self.plain:
             given = NOTHING if call.input is UNSET else call.input
-            found = plain_differences(self.input, given, "input")
+            found = [] if same(self.input, given) else plain_differences(self.input, given, "input")
         else:
             found = self.input_for(call.tool).differences(call.input)
         if self.entry.output is not UNSET:
@@ -167,18 +167,16 @@ class Expectation:
     def agreement(self, call: ToolCall, found: list[Difference]) -> float | None:
         """The share of expected arguments that this call meets; `None` when none is expected."""
         if self.plain and isinstance(self.input, dict):
-            return plain_agreement(self.input, call.input)
+            return _plain_agreement(self.input, call.input)
         return None if self.input is UNSET else self.input_for(call.tool).agreement(found)
 
 
-def plain_agreement(wanted: dict[str, Any], given: Any) -> float | None:
-    """The share of arguments without matchers that are given as they should be; `None` when none is expected."""
+def _plain_agreement(wanted: dict[str, Any], given: Any) -> float | None:
     if not wanted:
         return None
     if not isinstance(given, dict):
         return 0.0
-    right = [key in given and same(value, given[key]) for key, value in wanted.items()]
-    return sum(right) / len(right)
+    return (len(wanted) - len(unlike_keys(wanted, given))) / len(wanted)
 
 
 def key_of(value: Any) -> Hashable:

@@ -32,11 +32,10 @@ def repeats(names: Sequence[str], inputs: Sequence[Any]) -> list[int]:
     found: list[int] = []
     earlier: dict[str, list[Any]] = {}
     for place, name in enumerate(names):
-        value = inputs[place]
-        if name not in earlier:
+        value, others = inputs[place], earlier.get(name)
+        if others is None:
             earlier[name] = [value]
         else:
-            others = earlier[name]
             if value in others and name and any(same(value, other) for other in others):
                 found.append(place)
             others.append(value)

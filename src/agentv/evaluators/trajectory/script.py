@@ -9,6 +9,7 @@ from msgspec import UNSET
 from agentv.evaluators.base import once
 from agentv.evaluators.trajectory.repeats import repeats
 from agentv.matching.equality import encoded, has_operators, same
+from agentv.matching.glob import is_glob
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 class Script:
     """Names and exact inputs in order."""
 
-    def __init__(self, names: list[str], inputs: list[object], text: bytes) -> None:
+    def __init__(self, names: list[str], inputs: list[object]) -> None:
         self.names = names
         self.inputs = inputs
         """`UNSET` where anything will do."""
         self.loose = UNSET in inputs
-        self._text = text
+        self.text = self._written(inputs)
+        """All inputs as JSON; `None` when they are not quite that."""
 
     @once
     def expects_arguments(self) -> bool:
@@ -57,7 +59,7 @@ class Script:
         A run that says `1.0` for `1` has not, and takes the longer way to the same verdict.
         """
         # Python's equality as well: in JSON a tuple is a list and NaN is null, which only the longer way may say.
-        return given == self.inputs and _written(given) == self._text
+        return given == self.inputs and self._written(given) == self.text
 
     def deviations(self, given: list[object]) -> list[int] | None:
         """The places at which a run has other arguments, where that is all there is to say about it.
@@ -85,25 +87,23 @@ class Script:
             mended[place] = wanted[place]
         # Python calls `True` and `1` equal. Where it sees no difference, the letters of all inputs together tell in a
         # quarter of the time that asking for each would take.
-        doubtful = unequal if _written(mended) == self._text else range(len(wanted))
+        doubtful = unequal if self._written(mended) == self.text else range(len(wanted))
         return [place for place in doubtful if not (wanted[place] is UNSET or same(wanted[place], given[place]))]
 
-
-def _written(inputs: list[object]) -> bytes | None:
-    return encoded([value for value in inputs if value is not UNSET] if UNSET in inputs else inputs)
+    def _written(self, inputs: list[object]) -> bytes | None:
+        return encoded([value for value in inputs if value is not UNSET] if self.loose else inputs)
 
 
 def script_of(entries: Sequence[Entry | list[Entry]]) -> Script | None:
     """The script of these entries, or `None` when one asks for more than a plain name and input."""
-    plain: list[Entry] = []
+    names: list[str] = []
+    inputs: list[object] = []
     for entry in entries:
         if isinstance(entry, list) or entry.input_match is not None or entry.args is not UNSET:
             return None
         if entry.output is not UNSET or entry.status is not None or entry.max_duration_ms is not None:
             return None
-        plain.append(entry)
-    names, inputs = [entry.tool for entry in plain], [entry.input for entry in plain]
-    together, text = "\n".join(names), _written(inputs)
-    if "*" in together or "?" in together or text is None or has_operators(text):
-        return None
-    return Script(names, inputs, text)
+        names.append(entry.tool)
+        inputs.append(entry.input)
+    script = Script(names, inputs)
+    return None if is_glob("\n".join(names)) or has_operators(script.text) else script
