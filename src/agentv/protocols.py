@@ -1,7 +1,7 @@
 """Everything one may implement, and what it is handed, on one page."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -91,7 +91,7 @@ class Evaluator(Protocol):
         ...
 
 
-class Checked(NamedTuple):
+class Checked(Struct, frozen=True):
     """An evaluator that may run."""
 
     evaluator: Evaluator

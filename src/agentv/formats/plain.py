@@ -140,7 +140,10 @@ def _fold(plain: tuple[_OpenAIMessage, ...]) -> _Messages | None:
                 # Nobody else has seen this call yet: it was made a moment ago, out of the same messages.
                 force_setattr(calls[number], "output", each.content)
                 own = None if each.name is each.id is None and not unusual else _own(each)
-                results.append((number, position - homes[number], own, None))
+                offset = position - homes[number]
+                # One call and then its result is how most messages come: there is nothing to keep of that.
+                if own is not None or offset != 1 or len(plain[position - 1].tool_calls or ()) != 1:
+                    results.append((number, offset, own, None))
                 continue
         elif each.tool_calls:
             first = len(calls)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from msgspec.json import decode
 
 from agentv.evaluators.trajectory import words
@@ -30,7 +30,7 @@ def nothing_told() -> dict[str, Any]:
     return dict.fromkeys(DETAILS)
 
 
-class Fractions(NamedTuple):
+class Fractions(Struct, frozen=True):
     """How much of what was expected was done, of what was done was expected, and both in one."""
 
     recall: float
@@ -60,7 +60,7 @@ class Timed(NamedTuple):
     was_called: bool
 
 
-class Laid(NamedTuple):
+class Laid(Struct, frozen=True, kw_only=True):
     """Expected and actual units side by side; numbers are those of the unfiltered list."""
 
     unit: str
@@ -100,11 +100,11 @@ class Laid(NamedTuple):
                 for e, n, _, found in self.mismatches
             ]
             rows.sort(key=itemgetter("expected"))
-        recall, precision, f1 = fractions_of(len(self.matches), self.wanted, self.made)
+        fractions = fractions_of(len(self.matches), self.wanted, self.made)
         return {
-            "precision": precision,
-            "recall": recall,
-            "f1": f1,
+            "precision": fractions.precision,
+            "recall": fractions.recall,
+            "f1": fractions.f1,
             "argument_score": self.argument_score,
             "missing": self.missing,
             "extra": [number for number, _ in self.extra],

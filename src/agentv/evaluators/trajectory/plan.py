@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from agentv.evaluators.trajectory.config import Entry, ToolRule, input_rule, reachable_rules, rule_for, written
 from agentv.evaluators.trajectory.index import ToolIndex
@@ -19,14 +19,11 @@ UNNAMED = "(unnamed)"
 FEW_PAIRS = 256
 
 
-class Made:
+class Made(Struct, frozen=True, eq=False):
     """The calls that count, with their places in the unfiltered list."""
 
-    __slots__ = ("calls", "numbers")
-
-    def __init__(self, calls: Sequence[ToolCall], numbers: Sequence[int]) -> None:
-        self.calls = calls
-        self.numbers = numbers
+    calls: Sequence[ToolCall]
+    numbers: Sequence[int]
 
     def __len__(self) -> int:
         return len(self.calls)

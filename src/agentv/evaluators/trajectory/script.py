@@ -26,13 +26,9 @@ class Script:
         self.inputs = inputs
         """`UNSET` where anything will do."""
         self.loose = UNSET in inputs
+        self.expects_arguments = any(value is not UNSET and value != {} for value in inputs)
         self.text = self._written(inputs)
         """All inputs as JSON; `None` when they are not quite that."""
-
-    @once
-    def expects_arguments(self) -> bool:
-        """Whether any call can agree or disagree with an argument."""
-        return any(value is not UNSET and value != {} for value in self.inputs)
 
     @once
     def expecting(self) -> int:
