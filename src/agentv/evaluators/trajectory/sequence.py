@@ -24,11 +24,12 @@ def decide(config: ToolTrajectory, ctx: Context, made: Made | None, tally: Tally
     """The constraints of `expected` and its time limits; returns the details."""
     if made is None:
         return decide_from_counts(config, ctx, tally)
-    script, ordered = config.script, config.mode in ORDERED
+    script, ordered, places = config.script, config.mode in ORDERED, None
     given = None if script is None else script.arguments(made.calls)
-    if script is not None and given is not None and script.is_met(given):
-        return _decide_followed(config, script, made, tally)
-    places = None if script is None or given is None else script.deviations(given)
+    if script is not None and given is not None:
+        if script.is_met(given):
+            return _decide_followed(config, script, made, tally)
+        places = script.deviations(given)
     if script is not None and places is not None:
         laid = lay_deviations(script, made, places)
     elif config.unit == "turn":
