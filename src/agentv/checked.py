@@ -10,7 +10,7 @@ from agentv.model.case import Case
 from agentv.protocols import Evaluator, Provider
 
 
-class Checked(NamedTuple):
+class Checked(Struct, frozen=True):
     """An evaluator that may run."""
 
     evaluator: Evaluator

@@ -40,8 +40,9 @@ def provider_names() -> list[str]:
 
 
 def _find(name: str, built_in: Mapping[str, str], group: str) -> Any | None:
-    if (group, name) in _found:
-        return _found[group, name]
+    known = _found.get((group, name))
+    if known is not None:
+        return known
     place = built_in.get(name)
     if place is not None:
         from importlib import import_module  # noqa: PLC0415 - a module is loaded when it is named

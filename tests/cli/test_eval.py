@@ -501,9 +501,11 @@ class TestPipesAndTerminals:
         assert code == 1
         assert f"{ESCAPE}[31mFAIL{ESCAPE}[0m c1" in seen
         assert f"{ESCAPE}[32mPASS{ESCAPE}[0m c0" in seen
-        assert f"\r{ESCAPE}[2K1 of 4" in seen
-        assert f"\r{ESCAPE}[2K3 of 4, 1 failed" in seen
-        assert seen.index("4 of 4") < seen.rindex(f"\r{ESCAPE}[2K") < seen.index("FAIL"), "it is gone in the end"
+        assert " 1 of 4  " in seen
+        assert " 3 of 4  1 failed  " in seen
+        assert "/s  0:0" in seen, "the rate and the time left"
+        assert seen.index("FAIL") < seen.index(" 3 of 4"), "a failure is told as it happens"
+        assert seen.index(" 3 of 4") < seen.rindex(f"\r{ESCAPE}[2K") < seen.rindex("FAIL"), "the bar is gone in the end"
 
     @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
     def test_no_color_is_honoured(self, run: Command) -> None:

@@ -12,7 +12,7 @@ from agentv.model.case import Case
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.result import EvaluatorResult, RunResult
 from agentv.scoring.scorer import CaseScorer, Follow, Found, awaited, evaluate
-from agentv.spec.evaluators import NOTHING_CHECKED, check_evaluators, gates, with_expected_messages
+from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators, with_expected_messages
 from agentv.spec.messages import check_expected_messages
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Scorer(CaseScorer):
             follow=following(root),
             threshold=_check_threshold(threshold),
         )
-        if not any([gates(checked.evaluator) for checked in self._checks]):  # noqa: C419 - a list is faster
+        if not can_fail(self._checks):
             raise SpecError([Problem("evaluators", NOTHING_CHECKED)])
 
     def score(self, reply: Reply) -> RunResult:

@@ -168,7 +168,7 @@ def _stop_on_signals(engine: Engine) -> None:
 def _reporters(prepared: Prepared, given: dict[str, Any]) -> list[Reporter]:
     from agentv.reports.console import Console  # noqa: PLC0415 - only a real run needs it
     from agentv.reports.jsonl import JsonlFile, JsonStream  # noqa: PLC0415 - as above
-    from agentv.reports.progress import Progress  # noqa: PLC0415 - as above
+    from agentv.reports.progress import Lines, Live  # noqa: PLC0415 - as above
 
     redactor = prepared.redactor
     reporters: list[Reporter] = []
@@ -178,8 +178,11 @@ def _reporters(prepared: Prepared, given: dict[str, Any]) -> list[Reporter]:
             reporters.append(JsonlFile(Path(given["out"]), redactor))
         except OSError as error:
             fail_usage(f"{given['out']} cannot be written: {error.strerror}")
-    if sys.stderr.isatty() and not given["quiet"]:
-        reporters.append(Progress(sys.stderr))
+    if not given["quiet"]:
+        if sys.stderr.isatty():
+            reporters.append(Live(sys.stderr, redactor))
+        elif not given["as_json"]:
+            reporters.append(Lines(sys.stderr))
     if given["as_json"]:
         reporters.append(JsonStream(sys.stdout.buffer, redactor))
     else:

@@ -83,14 +83,13 @@ class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         )
 
 
-class Tally:
+class Tally(Struct):
     """Constraints of equal weight: which held, which did not, which could not be decided."""
 
-    def __init__(self) -> None:
-        self.hits: list[str] = []
-        self.misses: list[str] = []
-        self.values: list[float] = []
-        self.undecided: list[str] = []
+    hits: list[str] = []
+    misses: list[str] = []
+    values: list[float] = []
+    undecided: list[str] = []
 
     def holds(self, sentence: str) -> None:
         """One constraint held."""

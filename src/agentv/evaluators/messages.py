@@ -8,7 +8,7 @@ from agentv.evaluators.trajectory import words
 from agentv.evaluators.trajectory.config import CallFilter, Entry
 from agentv.evaluators.trajectory.laid import Laid, lay_calls, nothing_told
 from agentv.evaluators.trajectory.plan import Expectation, Judge, count_calls
-from agentv.evaluators.trajectory.sequence import repeated
+from agentv.evaluators.trajectory.repeats import repeated
 from agentv.evaluators.trajectory.unseen import ONLY_COUNTS
 from agentv.model.message import Message, ToolCall
 from agentv.model.result import EvaluatorResult

@@ -18,6 +18,7 @@ MAX_MESSAGES = 1_000_000
 MAX_CALLS = 1_000_000
 """Of one reply; what is beyond is reported and left out."""
 
+_SHORT = 2 * MAX_DEPTH
 _decode = Decoder().decode
 _Messages = tuple[Message, ...]
 
@@ -74,8 +75,17 @@ class _OpenAICalls(Struct, gc=False):
 
 def read_plain(items: Sequence[Any]) -> _Messages | None:
     """Read messages that are all compact or all in OpenAI's form; `None` when any needs a closer look."""
-    messages = read_compact(items)
+    messages = None if _has_functions(items) else read_compact(items)
     return _read_openai(items) if messages is None else messages
+
+
+def _has_functions(items: Sequence[Any]) -> bool:
+    """Tell whether the first call is in OpenAI's form: asking costs a third of trying to read it as another."""
+    for item in items:
+        calls = item.get("tool_calls") if type(item) is dict else None
+        if calls:
+            return type(calls) is list and type(calls[0]) is dict and "function" in calls[0]
+    return False
 
 
 def read_compact(items: Sequence[Any]) -> _Messages | None:
@@ -130,16 +140,20 @@ def _fold(plain: tuple[_OpenAIMessage, ...]) -> _Messages | None:
                 # Nobody else has seen this call yet: it was made a moment ago, out of the same messages.
                 force_setattr(calls[number], "output", each.content)
                 own = None if each.name is each.id is None and not unusual else _own(each)
-                results.append((number, position - homes[number], own, None))
+                offset = position - homes[number]
+                # One call and then its result is how most messages come: there is nothing to keep of that.
+                if own is not None or offset != 1 or len(plain[position - 1].tool_calls or ()) != 1:
+                    results.append((number, offset, own, None))
                 continue
         elif each.tool_calls:
-            read = _to_calls(each.tool_calls)
-            for number, call in enumerate(read, len(calls)):
-                if call.id in numbers:
+            first = len(calls)
+            for item in each.tool_calls:
+                if item.id in numbers:
                     return None
-                numbers[call.id] = number  # type: ignore[index]  # the wire type demands an id
-            calls.extend(read)
-            homes.extend([position] * len(read))
+                numbers[item.id] = len(calls)
+                calls.append(_to_call(item))
+                homes.append(position)
+            read = tuple(calls[first:])
         messages.append(
             Message(
                 role=each.role,
@@ -169,7 +183,7 @@ def read_plain_calls(items: Sequence[Any]) -> tuple[ToolCall, ...] | None:
     """Read calls that are all compact or all in OpenAI's form; `None` when any needs a closer look."""
     found = {"calls": items}
     try:
-        return _to_calls(convert(found, _OpenAICalls).calls)
+        return tuple(map(_to_call, convert(found, _OpenAICalls).calls))
     except (ValueError, RecursionError):
         pass  # then they may be compact
     try:
@@ -181,18 +195,15 @@ def read_plain_calls(items: Sequence[Any]) -> tuple[ToolCall, ...] | None:
     return None if any(is_broken(call.tool) for call in calls) else calls
 
 
-def _to_calls(items: tuple[_Call, ...]) -> tuple[ToolCall, ...]:
-    calls = []
-    for item in items:
-        function = item.function
-        value = _decode(function.arguments)
-        # Every level takes two characters, so a short text cannot be deep.
-        if len(function.arguments) > 2 * MAX_DEPTH and is_deep(value):
-            raise RecursionError
-        if not function.name.isascii() and is_broken(function.name):
-            raise ValueError
-        calls.append(ToolCall(tool=function.name, input=value, id=item.id))
-    return tuple(calls)
+def _to_call(item: _Call) -> ToolCall:
+    name, text = item.function.name, item.function.arguments
+    value = _decode(text)
+    # Every level takes two characters, so a short text cannot be deep.
+    if len(text) > _SHORT and is_deep(value):
+        raise RecursionError
+    if not name.isascii() and is_broken(name):
+        raise ValueError
+    return ToolCall(tool=name, input=value, id=item.id)
 
 
 def _extras(message: _OpenAIMessage) -> dict[str, Any]:

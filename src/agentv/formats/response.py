@@ -44,11 +44,14 @@ _MAX_ERROR_WORDS = 500
 
 def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderResponse:
     """Read a parsed reply, whatever is wrong with it; a list is its messages, other values are refused."""
+    if isinstance(reply, (list, tuple)):
+        messages = read_plain(reply)
+        return decode_foreign({"output_messages": reply}) if messages is None else _said(messages)
     if not isinstance(reply, OBJECT):
         if isinstance(reply, (str, bytes, bytearray)) or not isinstance(reply, Sequence):
             msg = f"expected an object or a list of messages, got {show(reply)}"
             raise FormatError(msg)
-        reply = {"output_messages": reply if isinstance(reply, (list, tuple)) else list(reply)}
+        return decode_response(list(reply))
     response = _decode_messages_alone(reply) if len(reply) == 1 else _decode_canonical(reply)
     return decode_foreign(reply) if response is None else response
 
@@ -64,7 +67,11 @@ def _decode_messages_alone(reply: Mapping[str, Any]) -> ProviderResponse | None:
     if _NAMES.get(key) != "output_messages" or not isinstance(items, (list, tuple)):
         return _decode_canonical(reply)
     messages = read_plain(items)
-    return None if messages is None else ProviderResponse(text=_last_words(messages), output_messages=messages)
+    return None if messages is None else _said(messages)
+
+
+def _said(messages: tuple[Message, ...]) -> ProviderResponse:
+    return ProviderResponse(text=_last_words(messages), output_messages=messages)
 
 
 def _decode_canonical(reply: Mapping[str, Any]) -> ProviderResponse | None:

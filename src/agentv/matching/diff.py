@@ -65,24 +65,38 @@ def differences(expected: Any, actual: Any, path: str, *, partial: bool = False)
         yield Difference(path, expected, actual)
 
 
-def plain_differences(expected: Any, actual: Any, path: str) -> Iterator[Difference]:
-    """The same for an expected value without matchers, at a third of the cost."""
-    if same(expected, actual):
-        return
+def plain_differences(expected: Any, actual: Any, path: str) -> list[Difference]:
+    """The same for an expected value without matchers that is known to differ, at a quarter of the cost."""
     if isinstance(expected, dict) and isinstance(actual, dict):
-        for key, value in expected.items():
-            if key in actual:
-                yield from plain_differences(value, actual[key], f"{path}.{key}")
-            else:
-                yield Difference(f"{path}.{key}", value, NOTHING)
-        for key, value in actual.items():
-            if key not in expected:
-                yield Difference(f"{path}.{key}", NOTHING, value)
-    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        return plain_key_differences(expected, actual, unlike_keys(expected, actual), path)
+    if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        found: list[Difference] = []
         for index, value in enumerate(expected):
-            yield from plain_differences(value, actual[index], f"{path}.{index}")
-    else:
-        yield Difference(path, expected, actual)
+            if not same(value, actual[index]):
+                found += plain_differences(value, actual[index], f"{path}.{index}")
+        return found
+    return [Difference(path, expected, actual)]
+
+
+def unlike_keys(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
+    """The expected keys that are missing or have another value."""
+    return [key for key, value in expected.items() if key not in actual or not same(value, actual[key])]
+
+
+def plain_key_differences(
+    expected: dict[str, Any], actual: dict[str, Any], unlike: list[str], path: str
+) -> list[Difference]:
+    """The differences under these keys, and the keys that nobody expected."""
+    found: list[Difference] = []
+    for key in unlike:
+        if key in actual:
+            found += plain_differences(expected[key], actual[key], f"{path}.{key}")
+        else:
+            found.append(Difference(f"{path}.{key}", expected[key], NOTHING))
+    for key, value in actual.items():
+        if key not in expected:
+            found.append(Difference(f"{path}.{key}", NOTHING, value))
+    return found
 
 
 def _key_differences(

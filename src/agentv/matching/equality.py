@@ -18,7 +18,7 @@ def same(left: Any, right: Any) -> bool:
     # Python's own equality is only ever too generous (True == 1), so it rules out most pairs at once.
     if left != right:
         return _odd(left, right) and _walk(left) == _walk(right)
-    if type(left) is str:
+    if type(left) is type(right) and type(left) in _SCALARS:
         return True
     text = encoded(left)
     return (text is not None and text == encoded(right)) or _walk(left) == _walk(right)
@@ -43,7 +43,8 @@ def encoded(value: Any) -> bytes | None:
 
 def has_operators(text: bytes | None) -> bool:
     """Whether any key in this JSON begins with `$` (or a text looks like one: too careful is fine)."""
-    return text is None or b'"$' in text
+    # Asking for the one byte first takes a tenth of the time, and hardly any text has it.
+    return text is None or (b"$" in text and b'"$' in text)
 
 
 def _integral(value: Any) -> Any:

@@ -48,12 +48,13 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     @property
     def text(self) -> str:
         """The words of the content, its text blocks joined by nothing."""
-        if isinstance(self.content, str):
-            return self.content
+        content = self.content
+        if isinstance(content, str):
+            return content
+        if not content:
+            return ""
         return "".join(
-            block["text"]
-            for block in self.content or ()
-            if isinstance(block, dict) and isinstance(block.get("text"), str)
+            [block["text"] for block in content if isinstance(block, dict) and isinstance(block.get("text"), str)]
         )
 
 

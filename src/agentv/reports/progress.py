@@ -1,45 +1,155 @@
-"""One line on a terminal that says how far an execution has come."""
+"""How far an execution has come: a live line on a terminal, a plain one now and then anywhere else."""
 
 from __future__ import annotations
 
+import os
 from time import monotonic
 from typing import IO, TYPE_CHECKING
 
 from agentv.model.event import ExecutionStarted, RunFinished
+from agentv.reports.terminal import Style, clean, fit
 
 if TYPE_CHECKING:
+    from agentv.formats.redaction import Redactor
     from agentv.model.event import Event
 
-EVERY_S = 0.1
+LIVE_EVERY_S = 0.1
+LINES_EVERY_S = 5.0
 CLEAR = "\r\x1b[2K"
+BAR = 24
+BLOCKS = {True: ("━", "╌"), False: ("#", ".")}
+MAX_HAPPENING = 50
+"""Failures told as they happen; the end tells the others."""
 
 
-class Progress:
-    """Written over itself ten times a second at most, and gone in the end."""
+class Counts:
+    """What has happened so far, in numbers."""
+
+    def __init__(self) -> None:
+        self.planned = self.done = self.failed = self.errors = self.tokens = 0
+        self.cost = 0.0
+        self._began = monotonic()
+
+    def start(self, planned: int) -> None:
+        """The clock runs from here."""
+        self.planned = planned
+        self._began = monotonic()
+
+    def add(self, event: RunFinished) -> None:
+        """One more run."""
+        record = event.record
+        self.done += 1
+        if record.status == "fail":
+            self.failed += 1
+        elif record.status == "error":
+            self.errors += 1
+        if record.tokens_usage is not None:
+            self.tokens += record.tokens_usage.total_tokens or 0
+        self.cost += record.cost_usd or 0.0
+
+    @property
+    def share(self) -> float:
+        """How much of the plan is done, from 0 to 1."""
+        return self.done / self.planned if self.planned else 0.0
+
+    def words(self) -> list[str]:
+        """The counts, the rate, the time left, and what it has cost."""
+        words = [f"{self.done:,} of {self.planned:,}"]
+        words += [f"{self.failed:,} failed"] if self.failed else []
+        words += [f"{self.errors:,} error{'s' * (self.errors > 1)}"] if self.errors else []
+        elapsed = monotonic() - self._began
+        if self.done and elapsed > 0:
+            rate = self.done / elapsed
+            words.append(f"{rate:,.3g}/s" if rate < 1000 else f"{rate:,.0f}/s")  # noqa: PLR2004 - digits that matter
+            words.append(f"{_duration((self.planned - self.done) / rate)} left")
+        words += [f"{self.tokens:,} tokens"] if self.tokens else []
+        words += [f"${self.cost:.2f}"] if self.cost else []
+        return words
+
+
+class Live:
+    """A bar that is written over itself, failures above it as they happen, and nothing left in the end."""
 
     name = "the terminal"
 
-    def __init__(self, stream: IO[str]) -> None:
+    def __init__(self, stream: IO[str], redactor: Redactor) -> None:
         self._stream = stream
-        self._planned = self._done = self._failed = self._errors = 0
-        self._last = 0.0
+        self._redactor = redactor
+        self._style = Style.of(stream)
+        self._counts = Counts()
+        self._drawn = 0.0
+        self._told = 0
 
     def handle(self, event: Event) -> None:
-        """Count, and show the counts now and then."""
-        if isinstance(event, ExecutionStarted):
-            self._planned = event.planned
-        elif isinstance(event, RunFinished):
-            self._done += 1
-            self._failed += event.record.status == "fail"
-            self._errors += event.record.status == "error"
-            if monotonic() - self._last >= EVERY_S:
-                self._last = monotonic()
-                bad = f", {self._failed:,} failed" if self._failed else ""
-                bad += f", {self._errors:,} errors" if self._errors else ""
-                self._write(f"{CLEAR}{self._done:,} of {self._planned:,}{bad}")
+        """Count, and show it ten times a second at most."""
+        if isinstance(event, RunFinished):
+            self._counts.add(event)
+            if event.record.status != "pass":
+                self._tell(event)
+            now = monotonic()
+            if now - self._drawn >= LIVE_EVERY_S:
+                self._drawn = now
+                self._write(CLEAR + self._line())
+        elif isinstance(event, ExecutionStarted):
+            self._counts.start(event.planned)
+            self._write(self._line())
         else:
             self._write(CLEAR)
+
+    def _tell(self, event: RunFinished) -> None:
+        self._told += 1
+        if self._told > MAX_HAPPENING:
+            return
+        record = event.record
+        why = record.error.message if record.error else next((r.misses[0] for r in record.evaluators if r.misses), "")
+        text = self._redactor.text(f"{record.case_id}  {why.splitlines()[0] if why else ''}")
+        room = self._width() - len(record.status) - 1
+        self._write(f"{CLEAR}{self._style.verdict(record.status)} {fit(text, room).rstrip()}\n")
+        self._drawn = 0.0
+
+    def _line(self) -> str:
+        full, empty = BLOCKS[self._style.unicode]
+        filled = int(self._counts.share * BAR)
+        bar = self._style.paint("green", full * filled) + self._style.paint("dim", empty * (BAR - filled))
+        return f"{bar} {fit('  '.join(self._counts.words()), self._width() - BAR - 2).rstrip()}"
+
+    def _width(self) -> int:
+        try:  # it may have been resized
+            return max(40, os.get_terminal_size(self._stream.fileno()).columns)
+        except OSError:
+            return self._style.width
 
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
+
+
+class Lines:
+    """One plain line every few seconds, for the log of a machine that nobody watches."""
+
+    name = "the standard error"
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._counts = Counts()
+        self._last = monotonic()
+
+    def handle(self, event: Event) -> None:
+        """Count, and say so now and then."""
+        if isinstance(event, ExecutionStarted):
+            self._counts.start(event.planned)
+            self._last = monotonic()
+        elif isinstance(event, RunFinished):
+            self._counts.add(event)
+            now = monotonic()
+            if now - self._last >= LINES_EVERY_S:
+                self._last = now
+                self._stream.write(clean(f"agentv: {', '.join(self._counts.words())}") + "\n")
+                self._stream.flush()
+
+
+def _duration(seconds: float) -> str:
+    whole = int(seconds + 0.5)
+    if whole >= 3600:  # noqa: PLR2004 - an hour
+        return f"{whole // 3600}:{whole % 3600 // 60:02d}:{whole % 60:02d}"
+    return f"{whole // 60}:{whole % 60:02d}"

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from agentv.model.message import ToolCall
+from agentv.model.message import Message, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.model.trace import TraceSummary
 from agentv.scoring.summary import summarize_calls, summarize_trace
@@ -32,9 +32,10 @@ class Calls(Struct, frozen=True, kw_only=True):
 def resolve_calls(response: ProviderResponse) -> Calls:
     """The calls from the first source that holds a named one, else from the first that tells anything."""
     messages, trace, summary = response.output_messages, response.trace, response.trace_summary
-    sent = tuple([call for message in messages for call in message.tool_calls]) if messages else ()
-    if sent and any([call.tool for call in sent]):  # noqa: C419 - a list is twice as fast here
-        return _from_messages(response, sent)
+    sent = _sent(messages or ())
+    counted = summarize_calls(sent)
+    if counted.tool_names:
+        return _from_messages(response, sent, counted)
     traced = calls_from_trace(trace) if trace else ()
     if any(call.tool for call in traced):
         return _from_trace(response, traced)
@@ -46,7 +47,7 @@ def resolve_calls(response: ProviderResponse) -> Calls:
 def _without_names(response: ProviderResponse, sent: tuple[ToolCall, ...], traced: tuple[ToolCall, ...]) -> Calls:
     """An agent that spoke and called nothing is known to have called nothing; a silent one is not."""
     if any(message.role == "assistant" or message.tool_calls for message in response.output_messages or ()):
-        return _from_messages(response, sent)
+        return _from_messages(response, sent, summarize_calls(sent))
     if response.trace:
         return _from_trace(response, traced)
     summary = response.trace_summary
@@ -57,22 +58,25 @@ def _without_names(response: ProviderResponse, sent: tuple[ToolCall, ...], trace
     return Calls(source=None, calls=None)
 
 
-def _from_messages(response: ProviderResponse, calls: tuple[ToolCall, ...]) -> Calls:
+def _sent(messages: tuple[Message, ...]) -> tuple[ToolCall, ...]:
+    calls: list[ToolCall] = []
+    for message in messages:
+        calls += message.tool_calls
+    return tuple(calls)
+
+
+def _from_messages(response: ProviderResponse, calls: tuple[ToolCall, ...], summary: TraceSummary) -> Calls:
     return Calls(
         source="output_messages",
         calls=calls,
-        summary=summarize_calls(calls),
+        summary=summary,
         warnings=_both_sent(calls, response) if response.trace else (),
     )
 
 
 def _from_trace(response: ProviderResponse, calls: tuple[ToolCall, ...]) -> Calls:
     messages = response.output_messages
-    if messages:
-        sent = tuple(call for message in messages for call in message.tool_calls)
-        warnings = _both_sent(sent, response)
-    else:
-        warnings = (TRACE_ONLY,)
+    warnings = _both_sent(_sent(messages), response) if messages else (TRACE_ONLY,)
     return Calls(source="trace", calls=calls, summary=summarize_trace(response.trace or ()), warnings=warnings)
 
 

@@ -1,7 +1,6 @@
 """The one rule that turns evaluator results into a case's outcome."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from agentv.model.result import EvaluatorResult, Verdict
 
@@ -9,11 +8,8 @@ from agentv.model.result import EvaluatorResult, Verdict
 TOLERANCE = 1e-9
 
 
-class Outcome(NamedTuple):
-    """How a case ended."""
-
-    status: Verdict
-    score: float | None
+Outcome = tuple[Verdict, float | None]
+"""How a case ended: its status and its score."""
 
 
 def reaches(score: float, threshold: float) -> bool:
@@ -29,14 +25,14 @@ def decide_outcome(results: Iterable[EvaluatorResult], threshold: float | None =
         if result.kind == "metric" or result.weight <= 0 or result.status == "skipped":
             continue
         if result.status == "error":
-            return Outcome("error", None)
+            return "error", None
         weight += result.weight
         total += result.weight * (result.score or 0.0)
         if result.status != "pass":
             held = False
             required_held = required_held and not result.required
     if not weight:
-        return Outcome("error", None)
+        return "error", None
     score = total / weight
     passed = held if threshold is None else required_held and reaches(score, threshold)
-    return Outcome("pass" if passed else "fail", score)
+    return ("pass" if passed else "fail"), score

@@ -15,7 +15,7 @@ from agentv.model.case import Case
 from agentv.spec.check import NOT_JSON, TOO_DEEP, as_json, build, is_too_deep, shown
 from agentv.spec.content import Filler
 from agentv.spec.entries import CaseEntry, DefaultsEntry
-from agentv.spec.evaluators import NOTHING_CHECKED, check_evaluators, checks_anything, gates, with_expected_messages
+from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators, checks_anything, with_expected_messages
 from agentv.spec.messages import check_expected_messages, check_messages
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class CaseReader:
             checks = [checked for checked in self._default_checks if not names or _name(checked) not in names] + own
             if has_calls or any(checked.evaluator.type == "expected_messages" for checked in checks):
                 checks = with_expected_messages(checks, golden)
-            nothing = not any([gates(checked.evaluator) for checked in checks])  # noqa: C419 - a list is faster
+            nothing = not can_fail(checks)
         except SpecError as error:
             nothing = not has_calls and not self._default_checks and _check_nothing(entry.evaluators, error.problems)
             problems += error.problems

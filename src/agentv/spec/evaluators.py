@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from agentv.checked import Checked
 from agentv.errors import Problem, SpecError
@@ -49,7 +50,7 @@ def check_evaluators(configs: Sequence[Any], path: str = "evaluators") -> list[C
 
 
 def _checked(config: Any, path: str) -> tuple[Checked | None, list[Problem]]:
-    if not isinstance(config, Mapping):
+    if not isinstance(config, (dict, Mapping)):  # a dict is known at once, an abstract class has to be asked
         if callable(getattr(config, "evaluate", None)):
             lacking = [name for name in NEEDED if not hasattr(config, name)]
             if lacking:
@@ -66,7 +67,7 @@ def _checked(config: Any, path: str) -> tuple[Checked | None, list[Problem]]:
     key = (path, text)
     known = _known.get(key)
     if known is not None:
-        return known._replace(config=config), []
+        return replace(known, config=config), []
     checked, problems = _check(config, text, path)
     if checked is not None:
         _remember(key, checked)
@@ -121,9 +122,13 @@ def with_expected_messages(checked: list[Checked], expected: tuple[Message, ...]
     return checked + check_evaluators([{"type": "expected_messages"}])
 
 
-def gates(evaluator: Evaluator) -> bool:
-    """Whether a case can fail by it."""
-    return evaluator.kind == "assertion" and evaluator.weight > 0 and not evaluator.skip
+def can_fail(checks: Sequence[Checked]) -> bool:
+    """Whether a case can fail by any of these."""
+    for checked in checks:
+        evaluator = checked.evaluator
+        if evaluator.kind == "assertion" and evaluator.weight > 0 and not evaluator.skip:
+            return True
+    return False
 
 
 def checks_anything(config: Any, problems: Sequence[Problem], path: str) -> bool:

@@ -101,9 +101,12 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
         found: list[str] = []
         if self.expected == [] and self.mode in ("in_order", "any_order", "superset"):
             found.append(f"{path}.expected: an empty list in mode {self.mode!r}: this can never fail")
-        for key, value in (("minimums", self.minimums), ("maximums", self.maximums), ("forbidden", self.forbidden)):
-            if value is not None and not value:
-                found.append(f"{path}.{key}: empty: this can never fail")
+        if self.minimums == {}:
+            found.append(f"{path}.minimums: empty: this can never fail")
+        if self.maximums == {}:
+            found.append(f"{path}.maximums: empty: this can never fail")
+        if self.forbidden == []:
+            found.append(f"{path}.forbidden: empty: this can never fail")
         if self.minimums:
             zeros = [key for key, least in self.minimums.items() if least == 0]
             found += [f"{path}.minimums.{key}: a minimum of 0: this can never fail" for key in zeros]
@@ -122,6 +125,12 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
         if self.expected is None or self.unit == "turn" or self.tools or self.input_match not in (None, "exact"):
             return None
         return script_of(self.expected)
+
+    @once
+    def followed(self) -> str:
+        """The hit of a run that does what the script says, call by call."""
+        names = [] if self.script is None else self.script.names
+        return words.matched(str(self.mode), names, "call", range(len(names)))
 
     @once
     def _turns(self) -> list[list[Expectation]]:

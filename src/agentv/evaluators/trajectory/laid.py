@@ -1,16 +1,25 @@
 """An alignment of calls or of turns, told in one vocabulary."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from msgspec.json import decode
 
 from agentv.evaluators.trajectory import words
 from agentv.evaluators.trajectory.pairing import Alignment, align_calls
 from agentv.evaluators.trajectory.plan import Expectation, Judge, Made
 from agentv.evaluators.trajectory.script import Script
-from agentv.matching.diff import MAX_QUOTED, NOTHING, Difference, quote
+from agentv.matching.diff import (
+    MAX_QUOTED,
+    NOTHING,
+    Difference,
+    plain_differences,
+    plain_key_differences,
+    quote,
+    unlike_keys,
+)
 from agentv.matching.equality import encoded
 
 DETAILS = ("precision", "recall", "f1", "argument_score", "missing", "extra", "out_of_order", "repeated", "alignment")
@@ -21,12 +30,25 @@ def nothing_told() -> dict[str, Any]:
     return dict.fromkeys(DETAILS)
 
 
+class Fractions(Struct, frozen=True):
+    """How much of what was expected was done, of what was done was expected, and both in one."""
+
+    recall: float
+    precision: float
+    f1: float
+
+
+def fractions_of(matched: int, wanted: int, made: int) -> Fractions:
+    """`recall`, `precision` and `f1`: both sides empty is 1, one side empty is 0."""
+    if wanted and made:
+        return Fractions(matched / wanted, matched / made, matched / ((wanted + made) / 2))
+    return Fractions(0.0, 0.0, 0.0) if wanted or made else Fractions(1.0, 1.0, 1.0)
+
+
 def fraction_of(kind: str, matched: int, wanted: int, made: int) -> float:
-    """`recall`, `precision` or `f1`: both sides empty is 1, one side empty is 0."""
-    if not wanted and not made:
-        return 1.0
-    base = {"recall": wanted, "precision": made, "f1": (wanted + made) / 2}[kind]
-    return matched / base if base else 0.0
+    """One of them by its name."""
+    value: float = getattr(fractions_of(matched, wanted, made), kind)
+    return value
 
 
 class Timed(NamedTuple):
@@ -38,7 +60,7 @@ class Timed(NamedTuple):
     was_called: bool
 
 
-class Laid(NamedTuple):
+class Laid(Struct, frozen=True, kw_only=True):
     """Expected and actual units side by side; numbers are those of the unfiltered list."""
 
     unit: str
@@ -70,29 +92,30 @@ class Laid(NamedTuple):
 
     def details(self) -> dict[str, Any]:
         """Everything that a page or a program wants to know about the alignment."""
-        rows = [_row(e, n, "match", []) for e, n in self.matches]
+        rows = match_rows(self.matches)
         if self.out_of_order or self.mismatches:
             rows += [_row(e, n, "out_of_order", []) for e, n in self.out_of_order]
             rows += [
                 _row(e, n, "mismatch", [as_json(d) for d in found[: words.MAX_DIFFERENCES]])
                 for e, n, _, found in self.mismatches
             ]
-            rows.sort(key=lambda row: row["expected"])
+            rows.sort(key=itemgetter("expected"))
+        fractions = fractions_of(len(self.matches), self.wanted, self.made)
         return {
-            "precision": self.fraction("precision"),
-            "recall": self.fraction("recall"),
-            "f1": self.fraction("f1"),
+            "precision": fractions.precision,
+            "recall": fractions.recall,
+            "f1": fractions.f1,
             "argument_score": self.argument_score,
             "missing": self.missing,
             "extra": [number for number, _ in self.extra],
-            "out_of_order": sorted(e for e, _ in self.out_of_order),
+            "out_of_order": sorted([e for e, _ in self.out_of_order]),
             "alignment": rows,
         }
 
     def order_sentences(self) -> list[str]:
         """One sentence per out-of-order unit, against an aligned one that it should have been before or after."""
         found: list[str] = []
-        aligned = [e for e, _ in self.matches]
+        aligned = [e for e, _ in self.matches] if self.out_of_order else []
         for e, number in self.out_of_order:
             after = bisect(aligned, e)
             if after < len(aligned) and self.matches[after][1] < number:
@@ -123,6 +146,11 @@ class Laid(NamedTuple):
     def extra_sentences(self) -> list[str]:
         """Everything that is there and was not expected."""
         return [f"unexpected {self.unit} {number}: {name}" for number, name in self.extra]
+
+
+def match_rows(pairs: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
+    """The rows of an alignment for expectations and calls that match."""
+    return [{"expected": e, "actual": number, "verdict": "match", "differences": []} for e, number in pairs]
 
 
 def _row(expected: int, actual: int, verdict: str, differences: list[dict[str, Any]]) -> dict[str, Any]:
@@ -183,20 +211,16 @@ def lay_deviations(script: Script, made: Made, places: list[int]) -> Laid:
     mismatches: list[tuple[int, int, list[str], list[Difference]]] = []
     shares: list[float] = []
     for place in places:
-        expectation = Expectation(script.entries[place], "exact", None, plain=True)
-        found = expectation.differences(made.calls[place])
+        found, share = _deviation(script.inputs[place], made.calls[place].input)
         mismatches.append((place, made.numbers[place], [words.mismatch(made, place, found)], found))
-        share = expectation.agreement(made.calls[place], found)
         if share is not None:
             shares.append(share)
-    kept = [place for place in range(len(script.names)) if place not in places]
-    agreeing = sum([script.inputs[place] is not UNSET and script.inputs[place] != {} for place in kept])
     return Laid(
         unit="call",
         labels=script.names,
         long_labels=[],
         made=len(made),
-        matches=[(place, made.numbers[place]) for place in kept],
+        matches=[(place, number) for place, number in enumerate(made.numbers) if place not in places],
         out_of_order=[],
         mismatches=mismatches,
         strangers=[],
@@ -204,8 +228,18 @@ def lay_deviations(script: Script, made: Made, places: list[int]) -> Laid:
         hints={},
         extra=[],
         timed=[],
-        argument_score=mean([1.0] * agreeing + shares),
+        argument_score=mean([1.0] * (script.expecting - len(shares)) + shares),
     )
+
+
+def _deviation(wanted: Any, given: Any) -> tuple[list[Difference], float | None]:
+    """How arguments differ, and the share of the expected ones that agree; `None` when there are none."""
+    if isinstance(wanted, dict) and isinstance(given, dict):
+        unlike = unlike_keys(wanted, given)
+        share = (len(wanted) - len(unlike)) / len(wanted) if wanted else None
+        return plain_key_differences(wanted, given, unlike, "input"), share
+    share = None if wanted == {} else 0.0
+    return plain_differences(wanted, NOTHING if given is UNSET else given, "input"), share
 
 
 def _timed(expectations: Sequence[Expectation], made: Made, found: Alignment) -> list[Timed]:

@@ -3,11 +3,11 @@
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from agentv.evaluators.trajectory.config import Entry, ToolRule, input_rule, reachable_rules, rule_for, written
 from agentv.evaluators.trajectory.index import ToolIndex
-from agentv.matching.diff import NOTHING, Difference, differences, plain_differences
+from agentv.matching.diff import NOTHING, Difference, differences, plain_differences, unlike_keys
 from agentv.matching.equality import canonical, encoded, has_operators, same
 from agentv.matching.glob import glob_match, is_glob
 from agentv.matching.inputs import ExpectedInput, InputMode
@@ -19,17 +19,19 @@ UNNAMED = "(unnamed)"
 FEW_PAIRS = 256
 
 
-class Made:
+class Made(Struct, frozen=True, eq=False):
     """The calls that count, with their places in the unfiltered list."""
 
-    __slots__ = ("calls", "numbers")
-
-    def __init__(self, calls: Sequence[ToolCall], numbers: Sequence[int]) -> None:
-        self.calls = calls
-        self.numbers = numbers
+    calls: Sequence[ToolCall]
+    numbers: Sequence[int]
 
     def __len__(self) -> int:
         return len(self.calls)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every call counts."""
+        return type(self.numbers) is range
 
     def name(self, place: int) -> str:
         """How the call at this place is called."""
@@ -38,9 +40,12 @@ class Made:
 
 def count_calls(calls: Sequence[ToolCall], excluded: frozenset[str]) -> Made:
     """The calls that count, by their status."""
-    told = any([call.status is not None or call.error is not None for call in calls])  # noqa: C419 - a list is faster
-    if not told and "ok" not in excluded:
-        return Made(calls, range(len(calls)))
+    for call in calls:
+        if call.status is not None or call.error is not None:
+            break
+    else:
+        if "ok" not in excluded:
+            return Made(calls, range(len(calls)))
     numbers = [number for number, call in enumerate(calls) if call.effective_status not in excluded]
     return Made([calls[number] for number in numbers], numbers)
 
@@ -138,7 +143,7 @@ class Expectation:
             found = []
         elif self.plain:
             given = NOTHING if call.input is UNSET else call.input
-            found = list(plain_differences(self.input, given, "input"))
+            found = [] if same(self.input, given) else plain_differences(self.input, given, "input")
         else:
             found = self.input_for(call.tool).differences(call.input)
         if self.entry.output is not UNSET:
@@ -168,8 +173,7 @@ def _plain_agreement(wanted: dict[str, Any], given: Any) -> float | None:
         return None
     if not isinstance(given, dict):
         return 0.0
-    right = [key in given and same(value, given[key]) for key, value in wanted.items()]
-    return sum(right) / len(right)
+    return (len(wanted) - len(unlike_keys(wanted, given))) / len(wanted)
 
 
 def key_of(value: Any) -> Hashable:

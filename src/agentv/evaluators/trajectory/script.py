@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
+from agentv.evaluators.base import once
+from agentv.evaluators.trajectory.repeats import repeats
 from agentv.matching.equality import encoded, has_operators, same
+from agentv.matching.glob import is_glob
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,49 +17,53 @@ if TYPE_CHECKING:
     from agentv.evaluators.trajectory.config import Entry
     from agentv.model.message import ToolCall
 
-# Ten entries at a time in C: every run with expectations of its own passes here.
-_asks = attrgetter("output", "input_match", "status", "max_duration_ms", "args")
-_tool, _input = attrgetter("tool"), attrgetter("input")
-NOTHING_MORE = (UNSET, None, None, None, UNSET)
-
 
 class Script:
     """Names and exact inputs in order."""
 
-    __slots__ = ("_given", "_text", "entries", "expects_arguments", "inputs", "names")
-
-    def __init__(self, entries: Sequence[Entry], names: list[str], inputs: list[object], text: bytes) -> None:
-        self.entries = entries
+    def __init__(self, names: list[str], inputs: list[object]) -> None:
         self.names = names
         self.inputs = inputs
-        self._given = [value for value in inputs if value is not UNSET]
-        self._text = text
-        self.expects_arguments = any([value is not UNSET and value != {} for value in inputs])  # noqa: C419 - faster
+        """`UNSET` where anything will do."""
+        self.loose = UNSET in inputs
+        self.expects_arguments = any(value is not UNSET and value != {} for value in inputs)
+        self.text = self._written(inputs)
+        """All inputs as JSON; `None` when they are not quite that."""
 
-    def is_followed_by(self, calls: Sequence[ToolCall]) -> bool:
-        """Whether each call is, letter by letter, the one expected at its place.
+    @once
+    def expecting(self) -> int:
+        """How many calls can agree or disagree with an argument."""
+        return sum([value is not UNSET and value != {} for value in self.inputs])
 
-        A run that says `1.0` for `1` is not, and takes the longer way to the same verdict.
-        """
+    @once
+    def repeats(self) -> list[int]:
+        """The places that say again what an earlier one says."""
+        return repeats(self.names, self.inputs)
+
+    def arguments(self, calls: Sequence[ToolCall]) -> list[object] | None:
+        """What the calls were given, `UNSET` where anything will do; `None` when other tools were called."""
         if [call.tool for call in calls] != self.names:
-            return False
-        given = [call.input for call, wanted in zip(calls, self.inputs, strict=True) if wanted is not UNSET]
-        # Python's equality as well: in JSON a tuple is a list and NaN is null, which only the longer way may say.
-        return given == self._given and encoded(given) == self._text
+            return None
+        given = [call.input for call in calls]
+        if self.loose:
+            return [wanted if wanted is UNSET else value for wanted, value in zip(self.inputs, given, strict=True)]
+        return given
 
-    def deviations(self, calls: Sequence[ToolCall]) -> list[int] | None:
+    def is_met(self, given: list[object]) -> bool:
+        """Whether each call has, letter by letter, the arguments expected at its place.
+
+        A run that says `1.0` for `1` has not, and takes the longer way to the same verdict.
+        """
+        # Python's equality as well: in JSON a tuple is a list and NaN is null, which only the longer way may say.
+        return given == self.inputs and self._written(given) == self.text
+
+    def deviations(self, given: list[object]) -> list[int] | None:
         """The places at which a run has other arguments, where that is all there is to say about it.
 
         `None` when another alignment might be as good: a call that deviates is expected elsewhere, an expectation was
         met elsewhere, or two deviations of one tool could be told apart in more than one way.
         """
-        if [call.tool for call in calls] != self.names:
-            return None
-        inputs, names = self.inputs, self.names
-        given = [call.input for call in calls]
-        places = [
-            place for place, wanted in enumerate(inputs) if wanted is not UNSET and not same(wanted, given[place])
-        ]
+        places, inputs, names = self._other_places(given), self.inputs, self.names
         if len({names[place] for place in places}) < len(places):
             return None
         for place in places:
@@ -69,18 +75,31 @@ class Script:
                         return None
         return places
 
+    def _other_places(self, given: list[object]) -> list[int]:
+        wanted = self.inputs
+        unequal = [place for place, value in enumerate(wanted) if value != given[place]]
+        mended = list(given)
+        for place in unequal:
+            mended[place] = wanted[place]
+        # Python calls `True` and `1` equal. Where it sees no difference, the letters of all inputs together tell in a
+        # quarter of the time that asking for each would take.
+        doubtful = unequal if self._written(mended) == self.text else range(len(wanted))
+        return [place for place in doubtful if not (wanted[place] is UNSET or same(wanted[place], given[place]))]
+
+    def _written(self, inputs: list[object]) -> bytes | None:
+        return encoded([value for value in inputs if value is not UNSET] if self.loose else inputs)
+
 
 def script_of(entries: Sequence[Entry | list[Entry]]) -> Script | None:
     """The script of these entries, or `None` when one asks for more than a plain name and input."""
-    try:
-        if not {NOTHING_MORE}.issuperset(map(_asks, entries)):
+    names: list[str] = []
+    inputs: list[object] = []
+    for entry in entries:
+        if isinstance(entry, list) or entry.input_match is not None or entry.args is not UNSET:
             return None
-    except (AttributeError, TypeError):  # a turn of several calls; an output, which may have no hash
-        return None
-    names: list[str] = list(map(_tool, entries))
-    inputs: list[object] = list(map(_input, entries))
-    together = "\n".join(names)
-    text = encoded([value for value in inputs if value is not UNSET])
-    if "*" in together or "?" in together or text is None or has_operators(text):
-        return None
-    return Script(entries, names, inputs, text)  # type: ignore[arg-type]  # no turns among them, as just seen
+        if entry.output is not UNSET or entry.status is not None or entry.max_duration_ms is not None:
+            return None
+        names.append(entry.tool)
+        inputs.append(entry.input)
+    script = Script(names, inputs)
+    return None if is_glob("\n".join(names)) or has_operators(script.text) else script

@@ -6,22 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from agentv.evaluators.trajectory import words
 from agentv.evaluators.trajectory.config import CLOSED, FRACTIONS, ORDERED
-from agentv.evaluators.trajectory.laid import Laid, Timed, lay_calls, lay_deviations
-from agentv.evaluators.trajectory.plan import key_of
+from agentv.evaluators.trajectory.laid import Laid, Timed, lay_calls, lay_deviations, match_rows
+from agentv.evaluators.trajectory.repeats import repeated
 from agentv.evaluators.trajectory.unseen import decide_from_counts, leave_undecided
-from agentv.matching.equality import same
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from agentv.evaluators.base import Tally
     from agentv.evaluators.trajectory.evaluator import ToolTrajectory
     from agentv.evaluators.trajectory.plan import Made
     from agentv.evaluators.trajectory.script import Script
     from agentv.protocols import Context
 
-# Up to here comparing each call with the ones before it beats making keys of all of them.
-FEW = 32
 NO_TURNS = "a `trace` does not tell turns; send `output_messages`"
 
 
@@ -29,11 +24,12 @@ def decide(config: ToolTrajectory, ctx: Context, made: Made | None, tally: Tally
     """The constraints of `expected` and its time limits; returns the details."""
     if made is None:
         return decide_from_counts(config, ctx, tally)
-    script = config.script
-    if script is not None and script.is_followed_by(made.calls):
-        return _decide_followed(config, script, made, tally)
-    ordered = config.mode in ORDERED
-    places = None if script is None else script.deviations(made.calls)
+    script, ordered, places = config.script, config.mode in ORDERED, None
+    given = None if script is None else script.arguments(made.calls)
+    if script is not None and given is not None:
+        if script.is_met(given):
+            return _decide_followed(config, script, made, tally)
+        places = script.deviations(given)
     if script is not None and places is not None:
         laid = lay_deviations(script, made, places)
     elif config.unit == "turn":
@@ -58,7 +54,7 @@ def _decide_followed(config: ToolTrajectory, script: Script, made: Made, tally: 
         for name, number in zip(names, numbers, strict=True):
             tally.holds(f"{name} matched call {number}")
     else:
-        tally.holds(words.matched(str(config.mode), names, "call", numbers))
+        tally.holds(config.followed if made.is_whole else words.matched(str(config.mode), names, "call", numbers))
     return {
         "precision": 1.0,
         "recall": 1.0,
@@ -67,11 +63,8 @@ def _decide_followed(config: ToolTrajectory, script: Script, made: Made, tally: 
         "missing": [],
         "extra": [],
         "out_of_order": [],
-        "repeated": repeated(made),
-        "alignment": [
-            {"expected": place, "actual": number, "verdict": "match", "differences": []}
-            for place, number in enumerate(numbers)
-        ],
+        "repeated": repeated(made) if script.loose else [numbers[place] for place in script.repeats],
+        "alignment": match_rows(enumerate(numbers)),
     }
 
 
@@ -123,31 +116,3 @@ def decide_times(timed: list[Timed], tally: Tally) -> None:
             tally.undecided.append(sentence)
         else:
             tally.count(good=item.took is not None and item.took <= item.limit, sentence=sentence)
-
-
-def repeated(made: Made) -> list[int]:
-    """Calls equal to an earlier one in tool and input."""
-    if len({call.tool for call in made.calls}) == len(made.calls):
-        return []
-    if len(made.calls) > FEW:
-        return _repeated_among_many(made)
-    found: list[int] = []
-    earlier: dict[str, list[Any]] = {}
-    for number, call in zip(made.numbers, made.calls, strict=True):
-        inputs = earlier.setdefault(call.tool, [])
-        if call.tool and call.input in inputs and any(same(call.input, value) for value in inputs):
-            found.append(number)
-        inputs.append(call.input)
-    return found
-
-
-def _repeated_among_many(made: Made) -> list[int]:
-    seen: set[Hashable] = set()
-    found: list[int] = []
-    for number, call in zip(made.numbers, made.calls, strict=True):
-        if call.tool:
-            key = (call.tool, key_of(call.input))
-            if key in seen:
-                found.append(number)
-            seen.add(key)
-    return found

@@ -1,6 +1,7 @@
 """The sentences of seed 002: each stands alone and names its evidence."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from msgspec import UNSET
@@ -46,7 +47,14 @@ def turn_label(names: Iterable[str]) -> str:
 
 def numbered(unit: str, numbers: Sequence[int]) -> str:
     """`calls 0, 2, 4`."""
-    return f"{unit}{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
+    told = _first(len(numbers)) if type(numbers) is range else ", ".join(map(str, numbers))
+    return f"{unit}{'' if len(numbers) == 1 else 's'} {told}"
+
+
+@lru_cache(maxsize=64)
+def _first(count: int) -> str:
+    """`0, 1, 2`, which is what nearly every run that holds has to say."""
+    return ", ".join(map(str, range(count)))
 
 
 def matched(mode: str, names: Sequence[str], unit: str, numbers: Sequence[int]) -> str:

@@ -1,0 +1,72 @@
+"""Progress: live on a terminal, plain lines elsewhere, and cheap."""
+
+import io
+from typing import Any
+
+import pytest
+
+import agentv
+from agentv.formats.redaction import Redactor
+from agentv.model.event import ExecutionFinished, ExecutionStarted, RunFinished
+from agentv.reports import progress
+from agentv.reports.progress import Lines, Live
+
+CHECK = {"type": "tool_trajectory", "minimums": {"a": 1}}
+USAGE = {"tokens_usage": {"input_tokens": 90, "output_tokens": 10}, "cost_usd": 0.25}
+
+
+@pytest.fixture
+def events() -> list[Any]:
+    """An execution of four runs, every other one failing."""
+    replies = [{"output_messages": [{"role": "assistant", "tool_calls": [{"tool": name}]}], **USAGE} for name in "ab"]
+    cases = [{"id": f"c{number}", "input": "x", "evaluators": [CHECK]} for number in range(4)]
+    execution = agentv.evaluate({"cases": cases}, target={"provider": "mock", "reply": replies})
+    started = ExecutionStarted(execution_id="e", planned=4, cases=4, skipped=0, left_out=0, targets=("mock",))
+    runs = [
+        RunFinished(record=record, response=agentv.ProviderResponse(), order=order)
+        for order, record in enumerate(execution.results)
+    ]
+    return [started, *runs, ExecutionFinished(summary=execution.summary)]
+
+
+def test_the_live_line_tells_counts_cost_and_failures_and_is_gone_in_the_end(
+    events: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "LIVE_EVERY_S", 0.0)
+    stream = io.StringIO()
+    live = Live(stream, Redactor({}))
+    for event in events:
+        live.handle(event)
+    text = stream.getvalue()
+    assert "0 of 4" in text
+    assert "4 of 4  2 failed" in text
+    assert "400 tokens  $1.00" in text
+    assert "FAIL c1  a called 0 times (minimum: 1)\n" in text
+    assert text.endswith(progress.CLEAR)
+
+
+def test_it_is_drawn_no_more_often_than_anybody_can_read(events: list[Any]) -> None:
+    stream = io.StringIO()
+    live = Live(stream, Redactor({}))
+    live.handle(events[0])
+    for _ in range(10_000):
+        live.handle(events[1])
+    assert stream.getvalue().count(progress.CLEAR) < 100
+
+
+def test_plain_lines_come_every_few_seconds(events: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 1000, 2))
+    monkeypatch.setattr(progress, "monotonic", lambda: next(clock))
+    stream = io.StringIO()
+    lines = Lines(stream)
+    for event in events:
+        lines.handle(event)
+    written = stream.getvalue().splitlines()
+    assert 1 <= len(written) < 4
+    assert written[0].startswith("agentv: ")
+    assert "\x1b" not in stream.getvalue()
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3661, "1:01:01")])
+def test_times(seconds: float, shown: str) -> None:
+    assert progress._duration(seconds) == shown  # noqa: SLF001 - the form is all there is to test
