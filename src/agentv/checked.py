@@ -65,6 +65,8 @@ class Eval(Struct, frozen=True, kw_only=True):
     """Names in the eval are relative to it, and programs run in it."""
     root: str = "."
     """The project's folder: nothing outside it is read by name."""
+    texts: tuple[str, ...] = ()
+    """The files whose content the cases and targets themselves show: the eval, its project, its dataset."""
     inputs: tuple[str, ...] = ()
     """Every file it was read from, which no output may replace."""
     limits: Limits = Limits()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from time import gmtime, perf_counter, strftime
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +20,12 @@ from agentv.run.engine import Engine, now
 from agentv.run.options import DEFAULT_CONCURRENCY, RunOptions
 from agentv.run.plan import Totals as Planned
 from agentv.run.plan import count_runs, plan_runs
-from agentv.run.summary import Ended, Totals
+from agentv.run.shard import choose_part
+from agentv.run.summary import Ended, Names, Totals
 from agentv.spec.targets import make_provider, variables_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from agentv.checked import Eval
     from agentv.model.event import Event
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from agentv.model.response import ProviderResponse
     from agentv.protocols import Provider, Reporter
     from agentv.run.plan import PlannedRun
+    from agentv.run.shard import Part
     from agentv.scoring.scorer import Follow
 
 
@@ -45,6 +48,16 @@ class Prepared(Struct, frozen=True, kw_only=True):
     planned: Planned
     providers: dict[tuple[str, str], Provider]
     redactor: Redactor
+    part: Part | None = None
+    """Which shard of the plan is run, when it is not all of it."""
+    keep: Callable[[PlannedRun], bool] | None = None
+    """Which of the runs are wanted, when not all are."""
+
+    def runs(self) -> Iterator[PlannedRun]:
+        """Every run, made when it is asked for."""
+        runs = plan_runs(self.evals, self.options)
+        runs = runs if self.part is None else filter(self.part.holds, runs)
+        return runs if self.keep is None else filter(self.keep, runs)
 
 
 def prepare(
@@ -78,7 +91,13 @@ def prepare(
     planned = count_runs(evals, options)
     if not planned.runs:
         raise SpecError([_nothing_selected(evals, options, planned)])
-    return Prepared(evals=evals, options=options, planned=planned, providers=providers, redactor=Redactor(hidden))
+    part = None
+    if options.shard is not None:
+        part = choose_part(partial(plan_runs, evals, options), *options.shard)
+        planned = planned._replace(runs=part.runs)
+    return Prepared(
+        evals=evals, options=options, planned=planned, providers=providers, redactor=Redactor(hidden), part=part
+    )
 
 
 def _nothing_selected(evals: list[Eval], options: RunOptions, planned: Planned) -> Problem:
@@ -120,7 +139,8 @@ async def execute(
     options, planned = prepared.options, prepared.planned
     began, started_at = perf_counter(), now()
     execution_id = f"{strftime('%Y%m%dT%H%M%S', gmtime())}-{os.urandom(3).hex()}"
-    totals = Totals(execution_id, planned, prepared.evals, started_at)
+    names = tuple({target.name: None for each in prepared.evals for target in each.targets})
+    totals = Totals(execution_id, planned, Names([each.id for each in prepared.evals], names), started_at)
     audience = _Audience(reporters)
 
     def finished(event: RunFinished) -> None:
@@ -130,8 +150,8 @@ async def execute(
             engine.halt()
 
     follow = _followers(prepared.evals)
-    engine = Engine(execution_id, plan_runs(prepared.evals, options), prepared.providers, follow, options, finished)
-    names = tuple({target.name: None for each in prepared.evals for target in each.targets})
+    runs = prepared.runs()
+    engine = Engine(execution_id, runs, prepared.providers, follow, options, finished, prepared.part)
     audience.tell(
         ExecutionStarted(
             execution_id=execution_id,
@@ -145,7 +165,7 @@ async def execute(
     async with _opened(prepared):
         if watch is not None:
             watch(engine)
-        await engine.run(min(_concurrency(prepared), planned.runs))
+        await engine.run(min(_concurrency(prepared), planned.runs) or 1)
     broken = audience.broken or engine.broken or _incomplete(totals.runs, engine, prepared)
     out = () if audience.broken else out
     ended = Ended(now(), (perf_counter() - began) * 1000, engine.interrupted, broken is not None)

@@ -9,7 +9,6 @@ import click
 from agentv.formats.json import dump_json
 from agentv.reports.problems import counted
 from agentv.reports.terminal import clean
-from agentv.run.plan import plan_runs
 
 if TYPE_CHECKING:
     from agentv.api.execute import Prepared
@@ -20,7 +19,7 @@ MAX_SHOWN = 50
 def show_plan(prepared: Prepared, *, as_json: bool) -> None:
     """Every run that would be started, in order; no provider is even opened."""
     planned = prepared.planned
-    for run in plan_runs(prepared.evals, prepared.options):
+    for number, run in enumerate(prepared.runs()):
         if as_json:
             line = {
                 "schema": "agentv.plan/1",
@@ -34,7 +33,7 @@ def show_plan(prepared: Prepared, *, as_json: bool) -> None:
             }
             click.echo(dump_json(line))
             continue
-        if run.order >= MAX_SHOWN:
+        if number >= MAX_SHOWN:
             click.echo(f"... and {planned.runs - MAX_SHOWN:,} more")
             break
         checks = ", ".join(checked.evaluator.type for checked in run.case.checks)

@@ -12,11 +12,14 @@ import click
 from agentv.cli.exits import ERROR, fail_usage, refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agentv.api.execute import Prepared
     from agentv.model.record import Summary
     from agentv.protocols import Reporter
     from agentv.run.engine import Engine
 
+MAX_SHARDS = 100_000
 POSITIVE = click.IntRange(min=1)
 
 
@@ -27,6 +30,19 @@ class Seconds(click.FloatRange):
         """The number, unless it is none."""
         number = super().convert(value, param, ctx)
         return self.fail(f"{value!r} is not a number of seconds", param, ctx) if number != number else number  # noqa: PLR0124
+
+
+class ShardType(click.ParamType[Any]):
+    """Part `i` of `n`."""
+
+    name = "shard"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The two numbers of `i/n`."""
+        index, _, count = str(value).partition("/")
+        if not (index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count) <= MAX_SHARDS):
+            self.fail(f"{value!r} is not a part such as 2/4: the second of four", param, ctx)
+        return int(index), int(count)
 
 
 SECONDS = Seconds(min=0, min_open=True, max=86_400)
@@ -44,7 +60,9 @@ SECONDS = Seconds(min=0, min_open=True, max=86_400)
 @click.option("--timeout", type=SECONDS, metavar="SECONDS", help="Limit of one attempt; 120 by default.")
 @click.option("--run-timeout", type=SECONDS, metavar="SECONDS", help="Limit of a run with all its attempts.")
 @click.option("--retries", type=click.IntRange(0, 100), metavar="N", help="Tries after a failure that may pass; 2.")
+@click.option("--shard", type=ShardType(), metavar="I/N", help="Run part I of N; `agentv merge` joins the results.")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more once a run did not pass.")
+@click.option("--watch", is_flag=True, help="Run again what a change of files concerns, until Ctrl-C.")
 @click.option("--dry-run", is_flag=True, help="Show what would be run, and run nothing.")
 @click.option("--no-exec", is_flag=True, help="Refuse targets that run programs, for files you do not trust.")
 @click.option("--include-messages", is_flag=True, help="Put the whole conversation into the results.")
@@ -75,13 +93,20 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
         run_timeout_s=given["run_timeout"],
         retries=given["retries"],
         max_concurrency=given["max_concurrency"],
+        shard=given["shard"],
         fail_fast=given["fail_fast"],
         include_messages=given["include_messages"],
         include_trace=given["include_trace"],
     )
-    try:
+
+    def ready() -> Prepared:
         evals = load(list(paths), given["targets"] or None)
-        prepared = prepare(evals, options, no_exec=given["no_exec"], dry=given["dry_run"])
+        return prepare(evals, options, no_exec=given["no_exec"], dry=given["dry_run"])
+
+    if given["watch"]:
+        sys.exit(_watch(ready, given))
+    try:
+        prepared = ready()
     except SpecError as error:
         refuse(error, as_json=given["as_json"])
     except AgentVError as error:
@@ -91,8 +116,18 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
 
         show_plan(prepared, as_json=given["as_json"])
         return
-    _warn(prepared, quiet=given["quiet"])
     sys.exit(_run(prepared, given))
+
+
+def _watch(ready: Callable[[], Prepared], given: dict[str, Any]) -> int:
+    from functools import partial  # noqa: PLC0415 - only watching needs it
+
+    from agentv.cli.watch import refuse_files, watch  # noqa: PLC0415 - as above
+
+    reason = refuse_files(given)
+    if reason:
+        fail_usage(reason)
+    return watch(ready, partial(_run, given=given))
 
 
 def _read_variables(path: str) -> None:
@@ -125,6 +160,7 @@ def _run(prepared: Prepared, given: dict[str, Any]) -> int:
 
     from agentv.errors import AgentVError  # noqa: PLC0415 - as above
 
+    _warn(prepared, quiet=given["quiet"])
     out = (given["out"],) if given["out"] else ()
     reporters = _reporters(prepared, given)
     gc.freeze()

@@ -14,6 +14,7 @@ from agentv.cli.exits import BUG, INTERRUPTED
 COMMANDS = {
     "eval": "Run evals and say what held and what did not.",
     "init": "Make a small project that runs without any API key.",
+    "merge": "Put the results of all shards together as one execution.",
     "validate": "Check eval files without running anything.",
     "schema": "Print the JSON Schema of eval files.",
     "completion": "Print the script that completes commands in a shell.",

@@ -12,6 +12,20 @@ RESULT_SCHEMA = "agentv.result/1"
 SUMMARY_SCHEMA = "agentv.summary/1"
 
 
+class Shard(Struct, frozen=True, kw_only=True, gc=False):
+    """Which part of an execution a result belongs to, for `agentv merge`."""
+
+    index: int
+    """From 1."""
+    count: int
+    plan: str
+    """A hash of the whole plan, the same for all parts of one execution."""
+    total: int
+    """How many runs all parts have together."""
+    order: int
+    """The run's place in the whole plan, from 0."""
+
+
 class ResultRecord(Struct, frozen=True, kw_only=True, gc=False):
     """One run's result."""
 
@@ -44,6 +58,8 @@ class ResultRecord(Struct, frozen=True, kw_only=True, gc=False):
     """The whole conversation; only on request."""
     trace: tuple[TraceEvent, ...] | UnsetType | None = UNSET
     """Only on request."""
+    shard: Shard | UnsetType = UNSET
+    """Only with `--shard`."""
 
 
 class Tally(Struct, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agentv.protocols import BatchProvider, Provider
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
+    from agentv.run.shard import Part
     from agentv.scoring.scorer import Follow
 
 GRACE_S = 10.0
@@ -44,6 +45,7 @@ class Engine:
         follow: Callable[[PlannedRun], Follow],
         options: RunOptions,
         emit: Callable[[RunFinished], None],
+        part: Part | None = None,
     ) -> None:
         self._execution_id = execution_id
         self._runs = runs
@@ -51,6 +53,7 @@ class Engine:
         self._follow = follow
         self._options = options
         self._emit = emit
+        self._part = part
         self._patience: dict[tuple[str, str], Patience] = {}
         self._gates: dict[bytes, asyncio.Semaphore] = {}
         self._gathered: dict[tuple[str, str], list[PlannedRun]] = {}
@@ -209,6 +212,7 @@ class Engine:
             completed_at=now(),
             messages=messages,
             trace=_trace(response) if options.include_trace else UNSET,
+            shard=self._part.shard(planned) if self._part else UNSET,
         )
 
 

@@ -28,6 +28,8 @@ class RunOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long a run may take with all its attempts."""
     retries: Annotated[int, Meta(ge=0, le=100)] | None = None
     max_concurrency: Times | None = None
+    shard: tuple[Times, Times] | None = None
+    """Run only part `i` of `n`, as `(i, n)`."""
     fail_fast: bool = False
     """Start nothing more once a run did not pass."""
     include_messages: bool = False

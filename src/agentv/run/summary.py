@@ -9,9 +9,8 @@ from agentv.model.record import Reported, Spread, Summary, Tally
 from agentv.model.usage import TokensUsage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
-    from agentv.checked import Eval
     from agentv.model.record import ResultRecord
     from agentv.run.plan import Totals as Planned
 
@@ -28,6 +27,13 @@ class Ended(NamedTuple):
     interrupted: bool = False
     broken: bool = False
     """Whether it stopped because it could not go on: what was not run was not measured."""
+
+
+class Names(NamedTuple):
+    """What is tested, in the order of the plan."""
+
+    evals: Iterable[str]
+    targets: Iterable[str]
 
 
 class Counter:
@@ -68,14 +74,14 @@ class Counter:
 class Totals:
     """Everything that the summary of an execution says."""
 
-    def __init__(self, execution_id: str, planned: Planned, evals: Sequence[Eval], started_at: str) -> None:
+    def __init__(self, execution_id: str, planned: Planned, names: Names, started_at: str) -> None:
         self._execution_id = execution_id
         self._planned = planned
         self._started_at = started_at
         self._all = Counter()
         # In the order of the plan, not of finishing: two equal executions have equal summaries.
-        self._evals = {each.id: Counter() for each in evals}
-        self._targets = {target.name: Counter() for each in evals for target in each.targets}
+        self._evals = {name: Counter() for name in names.evals}
+        self._targets = {name: Counter() for name in names.targets}
         self._latencies = array("d")
         self._tokens: dict[str, Any] = {}
         self._usages = 0

@@ -179,6 +179,7 @@ class _Loader:
             file=self._source.file if self._source else None,
             folder=str(self._folder),
             root=str(self._project.root),
+            texts=self._texts(dataset),
             inputs=self._inputs(dataset, targets),
             limits=Limits(defaults.timeout_s, defaults.retries, defaults.max_concurrency),
             count=seen.count,
@@ -190,10 +191,11 @@ class _Loader:
 
     def _inputs(self, dataset: Dataset | None, targets: Iterable[Target]) -> tuple[str, ...]:
         named = [target.settings.get("file") for target in targets]
-        files = [str(self._folder / name) for name in named if isinstance(name, str)]
-        files += [str(self._project.file)] if self._project.file else []
-        files += [self._source.file] if self._source else []
-        return (*files, *([str(dataset.path)] if dataset else []))
+        return (*self._texts(dataset), *(str(self._folder / name) for name in named if isinstance(name, str)))
+
+    def _texts(self, dataset: Dataset | None) -> tuple[str, ...]:
+        files = [self._project.file, self._source.path if self._source else None, dataset.path if dataset else None]
+        return tuple(str(file.resolve()) for file in files if file is not None)
 
     def _targets(self, own: list[Target]) -> tuple[tuple[Target, ...], list[Problem]]:
         if self._choice.lone is not None:

@@ -21,6 +21,7 @@ class Source:
 
     def __init__(self, path: Path, shown: str) -> None:
         self.file = shown
+        self.path = path
         try:
             # One byte more than is read tells a file that is too large; a device or a pipe has no size to ask for.
             with path.open("rb") as stream:
