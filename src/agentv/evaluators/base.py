@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct
+from msgspec import UNSET, Meta, Struct, field
 
 from agentv.errors import Problem
 from agentv.model.result import EvaluatorResult, Kind, Verdict
@@ -44,6 +44,9 @@ class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     kind: Kind = "assertion"
     """A metric is recorded and never gates."""
     skip: bool = False
+    """Switched off: it is listed as skipped, and neither scores nor gates."""
+    negate: bool = field(name="not", default=False)
+    """Turns it round: it passes when it would fail, and fails when it would pass."""
 
     def check(self, path: str) -> list[Problem]:
         """What is wrong with the configuration as a whole."""

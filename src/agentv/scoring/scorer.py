@@ -9,9 +9,9 @@ from agentv.errors import EvaluationError
 from agentv.model.case import Case
 from agentv.model.response import ProviderResponse
 from agentv.model.result import EvaluatorResult, RunResult, Sides
-from agentv.protocols import Context
+from agentv.protocols import Context, Evaluator
 from agentv.scoring.calls import Calls, resolve_calls
-from agentv.scoring.outcome import decide_outcome
+from agentv.scoring.outcome import decide_outcome, reaches
 
 Found = EvaluatorResult | Awaitable[EvaluatorResult]
 Follow = Callable[[ProviderResponse], ProviderResponse]
@@ -92,9 +92,12 @@ def evaluate(checked: Checked, context: Context) -> Found:
     if checked.evaluator.skip:
         return checked.evaluator.result("skipped", None)
     try:
-        return checked.evaluator.evaluate(replace(context, config=checked.config))
+        found = checked.evaluator.evaluate(replace(context, config=checked.config))
     except Exception as error:  # noqa: BLE001 - whatever an evaluator throws, the others must still be heard
         return _crashed(checked, error)
+    if isinstance(found, EvaluatorResult) and getattr(checked.evaluator, "negate", False):
+        return turned_round(found, checked.evaluator)
+    return found
 
 
 async def awaited(found: Found, checked: Checked) -> EvaluatorResult:
@@ -102,9 +105,24 @@ async def awaited(found: Found, checked: Checked) -> EvaluatorResult:
     if isinstance(found, EvaluatorResult):
         return found
     try:
-        return await found
+        result = await found
     except Exception as error:  # noqa: BLE001 - see `evaluate`
         return _crashed(checked, error)
+    return turned_round(result, checked.evaluator) if getattr(checked.evaluator, "negate", False) else result
+
+
+def turned_round(result: EvaluatorResult, evaluator: Evaluator) -> EvaluatorResult:
+    """The finding of an evaluator that says `not: true`; what could not be decided stays undecided."""
+    if result.score is None or result.status in ("error", "skipped"):
+        return result
+    score = 1.0 - result.score
+    return replace(
+        result,
+        status="pass" if reaches(score, getattr(evaluator, "threshold", 1.0)) else "fail",
+        score=score,
+        hits=tuple([f"does not hold, as wanted: {miss}" for miss in result.misses]),
+        misses=tuple([f"holds and should not: {hit}" for hit in result.hits]),
+    )
 
 
 def _crashed(checked: Checked, error: Exception) -> EvaluatorResult:
