@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from benchmarks import decoding, growth, loop, memory, startup, throughput
+from benchmarks import cli_modes, dataset, decoding, growth, loop, memory, startup, throughput
 from benchmarks.table import keep, render, verdict
 
 _GROUPS = {
@@ -12,7 +12,9 @@ _GROUPS = {
     "growth": growth.measure,
     "throughput": throughput.measure,
     "loop": loop.measure,
+    "cli": cli_modes.measure,
     "memory": memory.measure,
+    "dataset": dataset.measure,
 }
 
 

@@ -1,5 +1,6 @@
 """Shared by tests of every layer."""
 
+import os
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -7,6 +8,10 @@ import pytest
 
 import agentv
 from agentv.evaluators.base import EvaluatorBase
+
+# Where our own tests are a job of GitHub's, what they run must not take itself for one.
+for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"):
+    os.environ.pop(name, None)
 
 
 class Recorder(EvaluatorBase, frozen=True, kw_only=True, dict=True):

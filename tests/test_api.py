@@ -163,7 +163,7 @@ def test_a_case_that_checks_nothing_is_an_authoring_error() -> None:
     ("evaluators", "words"),
     [
         ([{"type": "tool_trajektory"}], "did you mean 'tool_trajectory'"),
-        ([{"type": "nothing like it"}], "expected one of expected_messages, tool_trajectory"),
+        ([{"type": "nothing like it"}], "expected one of all_of, any_of, at_least, code"),
         ([{"mode": "exact"}], "evaluators[0].type: required"),
         (["tool_trajectory"], "expected a mapping"),
         ({"type": "tool_trajectory"}, "expected a list"),

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.process import Command, Finished, orphans, run
+from agentv.process import Command, Dialogue, Finished, orphans, run
+from agentv.process.lines import Line, Lines
 from agentv.process.output import Output, gap
 from agentv.process.portable import run_portably
 from agentv.process.posix import run_posix
@@ -423,3 +424,82 @@ def test_portably(tmp_path: Path) -> None:
         assert not any(map(alive, pids(tmp_path)))
 
     asyncio.run(main())
+
+
+Runner = Callable[[Command, Dialogue | None], Awaitable[Finished]]
+RUNNERS = pytest.mark.parametrize("runner", [run_posix, run_portably])
+
+
+@RUNNERS
+def test_dialogue(runner: Runner) -> None:
+    async def main() -> None:
+        heard = bytearray()
+        dialogue = Dialogue(heard.extend)
+        dialogue.say(b"before it starts\n")
+        task = asyncio.ensure_future(
+            runner(command("sh", "-c", "echo err >&2; cat; exit 3", stdin=b"first\n"), dialogue)
+        )
+        await until(lambda: heard.endswith(b"starts\n"))
+        for _ in range(3):
+            dialogue.say(b"x" * 500_000)
+            dialogue.say(b"\n")
+        await until(lambda: heard.count(b"x") == 1_500_000)
+        assert not dialogue.has_ended
+        await until(lambda: dialogue.stderr.value() == b"err\n")
+        dialogue.say(b"last\n")
+        dialogue.hang_up()
+        done = await task
+        assert (done.exit_code, done.stdout, done.stderr) == (3, b"", b"err\n")
+        assert bytes(heard[:23]) == b"first\nbefore it starts\n"
+        assert heard.endswith(b"x\nlast\n")
+        assert dialogue.has_ended
+        dialogue.say(b"nobody hears this")
+
+    asyncio.run(main())
+
+
+@RUNNERS
+def test_dialogue_with_one_who_does_not_listen(runner: Runner) -> None:
+    async def main() -> None:
+        deaf = asyncio.Event()
+        dialogue = Dialogue(lambda _: None, deaf.set)
+        task = asyncio.ensure_future(runner(command("sh", "-c", "exec <&-; exec sleep 1000"), dialogue))
+        async with asyncio.timeout(PATIENCE):
+            while not deaf.is_set():  # the pipe takes some before its reader is gone
+                dialogue.say(b"x" * 100_000)
+                await asyncio.sleep(0.01)
+        assert not dialogue.unsaid
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+
+
+def test_dialogue_is_cancelled_with_everything(tmp_path: Path) -> None:
+    async def main() -> None:
+        dialogue = Dialogue(lambda _: None)
+        script = f"({FLEE} &); sleep 1000 & echo $! >> pids; cat"
+        task = asyncio.create_task(run(command("sh", "-c", script, folder=tmp_path), dialogue))
+        await until(lambda: len(pids(tmp_path)) >= 2)
+        await cancel(task)
+        assert not any(map(alive, pids(tmp_path)))
+
+    asyncio.run(main())
+
+
+@given(st.integers(5_000, 6_000), st.lists(st.binary(max_size=40).map(lambda data: data * 300), max_size=8))
+def test_lines_are_those_of_the_whole(limit: int, pieces: list[bytes]) -> None:
+    found: list[Line] = []
+    lines, data = Lines(limit, found.append), b"".join(pieces)
+    for piece in pieces:
+        lines.feed(piece)
+    lines.end()
+    expected = [(number, line) for number, line in enumerate(data.split(b"\n"), 1)]
+    cut = [(number, len(line) > limit, line[:4_096] if len(line) > limit else line) for number, line in expected]
+    assert [(line.number, line.is_cut, line.data) for line in found] == [
+        (number, is_cut, line.strip()) for number, is_cut, line in cut if line.strip()
+    ]
+    assert [line.is_whole for line in found if line.number < len(expected)] == [
+        True for line in found if line.number < len(expected)
+    ]

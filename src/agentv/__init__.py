@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         ProviderError,
         SpecError,
     )
+    from agentv.evaluators.function import evaluator
     from agentv.formats.adk import to_adk
     from agentv.formats.mastra import to_mastra
     from agentv.formats.openai import from_openai, to_openai
@@ -59,6 +60,7 @@ __all__ = [
     "decode_response",
     "decode_response_json",
     "evaluate",
+    "evaluator",
     "explain",
     "from_openai",
     "score",
@@ -81,6 +83,7 @@ _PLACES = {
         "ProviderError",
         "SpecError",
     ),
+    "evaluators.function": ("evaluator",),
     "formats.adk": ("to_adk",),
     "formats.mastra": ("to_mastra",),
     "formats.openai": ("from_openai", "to_openai"),

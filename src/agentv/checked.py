@@ -1,6 +1,6 @@
 """What may run: evaluators, cases, targets and evals in which nothing was found wrong."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -16,6 +16,13 @@ class Checked(Struct, frozen=True):
     evaluator: Evaluator
     config: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
+
+
+def every_check(checks: Iterable[Checked]) -> Iterator[Checked]:
+    """These evaluators, and those that they are made of."""
+    for checked in checks:
+        yield checked
+        yield from every_check(getattr(checked.evaluator, "inner", ()))
 
 
 class CheckedCase(Struct, frozen=True, kw_only=True):

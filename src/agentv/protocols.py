@@ -37,6 +37,8 @@ class Context(Struct, frozen=True, kw_only=True):
     expected_messages: tuple[Message, ...] | None = None
     config: Mapping[str, Any] = {}
     """The evaluator's configuration as it was written."""
+    scope: Scope | None = None
+    """Where the eval lies, for an evaluator that names a file of its own; `None` when there is no eval."""
     ask: Ask | None = None
     """`await ask(target, messages)`: how a judge reaches a model."""
 
@@ -109,6 +111,10 @@ class Provider(Protocol):
     async def close(self) -> None:
         """Let go of everything; called once, after the last `invoke`."""
         ...
+
+
+REPLIES = "replies"
+"""Under this name a `CancelledError` may carry the replies that came in time, by the place of their requests."""
 
 
 class BatchProvider(Provider, Protocol):

@@ -8,6 +8,30 @@ from agentv.errors import PluginError
 EVALUATORS: Mapping[str, str] = {
     "tool_trajectory": "agentv.evaluators.trajectory:ToolTrajectory",
     "expected_messages": "agentv.evaluators.messages:ExpectedMessages",
+    "equals": "agentv.evaluators.data:Equals",
+    "contains": "agentv.evaluators.text:Contains",
+    "starts_with": "agentv.evaluators.text:StartsWith",
+    "ends_with": "agentv.evaluators.text:EndsWith",
+    "regex": "agentv.evaluators.patterns:Regex",
+    "json": "agentv.evaluators.data:Json",
+    "levenshtein": "agentv.evaluators.likeness:Levenshtein",
+    "word_count": "agentv.evaluators.text:WordCount",
+    "token_budget": "agentv.evaluators.token_budget:TokenBudget",
+    "tool_call_count": "agentv.evaluators.tool_call_count:ToolCallCount",
+    "latency_budget": "agentv.evaluators.budgets:LatencyBudget",
+    "cost_budget": "agentv.evaluators.budgets:CostBudget",
+    "turn_budget": "agentv.evaluators.budgets:TurnBudget",
+    "no_tool_errors": "agentv.evaluators.tool_errors:NoToolErrors",
+    "no_redundant_calls": "agentv.evaluators.redundant_calls:NoRedundantCalls",
+    "retries": "agentv.evaluators.tool_errors:Retries",
+    "loop_detection": "agentv.evaluators.loops:LoopDetection",
+    "tool_order": "agentv.evaluators.tool_order:ToolOrder",
+    "refusal": "agentv.evaluators.refusal:Refusal",
+    "all_of": "agentv.evaluators.combine:AllOf",
+    "any_of": "agentv.evaluators.combine:AnyOf",
+    "at_least": "agentv.evaluators.combine:AtLeast",
+    "python": "agentv.evaluators.python:Python",
+    "code": "agentv.evaluators.code:Code",
 }
 
 PROVIDERS: Mapping[str, str] = {
@@ -15,6 +39,15 @@ PROVIDERS: Mapping[str, str] = {
     "mock": "agentv.providers.mock:Mock",
     "replay": "agentv.providers.replay:Replay",
 }
+
+REPORTERS: Mapping[str, str] = {
+    "jsonl": "agentv.reports.jsonl:JsonlFile",
+    "md": "agentv.reports.markdown:MarkdownFile",
+    "xml": "agentv.reports.junit:JunitFile",
+    "yaml": "agentv.reports.yaml:YamlFile",
+    "yml": "agentv.reports.yaml:YamlFile",
+}
+"""By the suffix of the file; each is called with its path and the redactor."""
 
 _found: dict[tuple[str, str], Any] = {}
 
@@ -37,6 +70,16 @@ def find_provider(name: str) -> Any | None:
 def provider_names() -> list[str]:
     """Every provider that can be written, other people's included."""
     return sorted({*PROVIDERS, *(point.name for point in _entry_points("agentv.providers"))})
+
+
+def find_reporter(suffix: str) -> Any | None:
+    """The class that writes files of this suffix, or `None` when nobody does."""
+    return _find(suffix, REPORTERS, "agentv.reporters")
+
+
+def reporter_names() -> list[str]:
+    """Every suffix that results can be written under, other people's included."""
+    return sorted({*REPORTERS, *(point.name for point in _entry_points("agentv.reporters"))})
 
 
 def _find(name: str, built_in: Mapping[str, str], group: str) -> Any | None:

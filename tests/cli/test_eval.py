@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agentv.cli.main import COMMANDS
 from tests.cli.command import (
     Command,
     Json,
@@ -116,7 +117,7 @@ class TestExitCodes:
             (["eval", "mixed.eval.yaml", "--target", "script"], "Did you mean 'scripted'?"),
             (["eval", "nowhere"], "'nowhere' does not exist"),
             (["evl", "mixed.eval.yaml"], "no command 'evl'; did you mean 'eval'?"),
-            (["xyzzy"], "expected one of eval, init, validate, schema, completion"),
+            (["xyzzy"], f"expected one of {', '.join(COMMANDS)}"),
         ],
         ids=lambda value: "-".join(value[-2:]) if isinstance(value, list) else "",
     )
@@ -523,7 +524,7 @@ class TestOtherCommands:
     def test_every_command_explains_itself(self, run: Command) -> None:
         result = run("--help")
         names = re.findall(r"^  ([a-z]+)  ", result.out.split("Commands:")[1], re.MULTILINE)
-        assert names == ["eval", "init", "validate", "schema", "completion"]
+        assert names == list(COMMANDS)
         assert run.inside("-h") == result
         assert run.inside("--version").out.startswith("agentv ")
         for name in names:
@@ -556,7 +557,7 @@ class TestOtherCommands:
     def test_completion_knows_commands_and_options(self, run: Command) -> None:
         """What the script asks of the command when the user presses the tab key."""
         known = {"COMP_WORDS": "agentv ev", "COMP_CWORD": "1", "_AGENTV_COMPLETE": "bash_complete"}
-        assert run(env=known).out.split() == ["plain,eval"]
+        assert run(env=known).out.split() == ["plain,eval", "plain,evaluators"]
         known |= {"COMP_WORDS": "agentv eval --dry", "COMP_CWORD": "2"}
         assert run(env=known).out.split() == ["plain,--dry-run"]
 

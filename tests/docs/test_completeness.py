@@ -7,17 +7,29 @@ import click
 import pytest
 from msgspec import Struct
 
+from agentv import pytest_plugin
 from agentv.api.evaluate import Execution
 from agentv.cli.main import COMMANDS, group
+from agentv.evaluators.base import EvaluatorBase
 from agentv.model.record import Reported, ResultRecord, Spread, Summary, Tally
 from agentv.model.response import ResponseError
 from agentv.model.result import EvaluatorResult
 from agentv.model.trace import TraceEvent, TraceSummary
 from agentv.model.usage import TokensUsage
 from agentv.providers.cli import PLACEHOLDERS
+from agentv.pytest_plugin.case import CaseRun
 from agentv.registry import EVALUATORS, PROVIDERS, find_provider
 from agentv.run.options import RunOptions
-from agentv.spec.entries import CaseEntry, DefaultsEntry, EvalEntry, ProjectEntry
+from agentv.spec.entries import (
+    CaseEntry,
+    DatasetEntry,
+    DefaultsEntry,
+    EvalEntry,
+    NotEntry,
+    ProjectEntry,
+    SampleEntry,
+    ShuffleEntry,
+)
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECORD = (ResultRecord, EvaluatorResult, TraceSummary, TokensUsage, ResponseError)
@@ -39,6 +51,7 @@ def names(*classes: type[Struct]) -> list[str]:
     ("page", "classes"),
     [
         ("reference/eval-file.md", (EvalEntry, CaseEntry, DefaultsEntry, ProjectEntry)),
+        ("reference/eval-file.md", (DatasetEntry, NotEntry, SampleEntry, ShuffleEntry)),
         ("reference/results.md", RECORD),
         ("reference/results.md", SUMMARY),
         ("guide/python.md", (Execution, RunOptions)),
@@ -74,5 +87,21 @@ def test_every_command_is_documented_with_its_options(command: str) -> None:
     assert [name for name in options if not re.search(rf"`{name}[` ]", section)] == []
 
 
-def test_every_evaluator_is_named_where_cases_are_explained() -> None:
-    assert [name for name in EVALUATORS if name not in words("reference/eval-file.md")] == []
+@pytest.mark.parametrize("page", ["reference/eval-file.md", "reference/evaluators/index.md"])
+def test_every_evaluator_is_named_where_cases_are_explained(page: str) -> None:
+    assert [name for name in EVALUATORS if name not in words(page)] == []
+
+
+def test_what_every_evaluator_takes_is_documented() -> None:
+    known = words("reference/evaluators/index.md")
+    assert [name for name in names(EvaluatorBase) if name not in known] == []
+
+
+def test_every_option_of_the_pytest_plugin_is_documented() -> None:
+    source = Path(pytest_plugin.__file__).read_text(encoding="utf-8")
+    page = (DOCS / "guide" / "pytest.md").read_text(encoding="utf-8")
+    options = re.findall(r'addoption\(\s*"([^"]+)"', source)
+    assert len(options) >= 6
+    assert [name for name in options if not re.search(rf"^\| `{name}[` ]", page, re.MULTILINE)] == []
+    results = [name for name in vars(CaseRun) if not name.startswith("_")]
+    assert [name for name in results if not re.search(rf"^\| `{name}[`(]", page, re.MULTILINE)] == []

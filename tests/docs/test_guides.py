@@ -32,6 +32,10 @@ PAGES = [
     DOCS / "guide" / "getting-started.md",
     DOCS / "guide" / "from-trace-to-output-messages.md",
     DOCS / "guide" / "python.md",
+    DOCS / "guide" / "pytest.md",
+    DOCS / "guide" / "ci.md",
+    DOCS / "guide" / "datasets.md",
+    DOCS / "guide" / "own-evaluators.md",
     DOCS / "reference" / "command-line.md",
     DOCS / "reference" / "eval-file.md",
     DOCS / "reference" / "providers.md",
@@ -49,6 +53,8 @@ VARYING = {
     r'(?<="duration_ms":)( ?)[\d.]+': r"\g<1>0",
     r'(?<="(?:mean)":)( ?)[\d.]+': r"\g<1>0",
     r'(?<="(?:p50|p95|max)":)( ?)[\d.]+': r"\g<1>0",
+    r'(?<=\btime=")[\d.]+': "0",
+    r'(?<=\btimestamp=")[\d:T-]+': "TIME",
     r"\b\d+(?:\.\d+)? m?s\b": "0 s",
     r"\b\d+\.\d+s\b": "0s",
 }
@@ -106,7 +112,9 @@ class Shell:
             "LANG": "C.UTF-8",
             "PYTHONIOENCODING": "utf-8",
             "PYTHONDONTWRITEBYTECODE": "1",
+            # Of all plugins that may be installed here, ours alone.
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_ADDOPTS": "-p agentv",
         }
 
     def run(self, line: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.mark.parametrize(("name", "code"), [("refund/refund.eval.yaml", 1)])
+@pytest.mark.parametrize(("name", "code"), [("refund/refund.eval.yaml", 1), ("checks/checks.eval.yaml", 0)])
 def test_the_suite_runs(name: str, code: int) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "agentv", "eval", EXAMPLES / name], capture_output=True, text=True, check=False
@@ -26,5 +26,11 @@ def test_recordings_of_one_agent_are_told_apart() -> None:
 
 
 def test_no_example_is_left_out() -> None:
-    tested = {"refund/refund.eval.yaml", "plugin/parrot.eval.yaml"}
+    tested = {
+        "refund/refund.eval.yaml",
+        "checks/checks.eval.yaml",
+        "plugin/parrot.eval.yaml",
+        "stream/javascript.eval.yaml",
+        "stream/python.eval.yaml",
+    }
     assert {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.eval.y*ml")} == tested

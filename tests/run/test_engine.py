@@ -1,6 +1,7 @@
 """The engine: attempts, time, concurrency, and that nobody's failure is anybody else's."""
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -395,3 +396,17 @@ def test_a_timeout_of_the_agents_own_is_not_taken_for_ours() -> None:
 
     (record,) = agentv.evaluate(eval_of(), target=agent).results
     assert record.error == ResponseError(kind="timeout", message="no answer to 'question 0'")
+
+
+def test_replies_that_came_in_time_are_kept_when_a_batch_does_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = "import json, sys, time\nfor line in list(sys.stdin)[:2]:\n    reply = " + repr(GOOD)
+    program += "\n    print(json.dumps({'id': json.loads(line)['id'], **reply}), flush=True)\ntime.sleep(600)"
+    command = [sys.executable, "-c", program]
+    target = {"provider": "cli", "mode": "batch", "command": command, "timeout_s": 3}
+    results = agentv.evaluate(eval_of(3), target=target).results
+    assert [record.status for record in results] == ["pass", "pass", "error"]
+    assert results[2].error is not None
+    assert results[2].error.kind == "timeout"

@@ -22,7 +22,7 @@ TEXTS = st.text(st.characters(codec="utf-8"), max_size=6) | st.text("ab $*{}/", 
 
 @cache
 def part(name: str) -> st.SearchStrategy[Any]:
-    return documents(PARTS[name])
+    return st.deferred(lambda: documents(PARTS[name]))  # an evaluator may hold evaluators
 
 
 def documents(schema: dict[str, Any]) -> st.SearchStrategy[Any]:

@@ -1,44 +1,13 @@
 """Eval files: what is read, what is refused, and where."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import agentv
-from agentv.checked import Eval
 from agentv.spec.load import load_evals
-
-MOCK = "targets: [{name: t, provider: mock, reply: ok}]\n"
-CHECK = "evaluators: [{type: tool_trajectory, minimums: {a: 1}}]"
-CASE = f"cases: [{{id: a, input: x, {CHECK}}}]"
-Write = Callable[..., Path]
-
-
-@pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Write a file of a project whose folder is the working directory."""
-    monkeypatch.chdir(tmp_path)
-
-    def write_file(text: str, name: str = "a.eval.yaml") -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return Path(name)
-
-    return write_file
-
-
-def only(path: Path | str, targets: tuple[str, ...] = ()) -> Eval:
-    (found,) = load_evals([path], targets)
-    return found
-
-
-def problems(*paths: Path | str) -> list[str]:
-    with pytest.raises(agentv.SpecError) as caught:
-        load_evals(paths)
-    return [str(problem) for problem in caught.value.problems]
+from tests.spec.evals import CASE, CHECK, MOCK, Write, only, problems
 
 
 def case_of(write: Write, lines: str) -> Any:
@@ -301,43 +270,3 @@ class TestFolders:
         text = f"name: same\n{MOCK}cases: [{{id: a, input: x, {CHECK}}}]"
         (found,) = problems(write(text, "a.eval.yaml"), write(text, "b.eval.yaml"))
         assert "is also that of a.eval.yaml" in found
-
-
-class TestDataset:
-    def test_one_case_a_line_beside_listed_ones(self, write: Write) -> None:
-        write('{"id": "b", "input": "x"}\n\n{"id": "c", "input": "y", "tags": ["t"]}\n', "data/cases.jsonl")
-        found = only(write(f"{MOCK}defaults: {{{CHECK}}}\ncases: [{{id: a, input: x}}]\ndataset: data/cases.jsonl"))
-        assert [(case.index, case.case.id, str(case.place)) for case in found.cases] == [
-            (0, "a", "a.eval.yaml:3:9"),
-            (1, "b", "data/cases.jsonl:1"),
-            (2, "c", "data/cases.jsonl:3"),
-        ]
-        assert [case.case.id for case in found.cases] == ["a", "b", "c"]
-        assert (found.count, found.repeats) == (3, 3)
-
-    def test_problems_name_file_and_line(self, write: Write) -> None:
-        lines = [
-            '{"id": "a", "input": "x"}',
-            '{"id": "b", "inputs": "x"}',
-            "{broken",
-            "[1]",
-            '{"id": "a", "input": "x"}',
-            '{"id": "c", "input": "x", "evaluators": [{"type": "tool_trajectory", "minimum": {}}]}',
-            '{"id": "d", "input": ' + "[" * 500 + "]" * 500 + "}",
-        ]
-        write("\n".join(lines), "cases.jsonl")
-        found = problems(write(f"{MOCK}defaults: {{{CHECK}}}\ndataset: cases.jsonl"))
-        assert [each.split(": ")[0] for each in found] == [
-            "cases.jsonl:2",
-            "cases.jsonl:3",
-            "cases.jsonl:4",
-            "cases.jsonl:5",
-            "cases.jsonl:6",
-            "cases.jsonl:7",
-        ]
-        assert "did you mean 'input'?" in found[0]
-        assert "'a' is the id of another case, at cases.jsonl:1" in found[3]
-
-    def test_it_lies_below_the_root(self, write: Write) -> None:
-        (found,) = problems(write(f"{MOCK}defaults: {{{CHECK}}}\ndataset: ../cases.jsonl"))
-        assert found.startswith("a.eval.yaml:3:10: dataset: '../cases.jsonl' lies outside")

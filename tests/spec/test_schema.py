@@ -162,6 +162,14 @@ def test_the_loader_reads_all_defaults_that_the_schema_allows(defaults: dict[str
     assert misfits(data) == []
 
 
+@QUICK
+@given(part("DatasetEntry"))
+def test_the_loader_reads_every_dataset_that_the_schema_allows(dataset: dict[str, Any]) -> None:
+    data = whole(dataset={**dataset, "files": "nowhere.jsonl"})
+    assert complaints(READS_EVAL, data) == []
+    assert misfits(data) == []
+
+
 @pytest.mark.parametrize("schema", [EVAL, PROJECT], ids=["eval", "project"])
 def test_it_is_a_schema_of_the_draft_that_it_names(schema: dict[str, Any]) -> None:
     assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
@@ -349,6 +357,18 @@ WRONG: list[tuple[str, Any]] = [
     ("cases", [{"id": "a"}]),
     ("cases", [{"id": "", "input": "Hi"}]),
     ("cases", [{"id": "a", "input": [{"content": "Hi"}]}]),
+    ("dataset", 3),
+    ("dataset", ""),
+    ("dataset", []),
+    ("dataset", {}),
+    ("dataset", {"files": "a.csv", "format": "xls"}),
+    ("dataset", {"files": "a.csv", "sample": {"seed": 1}}),
+    ("dataset", {"files": "a.csv", "shuffle": {"seed": -1}}),
+    ("dataset", {"files": "a.csv", "limit": 0}),
+    ("dataset", {"files": "a.csv", "where": {"level": {"is": 1}}}),
+    ("dataset", {"files": "a.csv", "template": {"input": "{{ q }}"}}),
+    ("dataset", {"files": "a.csv", "template": {"id": "{{ q }}"}}),
+    ("dataset", {"files": "a.csv", "template": {"id": "{{ q }}", "input": "{{ q }}", "tag": []}}),
     ("cases", [{"id": "a", "input": "Hi", "expected": [{"role": "assistant", "tool_calls": [{"input": 1}]}]}]),
 ]
 

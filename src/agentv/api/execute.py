@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from agentv.api.score import following
+from agentv.checked import every_check
 from agentv.errors import AgentVError, FormatError, OutputError, Problem, SpecError
+from agentv.formats.json import dump_json
 from agentv.formats.redaction import Redactor
 from agentv.model.event import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.model.request import Request, Scope
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from agentv.checked import Eval
-    from agentv.model.event import Event
+    from agentv.model.event import AttemptFinished, Event
     from agentv.model.record import Summary
     from agentv.model.response import ProviderResponse
     from agentv.protocols import Provider, Reporter
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
 
 
 MAX_NAMED = 5
+OPEN_S = 60.0
+CLOSE_S = 30.0
+"""Nothing may wait for ever, getting ready and letting go included."""
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
@@ -86,6 +92,8 @@ def prepare(
             providers[each.id, target.name] = provider
             names = {*variables_of(target.settings), *getattr(provider, "secret_names", ())}
             hidden.update({name: environment[name] for name in names if name in environment})
+    if no_exec and not dry:
+        problems += _would_execute(evals, options)
     if problems:
         raise SpecError(problems)
     planned = count_runs(evals, options)
@@ -98,6 +106,21 @@ def prepare(
     return Prepared(
         evals=evals, options=options, planned=planned, providers=providers, redactor=Redactor(hidden), part=part
     )
+
+
+def _would_execute(evals: list[Eval], options: RunOptions) -> list[Problem]:
+    """The evaluators of selected cases that run somebody's code, each with the first case that has it."""
+    found: dict[tuple[str, bytes], Problem] = {}
+    for planned in plan_runs(evals, options):
+        case = planned.case
+        for checked in every_check(case.checks):
+            if getattr(checked.evaluator, "executes", False):
+                name = getattr(checked.evaluator, "name", None) or checked.evaluator.type
+                about = f"evaluator {name!r} of case {case.case.id!r}"
+                message = f"{about} would run code of the eval's, which --no-exec forbids"
+                key = (planned.eval.id, dump_json(checked.config))
+                found.setdefault(key, Problem("", message, "whole", case.place))
+    return list(found.values())
 
 
 def _nothing_selected(evals: list[Eval], options: RunOptions, planned: Planned) -> Problem:
@@ -124,8 +147,23 @@ class _Audience:
             try:
                 reporter.handle(event)
             except OSError as error:
-                self._reporters.remove(reporter)
-                self.broken = self.broken or OutputError(getattr(reporter, "name", "the output"), error)
+                self._lose(reporter, error)
+
+    @property
+    def attempts(self) -> Callable[[AttemptFinished], None] | None:
+        """Whom to tell of attempts; few want to know, and nobody else pays for it."""
+        return self._tell_attempt if any(hasattr(each, "handle_attempt") for each in self._reporters) else None
+
+    def _tell_attempt(self, event: AttemptFinished) -> None:
+        for reporter in [each for each in self._reporters if hasattr(each, "handle_attempt")]:
+            try:
+                reporter.handle_attempt(event)
+            except OSError as error:
+                self._lose(reporter, error)
+
+    def _lose(self, reporter: Reporter, error: OSError) -> None:
+        self._reporters.remove(reporter)
+        self.broken = self.broken or OutputError(getattr(reporter, "name", "the output"), error)
 
 
 async def execute(
@@ -151,7 +189,7 @@ async def execute(
 
     follow = _followers(prepared.evals)
     runs = prepared.runs()
-    engine = Engine(execution_id, runs, prepared.providers, follow, options, finished, prepared.part)
+    engine = Engine(execution_id, runs, prepared.providers, follow, options, finished, prepared.part, audience.attempts)
     audience.tell(
         ExecutionStarted(
             execution_id=execution_id,
@@ -191,7 +229,8 @@ async def _opened(prepared: Prepared) -> AsyncIterator[None]:
     folders = {each.id: Scope(root=each.root, folder=each.folder) for each in prepared.evals}
     for key, provider in prepared.providers.items():
         try:
-            await provider.open(folders[key[0]])
+            async with asyncio.timeout(OPEN_S):
+                await provider.open(folders[key[0]])
         except Exception as error:  # noqa: BLE001 - a provider may be anybody's
             prepared.providers[key] = _Unready(f"the target could not be opened: {type(error).__name__}: {error}")
     try:
@@ -199,7 +238,8 @@ async def _opened(prepared: Prepared) -> AsyncIterator[None]:
     finally:
         for provider in prepared.providers.values():
             with suppress(Exception):  # the results are there, and nobody is left to be told
-                await provider.close()
+                async with asyncio.timeout(CLOSE_S):
+                    await provider.close()
 
 
 class _Unready:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from agentv.errors import FormatError, Problem, SpecError
 from agentv.formats.response import decode_response
 from agentv.model.case import Case
+from agentv.model.request import Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.result import EvaluatorResult, RunResult
 from agentv.scoring.scorer import CaseScorer, Follow, Found, awaited, evaluate
@@ -33,7 +34,7 @@ class Options(TypedDict, total=False):
     threshold: float | None
     """Lets the case pass by its weighted mean, as long as every `required` evaluator passes."""
     root: str | None
-    """The folder below which a `trace_ref` may be read."""
+    """The folder below which a `trace_ref` may be read, and to which names of files are relative."""
 
 
 class Scorer(CaseScorer):
@@ -53,6 +54,7 @@ class Scorer(CaseScorer):
             NO_CASE if expected is None else Case(expected_messages=expected),
             follow=following(root),
             threshold=_check_threshold(threshold),
+            scope=None if root is None else Scope(root=root, folder=root),
         )
         if not can_fail(self._checks):
             raise SpecError([Problem("evaluators", NOTHING_CHECKED)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +52,16 @@ SECONDS = Seconds(min=0, min_open=True, max=86_400)
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="Test this target; may be given again.")
 @click.option("--case", "cases", multiple=True, metavar="GLOB", help="Run cases whose id fits; may be given again.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Run cases with this tag; may be given again.")
-@click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Write one JSON line per run to FILE.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False),
+    multiple=True,
+    metavar="FILE",
+    help="Write results to FILE: .jsonl, .yaml, .xml (JUnit) or .md; may be given again.",
+)
+@click.option(
+    "--dump-traces", type=click.Path(file_okay=False), metavar="DIR", help="Write the trace of each attempt below DIR."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print result records as JSON lines, then a summary; no more.")
 @click.option("--repeat", type=POSITIVE, metavar="N", help="Run every case N times.")
 @click.option("--max-concurrency", type=POSITIVE, metavar="N", help="Runs under way at once; 10 by default.")
@@ -64,7 +72,7 @@ SECONDS = Seconds(min=0, min_open=True, max=86_400)
 @click.option("--fail-fast", is_flag=True, help="Start nothing more once a run did not pass.")
 @click.option("--watch", is_flag=True, help="Run again what a change of files concerns, until Ctrl-C.")
 @click.option("--dry-run", is_flag=True, help="Show what would be run, and run nothing.")
-@click.option("--no-exec", is_flag=True, help="Refuse targets that run programs, for files you do not trust.")
+@click.option("--no-exec", is_flag=True, help="Refuse targets and evaluators that run code: for files not trusted.")
 @click.option("--include-messages", is_flag=True, help="Put the whole conversation into the results.")
 @click.option("--include-trace", is_flag=True, help="Put the trace into the results.")
 @click.option(
@@ -108,6 +116,9 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
     try:
         prepared = ready()
     except SpecError as error:
+        from agentv.cli.outputs import annotate  # noqa: PLC0415 - only a mistake needs it
+
+        annotate(error.problems)
         refuse(error, as_json=given["as_json"])
     except AgentVError as error:
         fail_usage(str(error))
@@ -161,12 +172,11 @@ def _run(prepared: Prepared, given: dict[str, Any]) -> int:
     from agentv.errors import AgentVError  # noqa: PLC0415 - as above
 
     _warn(prepared, quiet=given["quiet"])
-    out = (given["out"],) if given["out"] else ()
     reporters = _reporters(prepared, given)
     gc.freeze()
     gc.enable()
     try:
-        summary = asyncio.run(_execute(prepared, reporters, out))
+        summary = asyncio.run(_execute(prepared, reporters, given["out"]))
     except AgentVError as error:
         _silence_stdout()
         # Somebody who closed the pipe has seen enough.
@@ -202,18 +212,13 @@ def _stop_on_signals(engine: Engine) -> None:
 
 
 def _reporters(prepared: Prepared, given: dict[str, Any]) -> list[Reporter]:
-    from agentv.reports.console import Console  # noqa: PLC0415 - only a real run needs it
-    from agentv.reports.jsonl import JsonlFile, JsonStream  # noqa: PLC0415 - as above
+    from agentv.cli.outputs import for_github, guarded, open_outputs  # noqa: PLC0415 - only a real run needs it
+    from agentv.reports.console import Console  # noqa: PLC0415 - as above
+    from agentv.reports.jsonl import JsonStream  # noqa: PLC0415 - as above
     from agentv.reports.progress import Lines, Live  # noqa: PLC0415 - as above
 
     redactor = prepared.redactor
-    reporters: list[Reporter] = []
-    if given["out"]:
-        _refuse_inputs(prepared, given["out"])
-        try:
-            reporters.append(JsonlFile(Path(given["out"]), redactor))
-        except OSError as error:
-            fail_usage(f"{given['out']} cannot be written: {error.strerror}")
+    reporters = open_outputs(prepared, given["out"], given["dump_traces"])
     if not given["quiet"]:
         if sys.stderr.isatty():
             reporters.append(Live(sys.stderr, redactor))
@@ -224,16 +229,8 @@ def _reporters(prepared: Prepared, given: dict[str, Any]) -> list[Reporter]:
     else:
         verbosity = 1 if given["verbose"] else -1 if given["quiet"] else 0
         asked = bool(given["targets"])
-        reporters.append(Console(sys.stdout, redactor, verbosity=verbosity, asked_target=asked))
-    return reporters
-
-
-def _refuse_inputs(prepared: Prepared, out: str) -> None:
-    """An eval must not be overwritten by its own results."""
-    for name in {name for each in prepared.evals for name in each.inputs}:
-        with suppress(OSError):  # one that is not there cannot be overwritten
-            if Path(out).samefile(name):
-                fail_usage(f"--out {out} would overwrite a file that the eval is read from; choose another name")
+        reporters.append(Console(guarded(sys.stdout), redactor, verbosity=verbosity, asked_target=asked))
+    return reporters + for_github(prepared, as_json=given["as_json"])
 
 
 def _silence_stdout() -> None:

@@ -16,6 +16,7 @@ COMMANDS = {
     "init": "Make a small project that runs without any API key.",
     "merge": "Put the results of all shards together as one execution.",
     "validate": "Check eval files without running anything.",
+    "evaluators": "List the evaluators there are, and describe one.",
     "schema": "Print the JSON Schema of eval files.",
     "completion": "Print the script that completes commands in a shell.",
 }

@@ -16,35 +16,37 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="RESULTS...", type=click.Path(dir_okay=False))
-@click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Write all results to FILE.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False),
+    multiple=True,
+    metavar="FILE",
+    help="Write all results to FILE: .jsonl, .yaml, .xml (JUnit) or .md; may be given again.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print result records as JSON lines, then a summary; no more.")
 @click.option("-v", "--verbose", is_flag=True, help="Show passing cases in full, too.")
 @click.option("-q", "--quiet", is_flag=True, help="Show the sums only.")
-def command(paths: tuple[str, ...], out: str | None, *, as_json: bool, verbose: bool, quiet: bool) -> None:
+def command(paths: tuple[str, ...], out: tuple[str, ...], *, as_json: bool, verbose: bool, quiet: bool) -> None:
     """Put the results of `agentv eval --shard I/N` together as one execution.
 
     A set that is mixed or incomplete is refused. The exit code is that of the whole execution; 2 when refused.
     """
     from agentv.api.merge import Found, merge  # noqa: PLC0415 - `--help` needs none of it
+    from agentv.cli.outputs import guarded, open_files  # noqa: PLC0415 - as above
     from agentv.errors import FormatError  # noqa: PLC0415 - as above
     from agentv.formats.redaction import Redactor  # noqa: PLC0415 - as above
     from agentv.reports.console import Console  # noqa: PLC0415 - as above
-    from agentv.reports.jsonl import JsonlFile, JsonStream  # noqa: PLC0415 - as above
+    from agentv.reports.jsonl import JsonStream  # noqa: PLC0415 - as above
 
     redactor = Redactor({})  # what the files hold was redacted when it was written
     try:
         found = Found([Path(path) for path in dict.fromkeys(paths)])
         found.check()
-        if out and any(Path(out).exists() and Path(out).samefile(path) for path in paths):
-            fail_usage(f"--out {out} would overwrite one of the parts; choose another name")
-        shown = JsonStream(sys.stdout.buffer, redactor) if as_json else None
+        reporters: list[Reporter] = open_files(out, paths, redactor)
         verbosity = 1 if verbose else -1 if quiet else 0
-        reporters: list[Reporter] = [shown or Console(sys.stdout, redactor, verbosity=verbosity)]
-        if out:
-            reporters.insert(0, JsonlFile(Path(out), redactor))
-        summary = merge(found, reporters, (out,) if out else ())
+        shown = JsonStream(sys.stdout.buffer, redactor) if as_json else None
+        reporters.append(shown or Console(guarded(sys.stdout), redactor, verbosity=verbosity))
+        summary = merge(found, reporters, out)
     except FormatError as error:
         fail_usage(str(error))
-    except OSError as error:
-        fail_usage(f"{out} cannot be written: {error.strerror}")
     sys.exit(summary.exit_code)

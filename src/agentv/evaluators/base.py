@@ -1,7 +1,7 @@
 """What every evaluator shares: its options, its tally of constraints, its verdict."""
 
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from msgspec import UNSET, Meta, Struct, field
 
@@ -29,8 +29,22 @@ class once:  # noqa: N801 - reads as the decorator it is
         return value
 
 
+class Example(NamedTuple):
+    """One worked example of an evaluator, for its description."""
+
+    config: dict[str, Any]
+    reply: Any
+    passes: bool
+    expected_messages: list[Any] | None = None
+
+
 class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """One check: its fields are its YAML keys."""
+
+    examples: ClassVar[tuple[Example, ...]] = ()
+    """At least one that passes and one that does not."""
+    executes: ClassVar[bool] = False
+    """Whether it runs code that the eval names; `--no-exec` refuses it."""
 
     type: str
     name: str | None = None

@@ -1,9 +1,9 @@
 """`expected_messages`: the golden path, call by call with partial credit (seed 001's Pattern A)."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
-from agentv.evaluators.base import EvaluatorBase, Tally
+from agentv.evaluators.base import EvaluatorBase, Example, Tally
 from agentv.evaluators.trajectory import words
 from agentv.evaluators.trajectory.config import CallFilter, Entry
 from agentv.evaluators.trajectory.laid import Laid, lay_calls, nothing_told
@@ -21,6 +21,21 @@ class ExpectedMessages(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_
     """The tool calls of `expected_messages`, in order, with partial credit; extra calls are forgiven."""
 
     type: Literal["expected_messages"] = "expected_messages"
+
+    examples: ClassVar[tuple[Example, ...]] = tuple(
+        Example(
+            config={"type": "expected_messages"},
+            reply=[
+                {"role": "assistant", "tool_calls": [{"tool": tool, "input": {"order": 7}} for tool in made]},
+                {"role": "assistant", "content": "Done."},
+            ],
+            expected_messages=[
+                {"role": "assistant", "tool_calls": [{"tool": "get_order"}, {"tool": "refund", "input": {"order": 7}}]},
+            ],
+            passes=passes,
+        )
+        for made, passes in ((("get_order", "refund"), True), (("get_order",), False))
+    )
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
         """One constraint an expected call."""

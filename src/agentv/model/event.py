@@ -18,6 +18,20 @@ class ExecutionStarted(Struct, frozen=True, kw_only=True):
     targets: tuple[str, ...]
 
 
+class AttemptFinished(Struct, frozen=True, kw_only=True, gc=False):
+    """One try at a run has its reply; only a reporter with `handle_attempt` hears of it."""
+
+    execution_id: str
+    eval_id: str
+    case_id: str
+    target: str
+    repeat: int
+    """Which repetition, from 0."""
+    attempt: int
+    """Which try, from 1."""
+    response: ProviderResponse
+
+
 class RunFinished(Struct, frozen=True, kw_only=True, gc=False):
     """One run has its result."""
 

@@ -6,12 +6,15 @@ An argument list only, never a shell. There is no time limit of its own: whoever
 import sys
 
 from agentv.process.command import Command, Finished
+from agentv.process.dialogue import Dialogue
 
-__all__ = ["Command", "Finished", "run"]
+__all__ = ["Command", "Dialogue", "Finished", "run"]
 
 
-async def run(command: Command) -> Finished:
+async def run(command: Command, dialogue: Dialogue | None = None) -> Finished:
     """Run a program to its end; `OSError` when it cannot be started.
+
+    With a dialogue, stdin is what is said in it and stays open until that hangs up, and stdout and stderr go there.
 
     However this ends, and before it does, everything that the program started is dead and reaped. When it ends by being
     cancelled, a note on the `CancelledError` has the end of stderr.
@@ -20,7 +23,7 @@ async def run(command: Command) -> Finished:
     if sys.platform == "win32":
         from agentv.process.portable import run_portably  # noqa: PLC0415 - see above
 
-        return await run_portably(command)
+        return await run_portably(command, dialogue)
     from agentv.process.posix import run_posix  # noqa: PLC0415 - see above
 
-    return await run_posix(command)
+    return await run_posix(command, dialogue)

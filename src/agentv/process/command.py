@@ -13,7 +13,7 @@ class Command(Struct, frozen=True, kw_only=True):
     env: dict[str, str]
     """Its whole environment, but for a mark of ours."""
     stdin: bytes = b""
-    """What it can read; nothing at all when empty."""
+    """What it can read; nothing at all when empty. In a dialogue it is read first."""
     max_stdout_bytes: int = 10_000_000
     """How much of its output is kept: half from the beginning, half from the end."""
     max_stderr_bytes: int = 1_000_000

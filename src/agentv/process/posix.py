@@ -12,6 +12,7 @@ from typing import IO
 
 from agentv.process import orphans
 from agentv.process.command import Command, Finished
+from agentv.process.dialogue import Dialogue
 from agentv.process.output import Output, add_last_words, finished
 
 _CHUNK = 1 << 16
@@ -26,10 +27,10 @@ _hanging: list[subprocess.Popen[bytes]] = []
 """Programs that not even SIGKILL ended, kept so that nobody waits for them."""
 
 
-async def run_posix(command: Command) -> Finished:
+async def run_posix(command: Command, dialogue: Dialogue | None = None) -> Finished:
     """Run a program to its end."""
     # From here to the first `await` nothing can interrupt, so there is never a program that nobody looks after.
-    program = _Program(command)
+    program = _Program(command, dialogue)
     try:
         try:
             await program.ended
@@ -50,22 +51,26 @@ async def run_posix(command: Command) -> Finished:
 class _Program:
     """A running program, its pipes, and the descendants it may have."""
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, command: Command, dialogue: Dialogue | None) -> None:
         self.stdout = Output(command.max_stdout_bytes)
-        self.stderr = Output(command.max_stderr_bytes)
+        self.stderr = Output(command.max_stderr_bytes) if dialogue is None else dialogue.stderr
+        self._talk = Dialogue(self.stdout.feed) if dialogue is None else dialogue
+        self._talk.unsaid[:0] = command.stdin
+        self._talk.is_closing = self._talk.is_closing or dialogue is None
         self.duration_s = 0.0
         self.cancels: list[asyncio.CancelledError] = []
         self._grace_s = command.grace_s
-        self._input = memoryview(command.stdin)
-        self._pipes: dict[int, tuple[IO[bytes], Output | None]] = {}
-        """Open pipes; the one without an output is stdin."""
+        self._pipes: dict[int, tuple[IO[bytes], Callable[[bytes], None] | None]] = {}
+        """Open pipes, and who takes what comes out of them; stdin is the one that nobody does."""
+        self._stdin = -1
+        self._is_writing = False
         self._pidfd = -1
         self._gone = False
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self._attempt = orphans.begin()
         try:
-            self._popen = self._start(command)
+            self._popen = self._start(command, speaks=dialogue is not None or bool(command.stdin))
         except BaseException:
             orphans.finish(self._attempt)
             raise
@@ -76,12 +81,12 @@ class _Program:
             self.close()
             raise
 
-    def _start(self, command: Command) -> subprocess.Popen[bytes]:
+    def _start(self, command: Command, *, speaks: bool) -> subprocess.Popen[bytes]:
         self._started = time.monotonic()
         with orphans.marking(self._attempt):
             popen = subprocess.Popen(  # noqa: S603 - the argument list is the user's own configuration
                 [argument.encode("utf-8", "surrogateescape") for argument in command.arguments],  # whatever the locale
-                stdin=subprocess.PIPE if command.stdin else subprocess.DEVNULL,
+                stdin=subprocess.PIPE if speaks else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=command.folder,
@@ -94,22 +99,25 @@ class _Program:
 
     def _watch(self) -> None:
         popen = self._popen
-        for stream, output in ((popen.stdin, None), (popen.stdout, self.stdout), (popen.stderr, self.stderr)):
+        takers = ((popen.stdin, None), (popen.stdout, self._talk.hear), (popen.stderr, self.stderr.feed))
+        for stream, take in takers:
             if stream is not None:
                 pipe = stream.fileno()
                 os.set_blocking(pipe, False)
-                self._pipes[pipe] = stream, output
+                self._pipes[pipe] = stream, take
         try:
             self._pidfd = os.pidfd_open(popen.pid)
         except (AttributeError, OSError):  # not Linux, or one without this call
             self._ask(0.001)
         else:
             self._loop.add_reader(self._pidfd, self._on_end)
-        for pipe, (_, output) in list(self._pipes.items()):
-            if output is None:
-                self._write(pipe)
+        for pipe, (_, take) in list(self._pipes.items()):
+            if take is None:
+                self._stdin = pipe
+                self._talk.wake = self._write_soon
+                self._write()
             else:
-                self._loop.add_reader(pipe, self._read, pipe, output)
+                self._loop.add_reader(pipe, self._read, pipe, take)
 
     def _ask(self, delay: float) -> None:
         if self._popen.poll() is not None:
@@ -122,40 +130,55 @@ class _Program:
         if self._pidfd >= 0:
             self._loop.remove_reader(self._pidfd)
         self.duration_s = time.monotonic() - self._started
+        self._talk.has_ended = True
         if not self.ended.done():
             self.ended.set_result(None)
 
-    def _write(self, pipe: int) -> None:
+    def _write_soon(self) -> None:
+        """Write once for all that is said in one turn of the loop."""
+        if not self._is_writing:
+            self._is_writing = True
+            self._loop.call_soon(self._write)
+
+    def _write(self) -> None:
+        pipe, unsaid = self._stdin, self._talk.unsaid
+        if pipe not in self._pipes:
+            self._talk.fall_silent()
+            return
         try:
-            self._input = self._input[os.write(pipe, self._input) :]
+            if unsaid:
+                del unsaid[: os.write(pipe, unsaid)]
         except BlockingIOError:
             pass
         except OSError:  # it does not want to read, which is its own business
-            self._input = self._input[:0]
-        if self._input:
-            self._loop.add_writer(pipe, self._write, pipe)
-        else:
+            self._talk.fall_silent()
+        self._is_writing = bool(unsaid)
+        if unsaid:
+            self._loop.add_writer(pipe, self._write)
+        elif self._talk.is_closing:
             self._close_pipe(pipe)
+        else:
+            self._loop.remove_writer(pipe)
 
-    def _read(self, pipe: int, output: Output) -> bool:
+    def _read(self, pipe: int, take: Callable[[bytes], None]) -> bool:
         """Read once; whether there may be more."""
         try:
             data = os.read(pipe, _CHUNK)
         except BlockingIOError:
             return False
         if data:
-            output.feed(data)
+            take(data)
         else:
             self._close_pipe(pipe)
         return bool(data)
 
     def _read_rest(self) -> bool:
         """Read what lies in the pipes; whether their other ends are all closed."""
-        for pipe, (_, output) in list(self._pipes.items()):
+        for pipe, (_, take) in list(self._pipes.items()):
             reads = 0
-            while output is not None and reads < _LAST_READS and self._read(pipe, output):
+            while take is not None and reads < _LAST_READS and self._read(pipe, take):
                 reads += 1
-        return all(output is None for _, output in self._pipes.values())
+        return all(take is None for _, take in self._pipes.values())
 
     async def end(self) -> None:
         """End whatever is left; being cancelled once more hurries it and never stops it."""
@@ -208,6 +231,7 @@ class _Program:
 
     def close(self) -> None:
         """Let go of everything."""
+        self._talk.has_ended = True
         for pipe in list(self._pipes):
             self._close_pipe(pipe)
         if self._pidfd >= 0:

@@ -19,19 +19,19 @@ from agentv.model.response import ProviderResponse, ResponseError
 from agentv.process import Finished
 from agentv.providers.base import failure
 
-_KEYS = (
+REPLY_ONLY = (
     *(name for name in ProviderResponse.__struct_fields__ if name not in ("metadata", "warnings")),
     *("messages", "outputMessages", "usage", "tokensUsage", "raw", "rawResponse"),
     *("traceRef", "traceSummary", "threadId", "latencyMs", "costUsd"),
 )
 """What only a reply has; things of any kind have metadata and warnings."""
 _ROLES = ("assistant", "user", "system", "tool", "developer", "function", "model", "ai", "human")
-_REPLY = re.compile(rf'\{{\s*"(?:[^{{]*?")?(?:{"|".join(_KEYS)})"\s*:')
+_REPLY = re.compile(rf'\{{\s*"(?:[^{{]*?")?(?:{"|".join(REPLY_ONLY)})"\s*:')
 _MESSAGES = re.compile(rf'\[\s*\{{[^{{]*?"(?:role|type)"\s*:\s*"(?:{"|".join(_ROLES)})"')
 _LOOKED_AT = 10_000
 """Characters from the beginning in which a reply shows its first keys."""
 _MAX_LAST_LINES = 1_000
-_TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
+TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 
 
 class Printed(NamedTuple):
@@ -55,12 +55,12 @@ def read_end(done: Finished, printed: Printed | FormatError, limit: int) -> Prov
         response = replace(response, latency_ms=round(done.duration_s * 1000, 3))
     if done.exit_code == 0:
         return response
-    ending = f"exit code {done.exit_code}" if done.exit_code is not None else _signal_name(done.signal or 0)
+    ending = ending_of(done)
     if own is not None:
         return replace(response, success=False, error=replace(own, message=f"{own.message} ({ending})"))
     words = last_lines(done.stderr) or last_lines(done.stdout)
     message = f"the program ended with {ending}" + (f": {words}" if words else " and printed nothing")
-    why = ResponseError(kind="agent", message=message, retryable=done.exit_code == _TRY_AGAIN)
+    why = ResponseError(kind="agent", message=message, retryable=done.exit_code == TRY_AGAIN)
     return replace(response, success=False, error=why)
 
 
@@ -93,15 +93,20 @@ def _read(text: str, place: str) -> ProviderResponse:
 
 
 def _read_json(value: Any, text: str) -> ProviderResponse:
-    if isinstance(value, dict) and not value.keys().isdisjoint(_KEYS):
-        response = decode_response(value)
-        if response.success and not (response.text or response.output_messages or response.trace or response.trace_ref):
-            warning = "the reply has neither `text` nor `output_messages`"
-            return replace(response, warnings=(*response.warnings, warning))
-        return response
+    if isinstance(value, dict) and not value.keys().isdisjoint(REPLY_ONLY):
+        return read_fields(value)
     if isinstance(value, list) and any(map(_is_message, value)):
         return decode_response(value)
     return ProviderResponse(text=text.strip(), raw_response=value)
+
+
+def read_fields(value: dict[str, Any]) -> ProviderResponse:
+    """A reply from its fields, with a warning when it says nothing."""
+    response = decode_response(value)
+    if response.success and not (response.text or response.output_messages or response.trace or response.trace_ref):
+        warning = "the reply has neither `text` nor `output_messages`"
+        return replace(response, warnings=(*response.warnings, warning))
+    return response
 
 
 def _is_message(item: Any) -> bool:
@@ -127,6 +132,11 @@ def last_lines(printed: bytes) -> str:
         return text
     end = text[-_MAX_LAST_LINES:]
     return "…" + (end.partition("\n")[2] or end)
+
+
+def ending_of(done: Finished) -> str:
+    """How a program ended, in words."""
+    return f"exit code {done.exit_code}" if done.exit_code is not None else _signal_name(done.signal or 0)
 
 
 def _signal_name(number: int) -> str:

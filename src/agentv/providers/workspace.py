@@ -9,7 +9,7 @@ import tempfile
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from msgspec.structs import replace
 
@@ -31,10 +31,10 @@ _OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0
 class Workspace:
     """The folder and the files in it; their names are ours, never a case's."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, request: str, reply: str) -> None:
         self.folder = folder
-        self.input_file = os.path.join(folder, "request.json")  # noqa: PTH118 - it becomes an argument
-        self.output_file = os.path.join(folder, "reply")  # noqa: PTH118 - as above
+        self.input_file = os.path.join(folder, request)  # noqa: PTH118 - it becomes an argument
+        self.output_file = os.path.join(folder, reply)  # noqa: PTH118 - as above
 
     @property
     def workspace(self) -> str:
@@ -45,27 +45,34 @@ class Workspace:
         """Put the request where the program finds it."""
         Path(self.input_file).write_bytes(data)
 
-    def read_output(self, limit: int) -> tuple[bytes, bool]:
-        """What the program wrote to its output file, nothing if there is none, and whether its middle was left out."""
+    def open_output(self) -> BinaryIO | None:
+        """The file that the program wrote its output to, if it is there; `FormatError` when it is no file."""
         try:
             descriptor = os.open(self.output_file, _OPEN)
         except FileNotFoundError:
-            return b"", False
+            return None
         except OSError as error:
             reason = "it is a link" if Path(self.output_file).is_symlink() else error.strerror
             msg = f"the file at {{output_file}} cannot be read: {reason}"
             raise FormatError(msg) from error
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             msg = "the file at {output_file} cannot be read: it is not a regular file"
             raise FormatError(msg)
-        with open(descriptor, "rb") as file:  # noqa: PTH123 - it is open already
-            if found.st_size <= limit:
+        return open(descriptor, "rb")  # noqa: PTH123 - it is open already
+
+    def read_output(self, limit: int) -> tuple[bytes, bool]:
+        """What the program wrote to its output file, nothing if there is none, and whether its middle was left out."""
+        file = self.open_output()
+        if file is None:
+            return b"", False
+        with file:
+            size = os.fstat(file.fileno()).st_size
+            if size <= limit:
                 return file.read(limit), False
             head = file.read(limit - limit // 2)
-            file.seek(found.st_size - limit // 2)
-            return head + gap(found.st_size - limit) + file.read(limit // 2), True
+            file.seek(size - limit // 2)
+            return head + gap(size - limit) + file.read(limit // 2), True
 
     def fetch_trace(self, response: ProviderResponse) -> ProviderResponse:
         """The reply with the trace that it left here, if that is where its calls are to be found."""
@@ -80,11 +87,11 @@ class Workspace:
 
 
 @contextmanager
-def workspace() -> Iterator[Workspace]:
+def workspace(request: str = "request.json", reply: str = "reply") -> Iterator[Workspace]:
     """Make a folder that only its owner can enter, and remove it with all that is in it."""
     folder = os.path.realpath(tempfile.mkdtemp(prefix="agentv-"))
     try:
-        yield Workspace(folder)
+        yield Workspace(folder, request, reply)
     finally:
         _remove(folder)
 

@@ -146,11 +146,11 @@ class Console:
         measured = summary.passed + summary.failed
         rate = "nothing could be measured"
         if summary.pass_rate is not None:
-            rate = f"{_percent(summary.pass_rate)} of {measured:,} measured passed"
-        lines = [f"{', '.join(counts)}: {rate}", style.paint("dim", " · ".join(_costs(summary)))]
+            rate = f"{percent(summary.pass_rate)} of {measured:,} measured passed"
+        lines = [f"{', '.join(counts)}: {rate}", style.paint("dim", " · ".join(costs(summary)))]
         if len(summary.targets) > 1 and self._verbosity >= 0:
             for name, tally in summary.targets.items():
-                share = "nothing measured" if tally.pass_rate is None else _percent(tally.pass_rate)
+                share = "nothing measured" if tally.pass_rate is None else percent(tally.pass_rate)
                 lines.append(f"  {clean(name)}: {share}, {tally.failed:,} failed, {counted(tally.errors, 'error')}")
         lines += [f"results: {clean(path)}" for path in summary.out]
         return lines + self._next(summary)
@@ -172,7 +172,7 @@ class Console:
         return [f"next: {clean(command)}"] if first.file else []
 
 
-def _costs(summary: Summary) -> list[str]:
+def costs(summary: Summary) -> list[str]:
     """Time, tokens and money, each with how many runs it is known of when that is not all."""
     parts = []
     spread, reported = summary.latency_ms, summary.reported
@@ -199,7 +199,7 @@ def _of(known: int, runs: int) -> str:
     return "" if known == runs else f" ({known:,} of {runs:,} runs)"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """A share that is not all is never rounded up to all."""
     if 0 < share < 1:
         share = min(max(share, 0.001), 0.999)

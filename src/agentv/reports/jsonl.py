@@ -1,4 +1,4 @@
-"""Results as JSON lines: each is in the file before anybody hears of it, and in the end they stand in plan order."""
+"""Results written one by one: each is in the file before anybody hears of it, and in the end they are in plan order."""
 
 from __future__ import annotations
 
@@ -22,8 +22,24 @@ PRIVATE = 0o600
 _CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
 
 
-class JsonlFile:
-    """One line a run."""
+def open_private(path: Path, flags: int = os.O_TRUNC) -> tuple[int, bool]:
+    """A file for its owner only, and whether it is an ordinary one: a device or a pipe keeps its own mode."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | flags, PRIVATE)
+    is_plain = stat.S_ISREG(os.fstat(file).st_mode)
+    if is_plain:
+        os.fchmod(file, PRIVATE)
+    return file, is_plain
+
+
+def write_all(file: int, data: bytes) -> None:
+    """Write all of it, in as many steps as the system needs."""
+    written = 0
+    while written < len(data):
+        written += os.write(file, data[written:])
+
+
+class RecordFile:
+    """One piece of a file for each run; the format is the subclass's."""
 
     def __init__(self, path: Path, redactor: Redactor) -> None:
         self.name = str(path)
@@ -33,36 +49,34 @@ class JsonlFile:
         self._orders = array("q")
         self._ends = array("q")
         # Opened before anything runs: a folder that cannot be written to must not cost an execution.
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, PRIVATE)
-        self._is_plain = stat.S_ISREG(os.fstat(self._file).st_mode)
-        """A device or a pipe keeps its own mode, and its lines stay as they were sent."""
-        if self._is_plain:
-            os.fchmod(self._file, PRIVATE)
+        self._file, self._is_plain = open_private(path)
+
+    def piece(self, line: bytes) -> bytes:
+        """A record in this format; the record is redacted JSON."""
+        raise NotImplementedError
 
     def handle(self, event: Event) -> None:
-        """Write a result at once; a line is either whole or not there."""
+        """Write a result at once; it is either there as a whole or not at all."""
         if isinstance(event, RunFinished):
-            line = self._redactor.line(dump_json(event.record)) + b"\n"
-            self._write(line)
-            self._end += len(line)
+            piece = self.piece(self._redactor.line(dump_json(event.record)))
+            self._write(piece)
+            self._end += len(piece)
             self._orders.append(event.order)
             self._ends.append(self._end)
         elif isinstance(event, ExecutionFinished):
             self._put_in_order()
             os.close(self._file)
 
-    def _write(self, line: bytes) -> None:
-        written = 0
+    def _write(self, piece: bytes) -> None:
         try:
-            while written < len(line):
-                written += os.write(self._file, line[written:])
+            write_all(self._file, piece)
         except OSError:
             with suppress(OSError):
                 os.ftruncate(self._file, self._end)
             raise
 
     def _put_in_order(self) -> None:
-        """Runs finish in any order, but two executions must be comparable line by line."""
+        """Runs finish in any order, but two executions must be comparable line by line; a pipe's lines have left."""
         orders = self._orders
         if not self._is_plain or all(orders[at] < orders[at + 1] for at in range(len(orders) - 1)):
             return
@@ -83,6 +97,14 @@ class JsonlFile:
                 sorted_path.unlink()
 
 
+class JsonlFile(RecordFile):
+    """One line a run."""
+
+    def piece(self, line: bytes) -> bytes:
+        """The line."""
+        return line + b"\n"
+
+
 class JsonStream:
     """Results as they finish, then the summary, for a program that reads along."""
 
@@ -98,8 +120,9 @@ class JsonStream:
             return
         value = event.record if isinstance(event, RunFinished) else event.summary
         line = self._redactor.line(dump_json(value))
-        # Valid JSON, and yet some terminals obey these characters.
-        self._stream.write(_CONTROLS.sub(_escaped, line) + b"\n")
+        # Valid JSON, and yet some terminals obey the first, and GitHub's log the second, wherever it stands in a line.
+        line = _CONTROLS.sub(_escaped, line).replace(b"##[", b"#\\u0023[")
+        self._stream.write(line + b"\n")
         self._stream.flush()
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from agentv.errors import AgentVError, ProviderError
 from agentv.model.response import ProviderResponse, ResponseError
+from agentv.protocols import REPLIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,6 +31,8 @@ class Patience(NamedTuple):
     retry_timeouts: bool
     gate: asyncio.Semaphore | None = None
     """How many attempts at this target may be under way."""
+    tell: Callable[[Request, ProviderResponse], None] | None = None
+    """Whom to tell of every attempt."""
 
 
 class Tried(NamedTuple):
@@ -50,6 +53,8 @@ async def try_run(
         else:
             async with patience.gate:
                 response = await _attempt(provider, request, patience.timeout_s)
+        if patience.tell is not None:
+            patience.tell(request, response)
         error = response.error
         if response.success or error is None or not _may_pass(error, patience):
             return Tried(_with_failures(response, failures), request.attempt)
@@ -75,6 +80,8 @@ async def try_many(
             responses = await _attempt_many(provider, list(pending.values()), patience.timeout_s)
         again: dict[int, Request] = {}
         for (at, request), response in zip(pending.items(), responses, strict=True):
+            if patience.tell is not None:
+                patience.tell(request, response)
             error = response.error
             if (
                 response.success
@@ -117,7 +124,9 @@ async def _attempt_many(
         async with deadline:
             responses = list(await provider.invoke_many(requests))
     except Exception as error:  # noqa: BLE001 - as above
-        return [_failure_of(error, timeout_s if deadline.expired() else None)] * len(requests)
+        failed = _failure_of(error, timeout_s if deadline.expired() else None)
+        come = getattr(error.__cause__, REPLIES, {})
+        return [come.get(at, failed) for at in range(len(requests))]
     if len(responses) != len(requests):
         message = f"the provider was asked {len(requests)} times and answered {len(responses)} times"
         return [_failed("protocol", message)] * len(requests)

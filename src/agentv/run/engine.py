@@ -10,9 +10,9 @@ from msgspec import UNSET
 
 from agentv.errors import AgentVError
 from agentv.formats.json import dump_json
-from agentv.model.event import RunFinished
+from agentv.model.event import AttemptFinished, RunFinished
 from agentv.model.record import ResultRecord
-from agentv.model.request import Request
+from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.result import RunResult
 from agentv.run.attempt import Patience, Tried, try_many, try_run
@@ -46,6 +46,7 @@ class Engine:
         options: RunOptions,
         emit: Callable[[RunFinished], None],
         part: Part | None = None,
+        tell: Callable[[AttemptFinished], None] | None = None,
     ) -> None:
         self._execution_id = execution_id
         self._runs = runs
@@ -54,6 +55,7 @@ class Engine:
         self._options = options
         self._emit = emit
         self._part = part
+        self._tell = tell
         self._patience: dict[tuple[str, str], Patience] = {}
         self._gates: dict[bytes, asyncio.Semaphore] = {}
         self._gathered: dict[tuple[str, str], list[PlannedRun]] = {}
@@ -121,7 +123,13 @@ class Engine:
 
     async def _finish(self, planned: PlannedRun, tried: Tried, started_at: str) -> RunFinished:
         case = planned.case.case
-        scorer = CaseScorer(planned.case.checks, case, follow=self._follow(planned), threshold=case.threshold)
+        scorer = CaseScorer(
+            planned.case.checks,
+            case,
+            follow=self._follow(planned),
+            threshold=case.threshold,
+            scope=Scope(root=planned.eval.root, folder=planned.eval.folder),
+        )
         response = tried.response
         try:
             result = await scorer.evaluate(response)
@@ -177,7 +185,31 @@ class Engine:
             retries=_first(options.retries, getattr(provider, "retries", None), limits.retries, DEFAULT_RETRIES),
             retry_timeouts=getattr(provider, "retry_timeouts", False),
             gate=self._gate(planned, getattr(provider, "max_concurrency", None)),
+            tell=None if self._tell is None else self._teller(planned, self._tell),
         )
+
+    def _teller(
+        self, planned: PlannedRun, tell: Callable[[AttemptFinished], None]
+    ) -> Callable[[Request, ProviderResponse], None]:
+        """Whom to tell of attempts at this target, with what a trace elsewhere holds brought here."""
+        follow = self._follow(planned)
+
+        def told(request: Request, response: ProviderResponse) -> None:
+            if response.trace is None and response.trace_ref is not None:
+                response = follow(response)
+            tell(
+                AttemptFinished(
+                    execution_id=self._execution_id,
+                    eval_id=planned.eval.id,
+                    case_id=request.id,
+                    target=planned.target.name,
+                    repeat=request.repeat,
+                    attempt=request.attempt,
+                    response=response,
+                )
+            )
+
+        return told
 
     def _gate(self, planned: PlannedRun, most: int | None) -> asyncio.Semaphore | None:
         """One for each target, whichever evals share it."""

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from agentv.checked import Checked
 from agentv.errors import EvaluationError
 from agentv.model.case import Case
+from agentv.model.request import Scope
 from agentv.model.response import ProviderResponse
 from agentv.model.result import EvaluatorResult, RunResult, Sides
 from agentv.protocols import Context, Evaluator
@@ -21,11 +22,20 @@ Follow = Callable[[ProviderResponse], ProviderResponse]
 class CaseScorer:
     """The evaluators of one case, ready for any number of replies."""
 
-    def __init__(self, checks: Sequence[Checked], case: Case, *, follow: Follow, threshold: float | None) -> None:
+    def __init__(
+        self,
+        checks: Sequence[Checked],
+        case: Case,
+        *,
+        follow: Follow,
+        threshold: float | None,
+        scope: Scope | None = None,
+    ) -> None:
         self._checks = checks
         self._case = case
         self._follow = follow
         self._threshold = threshold
+        self._scope = scope
         self._warnings = tuple([warning for checked in checks for warning in checked.warnings])
 
     async def evaluate(self, response: ProviderResponse) -> RunResult:
@@ -54,6 +64,7 @@ class CaseScorer:
             calls=known.calls,
             calls_source=known.source,
             expected_messages=self._case.expected_messages,
+            scope=self._scope,
         )
         return known, context
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.checked import Checked, CheckedCase
+from agentv.checked import Checked, CheckedCase, every_check
 from agentv.errors import Problem, SpecError
 from agentv.model.case import Case
 from agentv.spec.check import NOT_JSON, TOO_DEEP, as_json, build, is_too_deep, shown
@@ -42,11 +42,17 @@ class CaseReader:
         self._folder = folder
 
     def read(
-        self, text: bytes, index: int, place: Place | None = None, evaluators: list[Any] | None = None
+        self,
+        text: bytes,
+        index: int,
+        place: Place | None = None,
+        evaluators: list[Any] | None = None,
+        files: frozenset[str] | None = None,
     ) -> tuple[CheckedCase | None, list[Problem]]:
         """The case that this JSON describes, its evaluators given apart if they are objects.
 
-        Problems have paths within the case.
+        Of a case that was filled before, only the texts at the paths `files` stand for something else. Problems have
+        paths within the case.
         """
         if is_too_deep(text):
             return None, [Problem("", TOO_DEEP, "whole")]
@@ -60,7 +66,7 @@ class CaseReader:
             return None, [*problems, *self._look_further(text, problems, evaluators)]
         if evaluators is not None:
             entry = replace(entry, evaluators=evaluators)
-        case, checks, problems = self._make(entry)
+        case, checks, problems = self._make(entry, files)
         if problems or case is None:
             return None, problems
         return self._checked(entry, case, checks, index, place), []
@@ -80,10 +86,12 @@ class CaseReader:
         said = " ".join([*wrong, *(problem.message for problem in problems)])
         return [problem for problem in further if not (problem.about == "whole" and _explained(problem, said))]
 
-    def _make(self, entry: CaseEntry) -> tuple[Case | None, tuple[Checked, ...], list[Problem]]:
+    def _make(
+        self, entry: CaseEntry, files: frozenset[str] | None = None
+    ) -> tuple[Case | None, tuple[Checked, ...], list[Problem]]:
         problems: list[Problem] = []
         values = {**self._defaults.vars, **entry.vars} if self._defaults.vars else entry.vars
-        filler = Filler(self._root, self._folder, values)
+        filler = Filler(self._root, self._folder, values, files)
         asked = self._messages(entry, "input_messages", filler, problems)
         golden = self._messages(entry, "expected_messages", filler, problems)
         if not asked and not problems:
@@ -135,7 +143,7 @@ class CaseReader:
             own = check_evaluators(entry.evaluators) if entry.evaluators else []
             names = {_name(checked) for checked in own} & self._default_names if own else ()
             checks = [checked for checked in self._default_checks if not names or _name(checked) not in names] + own
-            if has_calls or any(checked.evaluator.type == "expected_messages" for checked in checks):
+            if has_calls or any(checked.evaluator.type == "expected_messages" for checked in every_check(checks)):
                 checks = with_expected_messages(checks, golden)
             nothing = not can_fail(checks)
         except SpecError as error:

@@ -24,10 +24,12 @@ _NAME = re.compile(r"\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*)[ \t]
 class Filler:
     """Puts the values of one case into its messages."""
 
-    def __init__(self, root: str, folder: str, values: Mapping[str, Any]) -> None:
+    def __init__(self, root: str, folder: str, values: Mapping[str, Any], files: frozenset[str] | None = None) -> None:
         self._root = root
         self._folder = folder
         self._values = values
+        self._files = files
+        """Where alone something is replaced, in messages that were filled before."""
         self.problems: list[Problem] = []
 
     def fill(self, message: Message, path: str) -> Message:
@@ -47,6 +49,8 @@ class Filler:
         return message if filled == content else replace(message, content=filled)
 
     def _text(self, text: str, path: str) -> str:
+        if self._files is not None and path not in self._files:
+            return text
         if text.startswith(FILE):
             text = self._file(text.removeprefix(FILE).strip(), path)
         # Without values there is nothing to replace, and braces are what the author wrote.

@@ -1,82 +1,194 @@
-"""A JSONL file of cases, read line by line as often as it is asked for and never held whole."""
+"""The cases of a dataset: its rows read one at a time as often as they are asked for, and never held."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from agentv.errors import FormatError, Place, Problem, SpecError
-from agentv.formats.json import MAX_BYTES
-from agentv.spec.check import NOT_JSON
+from agentv.spec.check import NOT_JSON, TOO_DEEP, as_json, is_too_deep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
     from agentv.checked import CheckedCase
     from agentv.spec.cases import CaseReader
+    from agentv.spec.picks import Picks
+    from agentv.spec.rows import Row, RowFile
+    from agentv.spec.template import Template
+    from agentv.spec.where import Where
 
-_BOM = b"\xef\xbb\xbf"
+NOT_A_ROW = "expected a row as a mapping of columns"
 
 
 class Line(NamedTuple):
-    """One line of a dataset: a case, or what is wrong with it."""
+    """One row of a dataset: a case, or what is wrong with it."""
 
     case: CheckedCase | None
     problems: list[Problem]
+    file: int = 0
+    offset: int = 0
+    number: int = 0
+    """Which row of the dataset it is, from 0, whatever is left out."""
+
+
+_Read = tuple[int, "Row", int, "CheckedCase | list[Problem]"]
+"""A file, a row, its number, and what it was made into."""
+
+
+class Plan(NamedTuple):
+    """What becomes of the rows."""
+
+    template: Template | None = None
+    where: Where | None = None
+    limit: int | None = None
+    """How many are read."""
+    picks: Picks | None = None
+    """Those to run, once all were read; without it they are run as they come."""
 
 
 class Dataset:
-    """The cases of one file."""
+    """The cases of some files."""
 
-    def __init__(self, path: Path, shown: str, reader: CaseReader, first: int) -> None:
-        self.path = path
-        self._shown = shown
+    def __init__(self, files: Sequence[RowFile], reader: CaseReader, first: int, plan: Plan) -> None:
+        self.files = files
+        self.plan = plan
+        self.read = 0
+        """How many rows there were when they were read last."""
         self._reader = reader
         self._first = first
-        """The place of its first case in the eval."""
+        """The place of its first row in the eval."""
+        self._as_written = plan.template is None and plan.where is None
 
     def __iter__(self) -> Iterator[CheckedCase]:
-        """The cases, which were all checked before anything ran; a file that has changed since is an error."""
+        """The cases to run, which were all checked before anything ran; a file that has changed since is an error."""
+        rows = self._rows() if self.plan.picks is None else self._picked(self.plan.picks)
         try:
-            for line in self.lines():
-                if line.case is None:
-                    raise SpecError(line.problems)
-                yield line.case
+            for _, _, _, case in rows:
+                if isinstance(case, list):
+                    raise SpecError(case)
+                yield case
         except OSError as error:
-            msg = f"{self._shown} can no longer be read: {error.strerror}"
+            msg = f"{error.filename or 'a file of the dataset'} can no longer be read: {error.strerror}"
             raise FormatError(msg) from error
 
-    def lines(self, *, closely: bool = False) -> Iterator[Line]:
-        """Every line that holds something; a close look also sees keys that come twice."""
-        index = self._first
-        with self.path.open("rb") as stream:
-            number = 0
-            while data := stream.readline(MAX_BYTES + 1):
-                number += 1
-                text = data.removeprefix(_BOM).strip() if number == 1 else data.strip()
-                if not text:
-                    continue
-                line = self._line(text, index, Place(self._shown, number))
-                yield _look_closely(line, text) if closely else line
-                index += 1
+    def lines(self) -> Iterator[Line]:
+        """Every row that becomes a case, or should, looked at more closely than while running."""
+        for at, row, number, case in self._rows():
+            if isinstance(case, list):
+                yield Line(None, case, at)
+            else:
+                yield Line(case, _repeated(case, row), at, row.offset, number)
 
-    def _line(self, text: bytes, index: int, place: Place) -> Line:
-        if len(text) > MAX_BYTES:
-            problems = [Problem("", f"a line of more than {MAX_BYTES:,} bytes", "whole")]
-            return Line(None, [problem._replace(place=place) for problem in problems])
-        case, problems = self._reader.read(text, index, place)
-        if problems and not text.startswith(b"{") and not problems[0].message.startswith(NOT_JSON):
-            problems = [Problem("", "expected one case a line, as a JSON object", "whole")]
-        return Line(case, [problem._replace(place=place) for problem in problems])
+    def _rows(self) -> Iterator[_Read]:
+        number = given = 0
+        limit, make = self.plan.limit, self._make
+        for at, file in enumerate(self.files):
+            with file.open() as stream:
+                for row in file.rows(stream):
+                    case = make(file, row, number)
+                    number += 1
+                    if case is not None:
+                        yield at, row, number - 1, case
+                        given += 1
+                        if given == limit:
+                            self.read = number
+                            return
+        self.read = number
+
+    def _picked(self, picks: Picks) -> Iterator[_Read]:
+        """The rows at these places; a file stays open until one of another file comes."""
+        opened = -1
+        stream = None
+        with ExitStack() as stack:
+            for pick in picks:
+                file = self.files[pick.file]
+                if pick.file != opened:
+                    stack.pop_all().close()
+                    stream = stack.enter_context(file.open())
+                    opened = pick.file
+                row = next(file.rows(stream, pick.offset, pick.line), None)
+                case = self._make(file, row, pick.number) if row else None
+                if row is None or case is None:
+                    msg = f"{file.name.shown} has changed since it was checked"
+                    raise FormatError(msg)
+                yield pick.file, row, pick.number, case
+
+    def _make(self, file: RowFile, row: Row, number: int) -> CheckedCase | list[Problem] | None:
+        """The row as a case, or what is wrong with it; nothing when it is left out."""
+        data = row.data
+        if row.problem:
+            return self._wrong(file, row, [Problem("", row.problem, "whole")])
+        if not self._as_written or isinstance(data, dict):
+            return self._make_from_columns(file, row, number)
+        case, problems = self._reader.read(data, self._first + number, Place(file.name.shown, row.line))
+        if case is not None:
+            return case
+        if not data.startswith(b"{") and not problems[0].message.startswith(NOT_JSON):
+            problems = [Problem("", f"expected {file.wanted}", "whole")]
+        return self._wrong(file, row, problems)
+
+    def _make_from_columns(self, file: RowFile, row: Row, number: int) -> CheckedCase | list[Problem] | None:
+        template, where = self.plan.template, self.plan.where
+        cells, problem = (row.data, None) if isinstance(row.data, dict) else _decoded(row.data)
+        if problem:
+            return self._wrong(file, row, [problem])
+        columns = {**cells, "_file": file.name.below, "_line": row.line, "_index": number}
+        if where is not None and not where.keeps(columns, is_table=file.is_table):
+            return None
+        text, problems = self._text(row, columns, is_table=file.is_table)
+        if text is None:
+            return self._wrong(file, row, problems)
+        place = Place(file.name.shown, row.line)
+        files = template.files if template is not None else None
+        checked, problems = self._reader.read(text, self._first + number, place, files=files)
+        return checked or self._wrong(file, row, problems)
+
+    def _text(self, row: Row, columns: dict[str, Any], *, is_table: bool) -> tuple[bytes | None, list[Problem]]:
+        """The case of these columns as JSON."""
+        if self.plan.template is not None:
+            case, problems = self.plan.template.fill(columns, is_table=is_table)
+            return (None, problems) if problems else as_json(case, "")
+        return as_json(_case_of(row.data), "") if isinstance(row.data, dict) else (row.data, [])
+
+    def _wrong(self, file: RowFile, row: Row, problems: list[Problem]) -> list[Problem]:
+        if self.plan.template is not None:
+            # Where in the template is said beside where in the data, since either may be at fault.
+            problems = [_in_template(problem) for problem in problems]
+        return [file.locate(problem, row) for problem in problems]
 
 
-def _look_closely(line: Line, text: bytes) -> Line:
-    if line.case is None:
-        return line
-    place = line.case.place
-    return Line(line.case, [Problem("", f"duplicate key {key!r}", "whole", place) for key in repeated_keys(text)])
+def _case_of(cells: dict[str, Any]) -> dict[str, Any]:
+    from agentv.spec.cells import case_of  # noqa: PLC0415 - only a table needs it, and then it is loaded by now
+
+    return case_of(cells)
+
+
+def _in_template(problem: Problem) -> Problem:
+    if not problem.path:
+        return problem
+    message = f"{problem.sentence} (in template.{problem.path})"
+    return Problem("", message, "whole")
+
+
+def _decoded(text: bytes) -> tuple[dict[str, Any], Problem | None]:
+    """The columns of a row."""
+    if is_too_deep(text):
+        return {}, Problem("", TOO_DEEP, "whole")
+    try:
+        row = msgspec.json.decode(text)
+    except UnicodeDecodeError:
+        return {}, Problem("", f"{NOT_JSON}: some of it is not valid UTF-8", "whole")
+    except (msgspec.MsgspecError, ValueError) as error:
+        return {}, Problem("", f"{NOT_JSON}: {str(error).replace('JSON is malformed: ', '')}", "whole")
+    return (row, None) if isinstance(row, dict) else ({}, Problem("", NOT_A_ROW, "whole"))
+
+
+def _repeated(case: CheckedCase, row: Row) -> list[Problem]:
+    keys = () if isinstance(row.data, dict) else repeated_keys(row.data)
+    return [Problem("", f"duplicate key {key!r}", "whole", case.place) for key in keys]
 
 
 def repeated_keys(text: bytes) -> list[str]:

@@ -9,6 +9,9 @@ Times = Annotated[int, Meta(ge=1, le=100_000)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Messages = str | dict[str, Any] | list[Any]
 """A text, one message, or a list of messages."""
+Names = Annotated[str, Meta(min_length=1)] | Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_length=1)]
+Plain = str | int | float | bool | None
+Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class CaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -65,6 +68,48 @@ class DefaultsEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """How many attempts may be under way at once."""
 
 
+class NotEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a column must not hold."""
+
+    without: Plain | list[Plain] = field(name="not")
+    """A value, or several of which it may hold none."""
+
+
+class SampleEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How many cases of a dataset to take, and which."""
+
+    n: Annotated[int, Meta(ge=1)]
+    """How many; all, where there are no more."""
+    seed: Seed = 0
+    """Another number takes others; the same number and the same ids always take the same cases."""
+
+
+class ShuffleEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """In which disorder to run the cases of a dataset."""
+
+    seed: Seed = 0
+    """Another number makes another order; the same number and the same ids always make the same."""
+
+
+class DatasetEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Files of cases, or of rows that are made into cases."""
+
+    files: Names
+    """A file, or several; `*` and `?` stand for parts of names, `**` for any folders."""
+    format: Literal["jsonl", "csv", "tsv", "yaml"] | None = None
+    """What the files are, where their suffixes do not say."""
+    template: dict[str, Any] | None = None
+    """A case in which `{{ column }}` stands for a column of the row, in any text at any depth."""
+    where: dict[str, Plain | list[Plain] | NotEntry] = {}
+    """Columns and what they must hold: a value, one of a list of values, or anything `not` of these."""
+    sample: SampleEntry | None = None
+    """Takes some of the cases, by chance, but the same ones each time."""
+    shuffle: bool | ShuffleEntry = False
+    """Runs the cases in an order of chance, but the same one each time."""
+    limit: Annotated[int, Meta(ge=1)] | None = None
+    """Runs no more cases than this, the first ones."""
+
+
 class EvalEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One file of cases for one or more targets."""
 
@@ -84,8 +129,8 @@ class EvalEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     """The same as `cases`."""
     tests: list[Any] | UnsetType = UNSET
     """The same as `cases`."""
-    dataset: Annotated[str, Meta(min_length=1)] | None = None
-    """A JSONL file with one case a line, beside or instead of `cases`."""
+    dataset: Names | DatasetEntry | None = None
+    """Files with one case a line or row, beside or instead of `cases`; or more about such files."""
 
 
 class ProjectEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from agentv.checked import Checked
+from agentv.checked import Checked, every_check
 from agentv.errors import Problem, SpecError
 from agentv.registry import EVALUATORS, evaluator_names, find_evaluator
 from agentv.spec.check import TOO_DEEP, build, is_too_deep, not_a_choice, not_json, shown
 
 if TYPE_CHECKING:
     from agentv.model.message import Message
-    from agentv.protocols import Evaluator
 
 
 NOTHING_CHECKED = "checks nothing: add `evaluators` or tool calls in `expected_messages`"
@@ -36,6 +35,13 @@ def check_evaluators(configs: Sequence[Any], path: str = "evaluators") -> list[C
     """Every evaluator, or a `SpecError` with everything that is wrong with any of them."""
     if not isinstance(configs, (list, tuple)):
         raise SpecError([Problem(path, "expected a list of evaluators")])
+    found, problems = _check_each(configs, path)
+    if problems:
+        raise SpecError(problems)
+    return found
+
+
+def _check_each(configs: Sequence[Any], path: str) -> tuple[list[Checked], list[Problem]]:
     problems: list[Problem] = []
     found: list[Checked] = []
     for index, config in enumerate(configs):
@@ -44,20 +50,12 @@ def check_evaluators(configs: Sequence[Any], path: str = "evaluators") -> list[C
         problems += wrong
         if checked is not None:
             found.append(checked)
-    if problems:
-        raise SpecError(problems)
-    return found
+    return found, problems
 
 
 def _checked(config: Any, path: str) -> tuple[Checked | None, list[Problem]]:
     if not isinstance(config, (dict, Mapping)):  # a dict is known at once, an abstract class has to be asked
-        if callable(getattr(config, "evaluate", None)):
-            lacking = [name for name in NEEDED if not hasattr(config, name)]
-            if lacking:
-                fix = "derive it from `agentv.evaluators.base.EvaluatorBase`"
-                return None, [Problem(path, f"this evaluator lacks {', '.join(lacking)}; {fix}")]
-            return _accept(config, {}, path)
-        return None, [Problem(path, f"expected a mapping with a `type`, got {shown(config)}")]
+        return _checked_object(config, path)
     try:
         # What runs is made of the text: it shares nothing with an object that may change later, and a tuple in it is
         # the list that it is in JSON.
@@ -72,6 +70,19 @@ def _checked(config: Any, path: str) -> tuple[Checked | None, list[Problem]]:
     if checked is not None:
         _remember(key, checked)
     return checked, problems
+
+
+def _checked_object(config: Any, path: str) -> tuple[Checked | None, list[Problem]]:
+    """An evaluator that was made in Python."""
+    if not callable(getattr(config, "evaluate", None)):
+        return None, [Problem(path, f"expected a mapping with a `type`, got {shown(config)}")]
+    if isinstance(config, type):
+        return None, [Problem(path, f"{config.__name__!r} is a class of evaluators: write `{config.__name__}()`")]
+    lacking = [name for name in NEEDED if not hasattr(config, name)]
+    if lacking:
+        fix = "derive it from `agentv.evaluators.base.EvaluatorBase`"
+        return None, [Problem(path, f"this evaluator lacks {', '.join(lacking)}; {fix}")]
+    return _accept(config, {}, path)
 
 
 def _remember(key: Key, checked: Checked) -> None:
@@ -99,19 +110,30 @@ def _check(config: Mapping[str, Any], text: bytes, path: str) -> tuple[Checked |
         config = {**config, "type": name.replace("-", "_")}
         text = msgspec.json.encode(config)
     evaluator, problems = build(cls, text, path)
-    return (None, problems) if evaluator is None else _accept(evaluator, config, path)
+    if evaluator is not None:
+        return _accept(evaluator, config, path)
+    nested = getattr(cls, "nested", None)
+    inside = config.get(nested) if nested else None
+    # What is wrong further in is told in the same pass.
+    further = _check_each(inside, f"{path}.{nested}")[1] if isinstance(inside, (list, tuple)) else []
+    return None, [*problems, *further]
 
 
-def _accept(evaluator: Evaluator, config: Mapping[str, Any], path: str) -> tuple[Checked | None, list[Problem]]:
-    problems = evaluator.check(path)
+def _accept(evaluator: Any, config: Mapping[str, Any], path: str) -> tuple[Checked | None, list[Problem]]:
+    nested = getattr(evaluator, "nested", None)
+    inner, problems = _check_each(getattr(evaluator, nested), f"{path}.{nested}") if nested else ([], [])
+    if inner and not problems:
+        evaluator = evaluator.with_inner(tuple(inner))
+    problems = [*problems, *evaluator.check(path)]
     if problems:
         return None, problems
-    return Checked(evaluator, config, tuple(evaluator.warnings(path))), []
+    warnings = [*evaluator.warnings(path), *(warning for checked in inner for warning in checked.warnings)]
+    return Checked(evaluator, config, tuple(warnings)), []
 
 
 def with_expected_messages(checked: list[Checked], expected: tuple[Message, ...] | None) -> list[Checked]:
     """The golden path runs by itself when there is one, unless it was configured or switched off."""
-    golden = [item.evaluator for item in checked if item.evaluator.type == "expected_messages"]
+    golden = [item.evaluator for item in every_check(checked) if item.evaluator.type == "expected_messages"]
     if expected is None and not golden:
         return checked
     has_calls = any(message.tool_calls for message in expected or () if message.role == "assistant")

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentv.checked import CheckedCase, Eval, Limits, Target
-from agentv.errors import FormatError, Place, Problem, SpecError
-from agentv.files import find_below
+from agentv.errors import Problem, SpecError
 from agentv.spec.cases import CaseReader, case_text
 from agentv.spec.check import as_json, build, shown
-from agentv.spec.dataset import Dataset
 from agentv.spec.entries import EvalEntry
-from agentv.spec.find import SUFFIXES, find_evals
-from agentv.spec.ids import Ids, Seen, find_twins, twice
+from agentv.spec.find import find_evals
+from agentv.spec.ids import Ids, Seen, twice
+from agentv.spec.names import default_id, same_names, told_apart
 from agentv.spec.project import (
     Project,
     check_defaults,
@@ -28,7 +25,11 @@ from agentv.spec.project import (
     merge_defaults,
 )
 from agentv.spec.source import Source
+from agentv.spec.survey import Folders, open_dataset, survey
 from agentv.spec.targets import check_targets, select_targets
+
+if TYPE_CHECKING:
+    from agentv.spec.dataset import Dataset
 
 CASE_LISTS = ("cases", "evalcases", "tests")
 HINTS = {
@@ -39,7 +40,6 @@ HINTS = {
     "vars": "they belong below `defaults`: `defaults: {vars: {...}}`",
 }
 """Keys that people write one level too high."""
-MAX_PROBLEMS = 100
 
 
 def load_evals(paths: Iterable[str | Path], targets: tuple[str, ...] = (), *, lone: Target | None = None) -> list[Eval]:
@@ -55,8 +55,8 @@ def load_evals(paths: Iterable[str | Path], targets: tuple[str, ...] = (), *, lo
             evals.append(_load_file(path, _Choice(targets, lone), project_of))
         except SpecError as error:
             problems += [problem for problem in error.problems if problem not in problems]
-    evals = _told_apart(evals)
-    problems += _same_names(evals)
+    evals = told_apart(evals)
+    problems += same_names(evals)
     if problems:
         raise SpecError(sorted(problems, key=_order))
     return evals
@@ -84,7 +84,7 @@ def _load_file(path: Path, choice: _Choice, project_of: Any) -> Eval:
         project, wrong = Project(folder), error.problems
     source = Source(path, display(path))
     try:
-        loaded = _Loader(project, source, folder, choice).load(_default_id(path, project.root))
+        loaded = _Loader(project, source, folder, choice).load(default_id(path, project.root))
     except SpecError as error:
         raise SpecError([*wrong, *[source.locate(problem) for problem in error.problems]]) from error
     if wrong:
@@ -167,8 +167,12 @@ class _Loader:
         )
         ids = Ids()
         listed = self._listed(reader, ids)
-        dataset = self._dataset(reader, data.get("dataset"), len(listed))
-        seen = self._walk_dataset(dataset, ids, listed)
+        seen = Seen()
+        for case in listed:
+            seen.add(case)
+        dataset = self._dataset(reader, len(listed))
+        if dataset is not None:
+            self._problems += survey(dataset, ids, seen)
         if self._problems:
             raise SpecError(self._problems)
         assert entry is not None  # noqa: S101 - without problems there is an entry
@@ -186,15 +190,21 @@ class _Loader:
             skipped=seen.skipped,
             repeats=seen.repeats,
             has_only=seen.only,
-            warnings=(*self._project.warnings, *(self._source.warnings if self._source else ())),
+            warnings=self._warnings(dataset),
         )
+
+    def _warnings(self, dataset: Dataset | None) -> tuple[Problem, ...]:
+        own = self._source.warnings if self._source else ()
+        files = dataset.files if dataset else ()
+        return (*self._project.warnings, *own, *(warning for file in files for warning in file.warnings))
 
     def _inputs(self, dataset: Dataset | None, targets: Iterable[Target]) -> tuple[str, ...]:
         named = [target.settings.get("file") for target in targets]
         return (*self._texts(dataset), *(str(self._folder / name) for name in named if isinstance(name, str)))
 
     def _texts(self, dataset: Dataset | None) -> tuple[str, ...]:
-        files = [self._project.file, self._source.path if self._source else None, dataset.path if dataset else None]
+        files = [self._project.file, self._source.path if self._source else None]
+        files += [file.name.path for file in dataset.files] if dataset else []
         return tuple(str(file.resolve()) for file in files if file is not None)
 
     def _targets(self, own: list[Target]) -> tuple[tuple[Target, ...], list[Problem]]:
@@ -209,13 +219,13 @@ class _Loader:
         for name in given[1:]:
             self._problems.append(Problem(name, f"{name!r} is another word for 'cases'; give one of them", "key"))
         if not given:
-            if "dataset" not in self._data:
+            if self._data.get("dataset") is None:
                 self._problems.append(Problem("", "no cases: add `cases` or `dataset`", "whole"))
             return []
         cases, name = self._data[given[0]], given[0]
         if not isinstance(cases, (list, tuple)):
             return []  # said where the whole is held against its class
-        if not cases and "dataset" not in self._data:
+        if not cases and self._data.get("dataset") is None:
             self._problems.append(Problem(name, "holds no case"))
         listed = []
         for index, data in enumerate(cases):
@@ -237,38 +247,11 @@ class _Loader:
             self._problems.append(Problem(f"{path}.id", twice(data["id"], first)))
         return case
 
-    def _dataset(self, reader: CaseReader, name: Any, first: int) -> Dataset | None:
-        if not isinstance(name, str) or not name:
-            return None
-        try:
-            path = find_below(self._project.root, name, self._folder)
-        except FormatError as error:
-            self._problems.append(Problem("dataset", str(error)))
-            return None
-        return Dataset(path, display(path), reader, first)
-
-    def _walk_dataset(self, dataset: Dataset | None, ids: Ids, listed: list[CheckedCase]) -> Seen:
-        """Read it once before anything runs: how many cases it holds, and what is wrong with any of them."""
-        seen = Seen()
-        for case in listed:
-            seen.add(case)
-        if dataset is None:
-            return seen
-        found: list[Problem] = []
-        for line in dataset.lines(closely=True):
-            found += line.problems
-            if line.case is not None:
-                seen.add(line.case)
-                ids.hash(line.case.case.id)
-            if len(found) >= MAX_PROBLEMS:
-                found.append(Problem("", f"more than {MAX_PROBLEMS} problems; the rest was not read", "whole"))
-                break
-        if not seen.count and not self._problems and not found:
-            found.append(Problem("dataset", "holds no case"))
-        if ids.has_twins():
-            found += find_twins(dataset, ids)[:MAX_PROBLEMS]
-        self._problems += found
-        return seen
+    def _dataset(self, reader: CaseReader, first: int) -> Dataset | None:
+        within = Folders(self._project.root, self._folder)
+        dataset, problems = open_dataset(self._data.get("dataset"), reader, first, within)
+        self._problems += problems
+        return dataset
 
 
 def _shape(key: str, value: Any) -> Any:
@@ -293,40 +276,6 @@ def _hinted(problem: Problem) -> Problem:
 
 def _below(path: str, rest: str) -> str:
     return f"{path}.{rest}" if rest else path
-
-
-def _default_id(path: Path, root: Path) -> str:
-    name = path.resolve()
-    name = name.relative_to(root) if name.is_relative_to(root) else Path(name.name)
-    return _stem(name.as_posix())
-
-
-def _stem(name: str) -> str:
-    suffix = next((suffix for suffix in (*SUFFIXES, ".yaml", ".yml") if name.endswith(suffix)), "")
-    return name.removesuffix(suffix)
-
-
-def _told_apart(evals: list[Eval]) -> list[Eval]:
-    """Evals without a `name` whose files are called the same, in two folders, are called by their whole paths."""
-    names = [each.id for each in evals]
-    return [
-        replace(each, id=_stem(Path(each.file).as_posix()))
-        if each.file and names.count(each.id) > 1 and each.id == _stem(Path(each.file).name)
-        else each
-        for each in evals
-    ]
-
-
-def _same_names(evals: list[Eval]) -> list[Problem]:
-    """Two evals of one name could not be told apart in the results."""
-    first: dict[str, Eval] = {}
-    problems = []
-    for each in evals:
-        other = first.setdefault(each.id, each)
-        if other is not each:
-            message = f"the eval's name {each.id!r} is also that of {other.file}; give one of them another `name`"
-            problems.append(Problem("", message, "whole", Place(each.file or "", 1)))
-    return problems
 
 
 def _order(problem: Problem) -> tuple[str, int, int]:

@@ -12,6 +12,7 @@ from agentv.formats.response import REPLY_KEYS
 from agentv.model.response import ProviderResponse
 from agentv.registry import EVALUATORS, PROVIDERS, find_evaluator, find_provider
 from agentv.spec.cases import CAMEL, LISTS
+from agentv.spec.cells import ASKS
 from agentv.spec.docstrings import field_docs, structs_in
 from agentv.spec.entries import CaseEntry, EvalEntry, ProjectEntry
 from agentv.spec.load import CASE_LISTS
@@ -112,6 +113,12 @@ def _parts(root: type[Struct]) -> Parts:
             if key in ITEMS:
                 schema["items"] = _ref(ITEMS[key])
     _refine_case(parts["CaseEntry"])
+    if "DatasetEntry" in parts:
+        parts["Template"] = _template(parts["CaseEntry"])
+        parts["DatasetEntry"]["properties"]["template"]["anyOf"][0] = _ref("Template")
+    for made in evaluators.values():
+        if made is not None and (nested := getattr(made, "nested", None)):
+            parts[made.__name__]["properties"][nested]["items"] = _ref("Evaluator")
     parts["Evaluator"] = _choice(parts, evaluators, "type")
     parts["Target"] = _choice(parts, providers, "provider", "name")
     return parts
@@ -135,8 +142,23 @@ def _refine_case(case: Schema) -> None:
         properties[name] |= _ref("Messages")
     for alias, name in CAMEL.items():
         _add_alias(properties, alias, name)
-    words = ("input_messages", LISTS["input_messages"], *(alias for alias in CAMEL if alias.startswith("input")))
-    case["anyOf"] = [{"required": [name]} for name in words]
+    case["anyOf"] = [{"required": [name]} for name in ASKS]
+
+
+def _template(case: Schema) -> Schema:
+    """A case in which any value may come from a column, so that only its keys are known."""
+    kept = ("description", "doNotSuggest")
+    properties = {
+        name: {key: schema[key] for key in kept if key in schema} for name, schema in case["properties"].items()
+    }
+    return {
+        "description": "A case in which `{{ column }}` stands for a column of the row.",
+        "type": "object",
+        "properties": properties,
+        "required": case["required"],
+        "anyOf": case["anyOf"],
+        "additionalProperties": False,
+    }
 
 
 def _choice(parts: Parts, classes: Mapping[str, Any], key: str, *others: str) -> Schema:

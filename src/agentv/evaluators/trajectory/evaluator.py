@@ -1,9 +1,9 @@
 """The evaluator itself: its configuration becomes constraints, the calls decide them."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from agentv.errors import Problem
-from agentv.evaluators.base import EvaluatorBase, Tally, once
+from agentv.evaluators.base import EvaluatorBase, Example, Tally, once
 from agentv.evaluators.trajectory import counts, sequence, words
 from agentv.evaluators.trajectory.config import (
     MODES,
@@ -56,6 +56,21 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
     """Which calls count, by their status; denied and pending ones do not, unless it says so."""
     failed: CallFilter | Choice | None = None
     """Another word for `calls`; a bare `include` or `exclude` is about calls that ended in an error."""
+
+    examples: ClassVar[tuple[Example, ...]] = tuple(
+        Example(
+            config={
+                "type": "tool_trajectory",
+                "mode": "in_order",
+                "expected": [{"tool": "search", "input": {"query": "refund policy"}}, {"tool": "reply"}],
+            },
+            reply=[
+                {"role": "assistant", "tool_calls": [{"tool": "search", "input": {"query": query}}, {"tool": "reply"}]}
+            ],
+            passes=passes,
+        )
+        for query, passes in (("refund policy", True), ("weather", False))
+    )
 
     def check(self, path: str) -> list[Problem]:
         """What cannot be meant."""

@@ -1,0 +1,147 @@
+"""The other side of the `cli` provider: a Python function as a program that agentv can ask.
+
+from agentv.agent import serve
+
+def agent(prompt: str) -> str:
+    return f"You said {prompt}"
+
+serve(agent)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from math import inf
+from threading import Thread
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agentv.errors import FormatError
+from agentv.formats.json import dump_json, parse_json
+from agentv.formats.response import decode_response
+from agentv.model.request import Request
+from agentv.providers.base import failure
+from agentv.providers.function import Function
+from agentv.run.attempt import Patience, try_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agentv.model.response import ProviderResponse
+
+_CHUNK = 1 << 16
+_ONCE = Patience(timeout_s=inf, retries=0, retry_timeouts=False)
+"""How long and how often to try is for agentv to say, on the other side."""
+
+
+def serve(function: Callable[..., Any], *, max_concurrency: int = 100) -> None:
+    """Answer requests from stdin on stdout, a line each, several at a time, until there are no more.
+
+    The function takes and returns what a function handed to `agentv.evaluate` does. One that is not a coroutine
+    function is called in threads. What it prints goes to stderr, and so does the output of programs it starts.
+    """
+    pipes = _take_pipes()
+    try:
+        asyncio.run(_serve(Function(function=function), max_concurrency, pipes))
+    finally:
+        os.close(pipes.requests)
+        os.close(pipes.replies)
+
+
+class _Pipes(NamedTuple):
+    """The protocol's own file descriptors, which nobody else can reach by accident."""
+
+    requests: int
+    replies: int
+
+
+def _take_pipes() -> _Pipes:
+    """Keep stdin and stdout to ourselves, and leave an empty stdin and stderr in their places."""
+    pipes = _Pipes(os.dup(0), os.dup(1))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    # Only now: what was printed while modules were loaded is no reply either.
+    with suppress(AttributeError, OSError, ValueError):  # somebody has put another object in its place, or closed it
+        sys.stdout.flush()
+    sys.stdout = sys.stderr
+    return pipes
+
+
+async def _serve(function: Function, max_concurrency: int, pipes: _Pipes) -> None:
+    loop = asyncio.get_running_loop()
+    gate = asyncio.Semaphore(max_concurrency)
+    ended: asyncio.Future[None] = loop.create_future()
+    running: set[asyncio.Task[None]] = set()
+
+    def take(lines: list[bytes]) -> None:
+        for line in lines:
+            if line.strip():
+                task = loop.create_task(_answer(function, line, gate, pipes.replies))
+                running.add(task)
+                task.add_done_callback(running.discard)
+
+    def read() -> None:
+        held = b""
+        while data := os.read(pipes.requests, _CHUNK):
+            *lines, held = (held + data).split(b"\n")
+            loop.call_soon_threadsafe(take, lines)
+        loop.call_soon_threadsafe(take, [held])
+        loop.call_soon_threadsafe(ended.set_result, None)
+
+    Thread(target=read, daemon=True).start()
+    await ended
+    if running:
+        await asyncio.wait(running)
+
+
+async def _answer(function: Function, line: bytes, gate: asyncio.Semaphore, replies: int) -> None:
+    try:
+        wire_id, request = _read_request(line)
+    except FormatError as error:
+        wire_id, response = None, failure("protocol", f"this is no request: {error}")
+    else:
+        async with gate:
+            response = await _ask(function, request)
+    with suppress(BrokenPipeError):  # nobody listens any more, and stdin is about to end too
+        _write(replies, _reply_json(wire_id, response))
+
+
+async def _ask(function: Function, request: Request) -> ProviderResponse:
+    try:
+        tried = await try_run(function, request, _ONCE, lambda: False)
+    except SystemExit as error:  # a function that ends the program would take everybody else's requests with it
+        return failure("agent", f"SystemExit: {error}")
+    return failure("interrupted", "stopped") if tried is None else tried.response
+
+
+def _read_request(line: bytes) -> tuple[Any, Request]:
+    value = parse_json(line)
+    if not isinstance(value, dict):
+        msg = "expected an object with `id` and `input_messages`"
+        raise FormatError(msg)
+    messages = decode_response({"output_messages": value.get("input_messages") or []}).output_messages or ()
+    wire_id, attempt, thread = value.get("id"), value.get("attempt"), value.get("thread_id")
+    return wire_id, Request(
+        id=str(value.get("case_id") or wire_id or ""),
+        input_messages=messages,
+        vars=value.get("vars") or {},
+        attempt=attempt if isinstance(attempt, int) else 1,
+        thread_id=thread if isinstance(thread, str) else None,
+    )
+
+
+def _reply_json(wire_id: Any, response: ProviderResponse) -> bytes:
+    # `text` is left out where it is empty, but an empty answer is an answer.
+    head = {"id": wire_id} if response.text or not response.success else {"id": wire_id, "text": ""}
+    head_json, body = dump_json(head), dump_json(response)
+    return head_json[:-1] + (b"," + body[1:] if body != b"{}" else b"}") + b"\n"
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    """Write all of it, in one piece if the pipe takes it."""
+    while data:
+        data = data[os.write(descriptor, data) :]

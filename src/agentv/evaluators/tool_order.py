@@ -1,0 +1,142 @@
+"""`tool_order`: which tools come before, after and never after which."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+from msgspec import Meta
+
+from agentv.errors import Problem
+from agentv.evaluators.base import EvaluatorBase, Example, Tally, once
+from agentv.evaluators.order_rules import Order, OrderRule, check_rule, orders_of
+from agentv.evaluators.told import check_filter, concluded, counts_told, excluded_by, first_of, meant_by, why_unseen
+from agentv.evaluators.trajectory.config import CallFilter
+from agentv.evaluators.trajectory.counts import total
+from agentv.model.message import ToolCall
+from agentv.model.result import EvaluatorResult
+from agentv.protocols import Context
+
+
+class ToolOrder(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """Tools were called in an order that keeps these rules, whatever else was called in between."""
+
+    type: Literal["tool_order"] = "tool_order"
+    rules: Annotated[list[OrderRule | str], Meta(min_length=1)]
+    """Each a mapping or a sentence: `A before B`, `every A followed by B`, `never A after B`; names may be globs."""
+    calls: CallFilter | None = None
+    """Which calls count, by their status; denied and pending ones do not, but `never` sees them all."""
+
+    examples: ClassVar[tuple[Example, ...]] = tuple(
+        Example(
+            config={"type": "tool_order", "rules": ["verify before refund", {"every": "refund", "followed_by": "log"}]},
+            reply=[{"role": "assistant", "tool_calls": [{"tool": tool} for tool in made]}],
+            passes=passes,
+        )
+        for made, passes in ((("verify", "refund", "log"), True), (("refund", "verify", "log"), False))
+    )
+
+    @once
+    def _orders(self) -> list[Order]:
+        return [order for rule in self.rules for order in orders_of(rule)]
+
+    def check(self, path: str) -> list[Problem]:
+        """What cannot be meant."""
+        found = [problem for at, rule in enumerate(self.rules) for problem in check_rule(rule, f"{path}.rules[{at}]")]
+        return [*found, *check_filter(self.calls, path)]
+
+    def evaluate(self, ctx: Context) -> EvaluatorResult:
+        """A constraint a rule, or a pair of tools in a `before` of more than two."""
+        tally = Tally()
+        if ctx.calls is None:
+            counts = counts_told(ctx)
+            for order in self._orders:
+                _decide_from_counts(order, counts, why_unseen(ctx), tally)
+            return concluded(self, tally)
+        excluded = excluded_by(self.calls)
+        names = [call.tool for call in ctx.calls]
+        counted = [number for number, call in enumerate(ctx.calls) if call.effective_status not in excluded]
+        for order in self._orders:
+            # Like `forbidden` of tool_trajectory, `never` is about attempts too.
+            seen = range(len(names)) if order.kind == "never" else counted
+            sides = Sides(_numbers(order.first, seen, names), _numbers(order.second, counted, names))
+            DECIDE[order.kind](order, sides, ctx.calls, tally)
+        return concluded(self, tally)
+
+
+class Sides(NamedTuple):
+    """The calls, by number, of the two tools that a rule is about."""
+
+    first: list[int]
+    second: list[int]
+
+
+def _numbers(pattern: str, numbers: Sequence[int], names: Sequence[str]) -> list[int]:
+    meant = meant_by([pattern], names)
+    return [number for number in numbers if names[number] in meant]
+
+
+def _before(order: Order, sides: Sides, calls: Sequence[ToolCall], tally: Tally) -> None:
+    """No call of the second tool comes until there was one of the first."""
+    if not sides.second:
+        tally.holds(f"{order}: {order.second} was not called")
+        return
+    start = sides.first[0] if sides.first else len(calls)
+    early = [number for number in sides.second if number <= start]
+    if not early:
+        first, second = _call(start, calls), _call(sides.second[0], calls)
+        tally.holds(f"{order}: {first} came before {second}")
+        return
+    late = f"{calls[start].tool} was call {start}" if sides.first else f"{order.first} was not called"
+    tally.fails(*first_of([f"expected {order}, but {calls[at].tool} was call {at} and {late}" for at in early]))
+
+
+def _followed(order: Order, sides: Sides, calls: Sequence[ToolCall], tally: Tally) -> None:
+    """After the last call of the first tool there is one of the second."""
+    if not sides.first:
+        tally.holds(f"{order}: {order.first} was not called")
+        return
+    last = sides.second[-1] if sides.second else -1
+    open_ended = [number for number in sides.first if number >= last]
+    if not open_ended:
+        tally.holds(f"{order}: {_call(last, calls)} came after {_call(sides.first[-1], calls)}")
+        return
+    end = f"the last {order.second} was call {last}" if sides.second else f"{order.second} was not called"
+    tally.fails(*first_of([f"expected {order}, but {calls[at].tool} was call {at} and {end}" for at in open_ended]))
+
+
+def _never(order: Order, sides: Sides, calls: Sequence[ToolCall], tally: Tally) -> None:
+    """Once the second tool was called, the first no longer is."""
+    start = sides.second[0] if sides.second else len(calls)
+    late = [number for number in sides.first if number > start]
+    if late:
+        end = f"{calls[start].tool} was call {start}"
+        tally.fails(*first_of([f"expected {order}, but {end} and {calls[at].tool} was call {at}" for at in late]))
+    elif not sides.second:
+        tally.holds(f"{order}: {order.second} was not called")
+    else:
+        tally.holds(f"{order}: no {order.first} came after {_call(start, calls)}")
+
+
+DECIDE = {"before": _before, "followed_by": _followed, "never": _never}
+
+
+def _call(number: int, calls: Sequence[ToolCall]) -> str:
+    return f"{calls[number].tool} (call {number})"
+
+
+def _decide_from_counts(order: Order, counts: Mapping[str, int] | None, lack: str, tally: Tally) -> None:
+    """A tool that was not called at all decides a rule; between two that were, only their order does."""
+    if counts is None:
+        tally.undecided.append(f"{order}: {lack}")
+        return
+    first, second = total(counts, order.first), total(counts, order.second)
+    needing, needed = (second, first) if order.kind == "before" else (first, second)
+    idle = order.second if order.kind == "before" else order.first
+    if not needing:
+        tally.holds(f"{order}: {idle} was not called")
+    elif needed:
+        tally.undecided.append(f"{order}: {lack}")
+    elif order.kind == "never":
+        tally.holds(f"{order}: {order.second} was not called")
+    else:
+        other = order.first if order.kind == "before" else order.second
+        tally.fails(f"expected {order}, but {other} was not called")

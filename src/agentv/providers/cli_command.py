@@ -1,0 +1,104 @@
+"""How a command and a request become a program's arguments, input and environment."""
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from agentv.errors import FormatError
+from agentv.formats.json import dump_json, scrub_text
+from agentv.model.request import Request
+from agentv.process import Command
+from agentv.providers.cli_start import INSTEAD_OF_PROMPT, is_path
+
+PLACEHOLDERS = ("prompt", "input_file", "output_file", "case_id", "attempt", "workspace")
+PLACEHOLDER = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
+IN_WORKSPACE = frozenset({"workspace", "input_file", "output_file"})
+_ALWAYS_PASSED = ("PATH", "HOME", "LANG", "TMPDIR")
+_PASSED_ON_WINDOWS = ("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA")
+_MAX_ARGUMENT_BYTES = 131_071
+"""What Linux lets one argument hold."""
+
+
+class Launch(Struct, frozen=True, kw_only=True):
+    """What every process of a target has in common."""
+
+    command: tuple[str, ...]
+    env: tuple[str, ...]
+    folder: str
+    max_output_bytes: int
+
+    @property
+    def used(self) -> frozenset[str]:
+        """The placeholders that occur in the command."""
+        return frozenset(name for argument in self.command for name in PLACEHOLDER.findall(argument))
+
+    def make(self, values: Mapping[str, str], stdin: bytes = b"") -> Command:
+        """A command that can be run; `FormatError` when a value fits no argument."""
+        return Command(
+            arguments=self._arguments(values),
+            folder=self.folder,
+            env={name: os.environ[name] for name in self._passed() if name in os.environ},
+            stdin=stdin,
+            max_stdout_bytes=self.max_output_bytes,
+        )
+
+    def _arguments(self, values: Mapping[str, str]) -> tuple[str, ...]:
+        program, *others = self.command
+        if sys.platform == "win32" and is_path(program):
+            # Elsewhere a program's path is relative to its working directory, there it is to ours.
+            program = str(Path(self.folder, program))
+        return (program, *[_fill(argument, values) for argument in others])
+
+    def _passed(self) -> tuple[str, ...]:
+        return (*_ALWAYS_PASSED, *self.env, *(_PASSED_ON_WINDOWS if sys.platform == "win32" else ()))
+
+
+def request_json(request: Request, wire_id: str | None = None) -> bytes:
+    """A request as one line; under an id of its own where several requests for one case may be under way."""
+    wire: dict[str, Any] = {"id": request.id if wire_id is None else wire_id}
+    if wire_id is not None:
+        wire["case_id"] = request.id
+    wire["input_messages"] = request.input_messages
+    wire["vars"] = request.vars
+    wire["attempt"] = request.attempt
+    if request.thread_id is not None:
+        wire["thread_id"] = request.thread_id
+    return dump_json(wire) + b"\n"
+
+
+class WireIds:
+    """Ids for requests, no two alike among the last so many."""
+
+    def __init__(self, memory: int | None = None) -> None:
+        self._memory = memory
+        self._times: dict[str, int] = {}
+
+    def make(self, case_id: str) -> str:
+        """The case's id as a program can send it back, with `#2`, `#3` and so on behind it from the second time on."""
+        plain = found = scrub_text(case_id)
+        while found in self._times:
+            self._times[plain] += 1
+            found = f"{plain}#{self._times[plain]}"
+        self._times[found] = 1
+        if self._memory is not None and len(self._times) > self._memory:
+            del self._times[next(iter(self._times))]
+        return found
+
+
+def _fill(argument: str, values: Mapping[str, str]) -> str:
+    """The argument with its placeholders replaced, in one pass: what a value holds is never looked at again."""
+    filled = PLACEHOLDER.sub(lambda found: values[found[1]], argument)
+    if "\0" in filled:
+        msg = f"{argument!r} would hold a NUL, which no argument can: {INSTEAD_OF_PROMPT}"
+        raise FormatError(msg)
+    size = len(filled.encode("utf-8", "surrogateescape"))
+    if sys.platform == "linux" and size > _MAX_ARGUMENT_BYTES:
+        limit = f"an argument has at most {_MAX_ARGUMENT_BYTES:,}"
+        msg = f"{argument!r} would have {size:,} bytes, and {limit}: {INSTEAD_OF_PROMPT}"
+        raise FormatError(msg)
+    return filled

@@ -1,0 +1,113 @@
+"""Commands for GitHub's log: those that we mean, and none that an agent means."""
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentv.errors import Place, Problem
+from agentv.formats.redaction import Redactor
+from agentv.model.event import RunFinished
+from agentv.reports.github import Annotations, Guarded, of_problems
+from tests.reports.events import HOSTILE, errored, failed, passed, tell
+
+
+def obeyed(log: str) -> list[tuple[str, dict[str, str], str]]:
+    """What the runner makes of a log: a line that begins with `::` after any spaces, or has `##[name]` in it."""
+    found = []
+    for line in re.split(r"\r\n|\r|\n", log):
+        command = re.match(r"\s*::(?P<name>[^ :]+)(?: (?P<properties>[^:]*))?::(?P<data>.*)", line)
+        if command:
+            pairs = (pair.split("=", 1) for pair in (command["properties"] or "").split(",") if pair)
+            properties = {name: _plain(value) for name, value in pairs}
+            found.append((command["name"], properties, _plain(command["data"])))
+        else:
+            found += [(name, {}, "") for name in re.findall(r"##\[([^\]]+)\]", line)]
+    return found
+
+
+def _plain(text: str) -> str:
+    for escaped, char in (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
+        text = text.replace(escaped, char)
+    return text
+
+
+def annotations(
+    *runs: RunFinished, redactor: Redactor | None = None, **more: Any
+) -> list[tuple[str, dict[str, str], str]]:
+    stream = io.StringIO()
+    tell(Annotations(stream, redactor or Redactor({}), **more), runs)
+    return obeyed(stream.getvalue())
+
+
+def test_failures_and_errors_point_at_their_case() -> None:
+    first, second = annotations(errored(1, "line one\nline two: 50 %"), passed(2), failed(0))
+    assert first == (
+        "error",
+        {"file": "support.eval.yaml", "line": "10", "col": "5", "title": "c0 failed, target scripted"},
+        "search called 0 times",
+    )
+    assert second[1]["title"] == "c1 error (transport), target scripted"
+    assert second[2] == "line one\nline two: 50 %"
+
+
+def test_ten_are_shown_and_the_rest_is_counted() -> None:
+    *errors, note = annotations(*(failed(order) for order in reversed(range(25))))
+    assert [each[1]["line"] for each in errors] == [str(line) for line in range(10, 20)]
+    assert {each[0] for each in errors} == {"error"}
+    assert note == ("notice", {"title": "agentv"}, "15 more runs did not pass; GitHub shows 10 of a step")
+
+
+def test_nothing_is_said_when_all_passed() -> None:
+    assert annotations(passed(0)) == []
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_an_agent_adds_no_command(text: str) -> None:
+    found = annotations(failed(0, text, case_id=text), errored(1, text, target=text))
+    assert [each[0] for each in found] == ["error", "error"]
+    assert all(set(properties) == {"file", "line", "col", "title"} for _, properties, _ in found)
+    assert all(len(message) < 25_000 for _, _, message in found)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_guarded_stream_holds_no_command(text: str) -> None:
+    stream = io.StringIO()
+    Guarded(stream).write(f"  {text}\n{text}")
+    Guarded(stream).write(text)
+    assert obeyed(stream.getvalue()) == []
+
+
+def test_a_guarded_stream_leaves_the_rest_alone() -> None:
+    stream = io.StringIO()
+    guarded = Guarded(stream)
+    guarded.write("a::b\n# [x] ##\n  12:30\n")
+    assert stream.getvalue() == "a::b\n# [x] ##\n  12:30\n"
+    assert guarded.isatty() is False
+
+
+def test_files_are_named_as_the_repository_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "evals").mkdir()
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    monkeypatch.chdir(tmp_path / "evals")
+    assert annotations(failed(0))[0][1]["file"] == "evals/support.eval.yaml"
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path / "elsewhere"))
+    assert annotations(failed(0))[0][1]["file"] == "support.eval.yaml"
+
+
+def test_problems_and_warnings_of_files_are_shown_too() -> None:
+    problem = Problem("", "odd, is it: meant?", "whole", Place("a,b:c.yaml", 3, 7))
+    assert obeyed(str(of_problems([problem])[0])) == [
+        ("error", {"file": "a,b:c.yaml", "line": "3", "col": "7", "title": "agentv"}, "odd, is it: meant?")
+    ]
+    assert [each[0] for each in annotations(passed(0), warnings=[problem] * 20)] == ["warning"] * 10
+    assert obeyed(str(of_problems([Problem("", "nowhere")])[0])) == [("error", {"title": "agentv"}, "nowhere")]
+
+
+def test_secrets_are_not_in_the_log() -> None:
+    secret = "p%a:s,s::w0rd"  # noqa: S105 - it opens nothing
+    found = annotations(failed(0, f"got {secret}", case_id=secret), redactor=Redactor({"KEY": secret}))
+    assert "w0rd" not in str(found)
+    assert found[0][2] == "got [redacted:KEY]"
