@@ -3,12 +3,13 @@
 import argparse
 import sys
 
-from benchmarks import cli_modes, dataset, decoding, growth, loop, memory, startup, throughput
+from benchmarks import cli_modes, dataset, decoding, evaluators, growth, loop, memory, startup, throughput
 from benchmarks.table import keep, render, verdict
 
 _GROUPS = {
     "startup": startup.measure,
     "decoding": decoding.measure,
+    "evaluators": evaluators.measure,
     "growth": growth.measure,
     "throughput": throughput.measure,
     "loop": loop.measure,

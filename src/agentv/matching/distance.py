@@ -1,5 +1,8 @@
 """How many characters must be inserted, deleted or replaced to make one text of another."""
 
+MOST_NEAR = 16
+"""How many changes are looked for among nearly equal texts; their cost grows with the square."""
+
 
 def effort(left: str, right: str) -> float:
     """About how many microseconds their distance takes: a step a character of the longer text, wider for the other."""
@@ -29,16 +32,58 @@ def _shared(left: str, right: str, most: int) -> int:
 
 
 def distance(left: str, right: str) -> int:
-    """The Levenshtein distance of two texts.
-
-    A column of the table is one large integer with a bit a row (Myers 1999, Hyyrö 2001), so that 10,000 characters
-    against 10,000 take 50 ms and not a minute.
-    """
+    """The Levenshtein distance of two texts."""
     left, right = differing_parts(left, right)
     if len(left) < len(right):
         left, right = right, left
     if not right:
         return len(left)
+    near = _near_distance(left, right, min(MOST_NEAR, len(right) // 100))
+    return _column_distance(left, right) if near is None else near
+
+
+def _near_distance(left: str, right: str, most: int) -> int | None:
+    """Their distance if it is small, by the furthest place that so many changes reach on each diagonal (Ukkonen 1985).
+
+    Nearly equal texts are the usual ones: a dozen changes in 1,500 characters are found in a third of the time.
+    """
+    goal = len(left) - len(right)
+    if abs(goal) > most:
+        return None
+    reached = {0: 0}  # they differ from the first character on
+    for changes in range(1, most + 1):
+        further: dict[int, int] = {}
+        for diagonal in range(-changes, changes + 1):
+            at = max(reached.get(diagonal, -2) + 1, reached.get(diagonal - 1, -2) + 1, reached.get(diagonal + 1, -1))
+            at = min(at, len(left), len(right) + diagonal)
+            if at >= max(0, diagonal):
+                further[diagonal] = at + _shared_from(left, right, at, at - diagonal)
+        if further.get(goal, -1) >= len(left):
+            return changes
+        reached = further
+    return None
+
+
+def _shared_from(left: str, right: str, here: int, there: int) -> int:
+    """How many characters both have in common from these places on."""
+    most = min(len(left) - here, len(right) - there)
+    length, step = 0, 8
+    while length < most:  # ever larger slices while they agree, then by halves
+        step = min(step, most - length)
+        one, other = left[here + length : here + length + step], right[there + length : there + length + step]
+        if one != other:
+            return length + _shared(one, other, step)
+        length += step
+        step *= 4
+    return length
+
+
+def _column_distance(left: str, right: str) -> int:
+    """The same for any two texts.
+
+    A column of the table is one large integer with a bit a row (Myers 1999, Hyyrö 2001), so that 10,000 characters
+    against 10,000 take 50 ms and not a minute.
+    """
     rows: dict[str, int] = {}
     for index, char in enumerate(right):
         rows[char] = rows.get(char, 0) | (1 << index)
