@@ -109,7 +109,8 @@ def _rows(tally: _Tally) -> list[Row]:
             unit="per second",
             ours=_COUNT / tally.ours[way, shape, mode],
             other=asked / tally.peers[mode] if tally.asked else None,
-            bar=_BARS[shape] if way == _FRESH else None,
+            bar=_BARS[shape],
+            gates=way == _SHARED or shape == "OpenAI",
         )
         for way in (_FRESH, _SHARED)
         for shape in _SHAPES
