@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from benchmarks import cli_modes, dataset, decoding, evaluators, growth, loop, memory, startup, throughput
+from benchmarks import cli_modes, dataset, decoding, display, evaluators, growth, loop, memory, startup, throughput
 from benchmarks.table import keep, render, verdict
 
 _GROUPS = {
@@ -13,6 +13,7 @@ _GROUPS = {
     "growth": growth.measure,
     "throughput": throughput.measure,
     "loop": loop.measure,
+    "display": display.measure,
     "cli": cli_modes.measure,
     "memory": memory.measure,
     "dataset": dataset.measure,

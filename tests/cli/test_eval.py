@@ -503,7 +503,7 @@ class TestPipesAndTerminals:
         assert f"{ESCAPE}[31mFAIL{ESCAPE}[0m c1" in seen
         assert f"{ESCAPE}[32mPASS{ESCAPE}[0m c0" in seen
         assert " 1 of 4  " in seen
-        assert " 3 of 4  1 failed  " in seen
+        assert " 3 of 4  2 passed  1 failed  " in seen
         assert "/s  0:0" in seen, "the rate and the time left"
         assert seen.index("FAIL") < seen.index(" 3 of 4"), "a failure is told as it happens"
         assert seen.index(" 3 of 4") < seen.rindex(f"\r{ESCAPE}[2K") < seen.rindex("FAIL"), "the bar is gone in the end"

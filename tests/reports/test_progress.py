@@ -39,7 +39,7 @@ def test_the_live_line_tells_counts_cost_and_failures_and_is_gone_in_the_end(
         live.handle(event)
     text = stream.getvalue()
     assert "0 of 4" in text
-    assert "4 of 4  2 failed" in text
+    assert "4 of 4  2 passed  2 failed" in text
     assert "400 tokens  $1.00" in text
     assert "FAIL c1  a called 0 times (minimum: 1)\n" in text
     assert text.endswith(progress.CLEAR)

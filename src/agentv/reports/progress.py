@@ -54,7 +54,8 @@ class Counts:
 
     def words(self) -> list[str]:
         """The counts, the rate, the time left, and what it has cost."""
-        words = [f"{self.done:,} of {self.planned:,}"]
+        passed = self.done - self.failed - self.errors
+        words = [f"{self.done:,} of {self.planned:,}", f"{passed:,} passed"]
         words += [f"{self.failed:,} failed"] if self.failed else []
         words += [f"{self.errors:,} error{'s' * (self.errors > 1)}"] if self.errors else []
         elapsed = monotonic() - self._began
