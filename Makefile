@@ -8,16 +8,17 @@ BIN := .venv/bin
 READY := .venv/.stamp
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 CHECKED := $(wildcard src tests benchmarks examples)
+PEERS := agentevals==0.0.9 pydantic-evals==2.62.0 deepeval==4.3.1 inspect-ai==0.3.285 azure-ai-evaluation==1.18.10
 COMPILE = $$tmp/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $(LOCK)
 
 # Without compiled files every import looks two to three times slower than it is.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench soak lock clean
+.PHONY: help demo test lint format bench bench-peers soak lock clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY) ## show what agentv does, in a few seconds
 	@$(BIN)/python examples/demo.py
@@ -38,6 +39,9 @@ format: $(READY) ## let ruff fix and format what it can
 bench: $(READY) ## measure speed and agreement against peers
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+bench-peers: $(READY) ## install the peers, and print ours beside them
+	@$(BIN)/python -m benchmarks.side_by_side
+
 soak: $(READY) ## the long random tests
 	@$(BIN)/python -m pytest -q -m soak $(ARGS)
 
@@ -46,8 +50,8 @@ lock: ## pin the requirements anew (LOCK=--upgrade for newer versions)
 	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(PYTHON) -m venv "$$tmp" && \
 	"$$tmp/bin/python" -m pip -qq --disable-pip-version-check install uv && \
 	$(COMPILE) --group dev pyproject.toml --output-file requirements/dev.txt && \
-	echo 'agentevals==0.0.9' | $(COMPILE) - --output-file requirements/bench-agentevals.txt && \
-	echo 'pydantic-evals==2.62.0' | $(COMPILE) - --output-file requirements/bench-pydantic-evals.txt && \
+	for peer in $(PEERS); do \
+		echo "$$peer" | $(COMPILE) - --output-file "requirements/bench-$${peer%%==*}.txt" || exit 1; done && \
 	if grep -n '://' requirements/*.txt; then echo 'A lock must not name an index.' >&2; exit 1; fi
 
 clean: ## remove environments, caches and builds

@@ -37,9 +37,9 @@ def node_home(folder: str, *packages: str) -> Path:
     return home / "node_modules"
 
 
-def reason(error: OSError | subprocess.CalledProcessError | RuntimeError) -> str:
+def reason(error: Exception) -> str:
     """The last line of what went wrong."""
-    said = str(getattr(error, "stderr", None) or error).strip()
+    said = str(getattr(error, "stderr", None) or error).strip() or type(error).__name__
     return said.splitlines()[-1]
 
 

@@ -30,6 +30,10 @@ class PydanticEvals(Tool):
         """The program, by the environment's own interpreter."""
         return [str(_python()), str(_PROGRAM), "expected.json", "cases.jsonl", "results.jsonl"]
 
+    def start(self) -> list[str]:
+        """Its import, as it has no command."""
+        return [str(_python()), "-c", "from pydantic_evals import Case, Dataset"]
+
     def verdicts(self, folder: Path) -> Iterator[bool]:
         """From the lines that the program wrote."""
         for row in read_lines(folder / "results.jsonl"):

@@ -49,6 +49,11 @@ class Tool(ABC):
     def command(self) -> list[str]:
         """The command that runs what was written, in its folder, and writes the results there."""
 
+    def start(self) -> list[str]:
+        """The command that only starts it: `--help` where there is a command, the import of a library."""
+        command = self.command()
+        return [*command[: command.index("eval")], "--help"]
+
     @abstractmethod
     def verdicts(self, folder: Path) -> Iterator[bool]:
         """Whether each case passed; fails unless exactly one check was made of it."""

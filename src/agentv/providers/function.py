@@ -2,8 +2,6 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from contextvars import copy_context
 from typing import Any, Literal
 
 from msgspec import to_builtins
@@ -34,7 +32,9 @@ class Function(ProviderBase, frozen=True, kw_only=True, dict=True):
             getattr(self.function, "__call__", None)  # noqa: B004 - an object whose call is asynchronous
         ):
             return _normalise(await self.function(argument))
-        found = await _in_thread(self.function, argument)
+        from agentv.process.thread import in_thread  # noqa: PLC0415 - only a function that blocks needs a thread
+
+        found = await in_thread(self.function, argument)
         return _normalise(await found if inspect.isawaitable(found) else found)
 
     def _argument(self, request: Request) -> Any:
@@ -44,42 +44,6 @@ class Function(ProviderBase, frozen=True, kw_only=True, dict=True):
         if wanted == "request":
             return request
         return list(to_builtins(request.input_messages)) if wanted == "messages" else request.prompt
-
-
-async def _in_thread(function: Callable[..., Any], argument: Any) -> Any:
-    """Call a function that may block, in a thread that nobody waits for once the time is over.
-
-    `asyncio.to_thread` would: a function that hangs could then never be given up.
-    """
-    import asyncio  # noqa: PLC0415 - only a function that blocks needs it
-    from threading import Thread  # noqa: PLC0415 - as above
-
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
-
-    def settle(result: Any, error: BaseException | None) -> None:
-        if done.done():  # given up meanwhile
-            return
-        if error is None:
-            done.set_result(result)
-        else:
-            done.set_exception(error)
-
-    def call() -> None:
-        result: Any = None
-        error: BaseException | None = None
-        try:
-            result = context.run(function, argument)
-        except StopIteration as stop:  # a future refuses to carry one
-            error = RuntimeError(f"StopIteration: {stop.value}")
-        except BaseException as caught:  # noqa: BLE001 - whatever it is, it belongs to the run that caused it
-            error = caught
-        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
-            loop.call_soon_threadsafe(settle, result, error)
-
-    context = copy_context()
-    Thread(target=call, daemon=True).start()
-    return await done
 
 
 def _wanted(function: Callable[..., Any]) -> str:
