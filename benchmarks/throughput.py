@@ -110,7 +110,6 @@ def _rows(tally: _Tally) -> list[Row]:
             ours=_COUNT / tally.ours[way, shape, mode],
             other=asked / tally.peers[mode] if tally.asked else None,
             bar=_BARS[shape],
-            gates=way == _SHARED,
         )
         for way in (_FRESH, _SHARED)
         for shape in _SHAPES
