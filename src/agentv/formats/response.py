@@ -35,7 +35,14 @@ _NAMES = {
 }
 REPLY_KEYS = tuple(_NAMES)
 """Every name under which a reply's fields are read."""
-_ERROR = {"kind": "kind", "message": "message", "retryable": "retryable"}
+_ERROR = {
+    "kind": "kind",
+    "message": "message",
+    "retryable": "retryable",
+    "code": "code",
+    "retry_after_s": "retry_after_s",
+    "retryAfterS": "retry_after_s",
+}
 _KINDS = frozenset(get_args(ErrorKind))
 _OLD_METADATA = {"tokenUsage": "tokens_usage", "latencyMs": "latency_ms"}
 """Where seed 004 kept two fields before they moved to the top."""
@@ -165,6 +172,10 @@ def _error(fields: Fields) -> ResponseError | None:
     if kind is not None and kind not in _KINDS:
         inner.refuse("kind", "one of " + ", ".join(get_args(ErrorKind)))
         kind = None
+    code, pause = inner.get("code"), inner.number("retry_after_s")
+    if code is not None and not isinstance(code, str):  # a number of their own, which is no mistake
+        inner.keep_field("code")
+        code = None
     unknown = inner.metadata()
     if unknown is not None:
         fields.keep("error", unknown)
@@ -172,6 +183,8 @@ def _error(fields: Fields) -> ResponseError | None:
         kind=kind or "agent",  # type: ignore[arg-type]  # one of the literals, as just checked
         message=_words(value, fields.report) if message is None else message,
         retryable=retryable or False,
+        code=UNSET if code is None else code,
+        retry_after_s=UNSET if pause is None else pause,
     )
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from agentv.model.message import Message
 from agentv.model.trace import TraceEvent, TraceSummary
@@ -18,6 +18,10 @@ class ResponseError(Struct, frozen=True, kw_only=True):
     kind: ErrorKind
     message: str
     retryable: bool = False
+    code: str | UnsetType = UNSET
+    """What kind of failure, for programs: `rate_limited`, `quota_exhausted`, `unauthorized`, …; only where known."""
+    retry_after_s: float | UnsetType = UNSET
+    """How long the other side asked us to wait; only where it did."""
 
 
 class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
