@@ -6,6 +6,8 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.13 python3.12; do \
 
 BIN := .venv/bin
 READY := .venv/.stamp
+LANGGRAPH := .venv-langgraph
+ADK := .venv-adk
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 CHECKED := $(wildcard src tests benchmarks examples)
 PEERS := agentevals==0.0.9 pydantic-evals==2.62.0 deepeval==4.3.1 inspect-ai==0.3.285 azure-ai-evaluation==1.18.10
@@ -15,7 +17,7 @@ COMPILE = $$tmp/bin/uv pip compile --quiet --universal --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench bench-peers soak lock clean
+.PHONY: help demo test environments lint format bench bench-peers soak lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,8 +25,11 @@ help: ## this list
 demo: $(READY) ## show what agentv does, in a few seconds
 	@$(BIN)/python examples/demo.py
 
-test: lint ## all checks, then all tests (ARGS='-k name' to choose)
+test: environments lint ## all checks, then all tests (ARGS='-k name' to choose)
 	@$(BIN)/python -m pytest -q $(ARGS)
+
+environments: # what tests need, set up at once: most of it is waiting for downloads
+	@$(MAKE) -s -j3 $(READY) $(LANGGRAPH)/.stamp $(ADK)/.stamp
 
 lint: $(READY) ## ruff, mypy strict, import layers
 	@$(BIN)/ruff check .
@@ -50,12 +55,14 @@ lock: ## pin the requirements anew (LOCK=--upgrade for newer versions)
 	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(PYTHON) -m venv "$$tmp" && \
 	"$$tmp/bin/python" -m pip -qq --disable-pip-version-check install uv && \
 	$(COMPILE) --group dev pyproject.toml --output-file requirements/dev.txt && \
+	printf 'langgraph\nlanggraph-cli[inmem]\n' | $(COMPILE) - --output-file requirements/langgraph.txt && \
+	echo google-adk | $(COMPILE) - --output-file requirements/adk.txt && \
 	for peer in $(PEERS); do \
 		echo "$$peer" | $(COMPILE) - --output-file "requirements/bench-$${peer%%==*}.txt" || exit 1; done && \
 	if grep -n '://' requirements/*.txt; then echo 'A lock must not name an index.' >&2; exit 1; fi
 
 clean: ## remove environments, caches and builds
-	@rm -rf .venv .venv-bench* .bench-node build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv $(LANGGRAPH) $(ADK) .venv-bench* .bench-node build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find $(CHECKED) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements/dev.txt pyproject.toml
@@ -66,3 +73,10 @@ $(READY): requirements/dev.txt pyproject.toml
 	@$(PIP) install --require-hashes --requirement requirements/dev.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $(READY)
+
+# A server to test against, and a library whose events are read: each brings packages of its own, kept apart from ours.
+$(LANGGRAPH)/.stamp $(ADK)/.stamp: .venv-%/.stamp: requirements/%.txt
+	@echo 'Setting up .venv-$* (once) ...' >&2
+	@$(PYTHON) -m venv .venv-$*
+	@.venv-$*/bin/python -m pip -qq --disable-pip-version-check install --require-hashes --requirement $<
+	@touch $@

@@ -3,7 +3,20 @@
 import argparse
 import sys
 
-from benchmarks import cli_modes, dataset, decoding, display, evaluators, growth, loop, memory, startup, throughput
+from benchmarks import (
+    cli_modes,
+    dataset,
+    decoding,
+    display,
+    evaluators,
+    growth,
+    loop,
+    memory,
+    providers,
+    startup,
+    store,
+    throughput,
+)
 from benchmarks.table import keep, render, verdict
 
 _GROUPS = {
@@ -14,9 +27,11 @@ _GROUPS = {
     "throughput": throughput.measure,
     "loop": loop.measure,
     "display": display.measure,
+    "providers": providers.measure,
     "cli": cli_modes.measure,
     "memory": memory.measure,
     "dataset": dataset.measure,
+    "store": store.measure,
 }
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from time import perf_counter
 
 from agentv.api.evaluate import load
-from agentv.api.execute import execute, prepare
+from agentv.api.execute import execute
+from agentv.api.prepare import prepare
 from agentv.model.event import Event
 from agentv.protocols import Reporter
 from agentv.reports.jsonl import JsonlFile

@@ -2,6 +2,7 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from agentv.api.compare import compare
     from agentv.api.evaluate import Execution, aevaluate, evaluate
     from agentv.api.score import Scorer, ascore, assert_trajectory, explain, score, score_many
     from agentv.errors import (
@@ -57,6 +58,7 @@ __all__ = [
     "aevaluate",
     "ascore",
     "assert_trajectory",
+    "compare",
     "decode_response",
     "decode_response_json",
     "evaluate",
@@ -72,6 +74,7 @@ __all__ = [
 ]
 
 _PLACES = {
+    "api.compare": ("compare",),
     "api.evaluate": ("Execution", "aevaluate", "evaluate"),
     "api.score": ("Scorer", "ascore", "assert_trajectory", "explain", "score", "score_many"),
     "errors": (

@@ -18,18 +18,26 @@ from math import inf
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from agentv.errors import FormatError
 from agentv.formats.json import dump_json, parse_json
 from agentv.formats.response import decode_response
 from agentv.model.request import Request
 from agentv.providers.base import failure
 from agentv.providers.function import Function
+from agentv.providers.python import PythonAgent
+from agentv.providers.python_job import Asked, Job
 from agentv.run.attempt import Patience, try_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agentv.model.request import Scope
     from agentv.model.response import ProviderResponse
+    from agentv.protocols import Provider
+
+    _Read = Callable[[bytes], tuple[Any, Request]]
 
 _CHUNK = 1 << 16
 _ONCE = Patience(timeout_s=inf, retries=0, retry_timeouts=False)
@@ -44,10 +52,28 @@ def serve(function: Callable[..., Any], *, max_concurrency: int = 100) -> None:
     """
     pipes = _take_pipes()
     try:
-        asyncio.run(_serve(Function(function=function), max_concurrency, pipes))
+        asyncio.run(_serve(Function(function=function), max_concurrency, pipes, _read_request))
     finally:
         os.close(pipes.requests)
         os.close(pipes.replies)
+
+
+def work() -> None:
+    """Be one of the `workers` of a `python` target: told on the first line what to run, then a request a line."""
+    pipes = _take_pipes()
+    held = b""
+    while b"\n" not in held and (data := os.read(pipes.requests, _CHUNK)):
+        held += data
+    line, _, held = held.partition(b"\n")
+    if not line:
+        return  # it is over before it began
+    job = msgspec.json.decode(line, type=Job)
+    asyncio.run(_work(PythonAgent(function=job.function, args=job.args), job.scope, pipes, held))
+
+
+async def _work(target: PythonAgent, scope: Scope, pipes: _Pipes, held: bytes) -> None:
+    await target.open(scope)
+    await _serve(target, 1, pipes, _read_asked, held, is_patient=False)
 
 
 class _Pipes(NamedTuple):
@@ -71,7 +97,15 @@ def _take_pipes() -> _Pipes:
     return pipes
 
 
-async def _serve(function: Function, max_concurrency: int, pipes: _Pipes) -> None:
+async def _serve(  # noqa: PLR0913 - what it is asked and how it reads differ
+    target: Provider,
+    max_concurrency: int,
+    pipes: _Pipes,
+    read_request: _Read,
+    held: bytes = b"",
+    *,
+    is_patient: bool = True,
+) -> None:
     loop = asyncio.get_running_loop()
     gate = asyncio.Semaphore(max_concurrency)
     ended: asyncio.Future[None] = loop.create_future()
@@ -80,39 +114,42 @@ async def _serve(function: Function, max_concurrency: int, pipes: _Pipes) -> Non
     def take(lines: list[bytes]) -> None:
         for line in lines:
             if line.strip():
-                task = loop.create_task(_answer(function, line, gate, pipes.replies))
+                task = loop.create_task(_answer(target, line, read_request, gate, pipes.replies))
                 running.add(task)
                 task.add_done_callback(running.discard)
 
     def read() -> None:
-        held = b""
+        *lines, rest = held.split(b"\n")
+        loop.call_soon_threadsafe(take, lines)
         while data := os.read(pipes.requests, _CHUNK):
-            *lines, held = (held + data).split(b"\n")
+            *lines, rest = (rest + data).split(b"\n")
             loop.call_soon_threadsafe(take, lines)
-        loop.call_soon_threadsafe(take, [held])
+        loop.call_soon_threadsafe(take, [rest])
         loop.call_soon_threadsafe(ended.set_result, None)
 
     Thread(target=read, daemon=True).start()
     await ended
+    if running and not is_patient:
+        os._exit(0)  # nobody is left to be answered, and what runs may never end
     if running:
         await asyncio.wait(running)
 
 
-async def _answer(function: Function, line: bytes, gate: asyncio.Semaphore, replies: int) -> None:
+async def _answer(target: Provider, line: bytes, read: _Read, gate: asyncio.Semaphore, replies: int) -> None:
     try:
-        wire_id, request = _read_request(line)
+        wire_id, request = read(line)
     except FormatError as error:
         wire_id, response = None, failure("protocol", f"this is no request: {error}")
     else:
         async with gate:
-            response = await _ask(function, request)
+            response = await _ask(target, request)
     with suppress(BrokenPipeError):  # nobody listens any more, and stdin is about to end too
         _write(replies, _reply_json(wire_id, response))
 
 
-async def _ask(function: Function, request: Request) -> ProviderResponse:
+async def _ask(target: Provider, request: Request) -> ProviderResponse:
     try:
-        tried = await try_run(function, request, _ONCE, lambda: False)
+        tried = await try_run(target, request, _ONCE, lambda: False)
     except SystemExit as error:  # a function that ends the program would take everybody else's requests with it
         return failure("agent", f"SystemExit: {error}")
     return failure("interrupted", "stopped") if tried is None else tried.response
@@ -132,6 +169,11 @@ def _read_request(line: bytes) -> tuple[Any, Request]:
         attempt=attempt if isinstance(attempt, int) else 1,
         thread_id=thread if isinstance(thread, str) else None,
     )
+
+
+def _read_asked(line: bytes) -> tuple[Any, Request]:
+    asked = msgspec.json.decode(line, type=Asked)
+    return asked.id, asked.request
 
 
 def _reply_json(wire_id: Any, response: ProviderResponse) -> bytes:

@@ -7,6 +7,8 @@ from msgspec import Struct
 
 from agentv.errors import Place
 from agentv.model.case import Case
+from agentv.model.price import Price
+from agentv.model.run import Persist
 from agentv.protocols import Evaluator, Provider
 
 
@@ -57,6 +59,8 @@ class Limits(NamedTuple):
     timeout_s: float | None = None
     retries: int | None = None
     max_concurrency: int | None = None
+    max_cost: float | None = None
+    max_tokens: int | None = None
 
 
 class Eval(Struct, frozen=True, kw_only=True):
@@ -76,7 +80,19 @@ class Eval(Struct, frozen=True, kw_only=True):
     """The files whose content the cases and targets themselves show: the eval, its project, its dataset."""
     inputs: tuple[str, ...] = ()
     """Every file it was read from, which no output may replace."""
+    store: str | None = None
+    """Where its project keeps runs; `off` for nowhere, `None` for the usual place."""
+    persist: Persist | None = None
+    """How much of a run its project keeps."""
+    is_settled: bool = False
+    """Whether `texts` hold all that its cases are made of: no folder is searched for further files."""
     limits: Limits = Limits()
+    judge: str | None = None
+    """The name of the target that judges where an evaluator names none."""
+    judges: tuple[Target, ...] = ()
+    """The targets that any of its evaluators asks."""
+    prices: Mapping[str, Price] = {}
+    """What models cost, where the project says so."""
     count: int = 0
     """How many cases there are."""
     skipped: int = 0

@@ -6,6 +6,7 @@ AgentVError
 ├── FormatError     foreign data that cannot be read at all
 ├── ProviderError   a target that could not be asked
 ├── OutputError     results that could not be written
+├── StoreError      the run store cannot be opened, or was written by a newer version
 └── EvaluationError a check that could not be carried out on this data
 """
 
@@ -116,6 +117,10 @@ class OutputError(AgentVError):
 
     def __reduce__(self) -> tuple[type["OutputError"], tuple[str, OSError]]:
         return type(self), (self.name, self.cause)
+
+
+class StoreError(AgentVError):
+    """The run store cannot be used; what was committed before is safe."""
 
 
 def suggest(value: object, known: Iterable[str], opening: str = "; did") -> str:

@@ -1,6 +1,6 @@
 """Everything one may implement, and what it is handed, on one page."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -8,13 +8,47 @@ from msgspec import Struct
 from agentv.errors import Problem
 from agentv.model.case import Case
 from agentv.model.event import Event
+from agentv.model.judging import Calibration, Judged
 from agentv.model.message import Message, ToolCall
+from agentv.model.record import Summary
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.model.result import EvaluatorResult, Kind, Verdict
+from agentv.model.run import Claim, ExecutionRow, Holder, Kept, Outcome, Saved
 from agentv.model.trace import TraceEvent, TraceSummary
 
-Ask = Callable[[str, Sequence[Message]], Awaitable[ProviderResponse]]
+
+class Ask(Protocol):
+    """How an evaluator reaches a model: through the targets, with their limits, retries and costs."""
+
+    @property
+    def default(self) -> str | None:
+        """The judge of evaluators that name none."""
+        ...
+
+    async def __call__(self, target: str | None, messages: Sequence[Message]) -> ProviderResponse:
+        """The reply of a target; `EvaluationError` when there is none."""
+        ...
+
+    async def judge(self, target: str | None, messages: Sequence[Message]) -> Judged:
+        """The same with what it took; it is remembered for the next time only when `keep` is told so."""
+        ...
+
+    def keep(self, judged: Sequence[Judged]) -> None:
+        """Remember these replies: they made sense."""
+        ...
+
+    def clean(self, text: str) -> str:
+        """The text without secrets, as a model may see it."""
+        ...
+
+    def word(self, content: bytes) -> str:
+        """A word that only this content has, and that nobody who wrote it can know."""
+        ...
+
+    def calibration(self, target: str | None, rubric_key: str) -> Calibration | None:
+        """The last calibration of this judge for this rubric."""
+        ...
 
 
 class Context(Struct, frozen=True, kw_only=True):
@@ -40,7 +74,7 @@ class Context(Struct, frozen=True, kw_only=True):
     scope: Scope | None = None
     """Where the eval lies, for an evaluator that names a file of its own; `None` when there is no eval."""
     ask: Ask | None = None
-    """`await ask(target, messages)`: how a judge reaches a model."""
+    """`await ask(target, messages)`: how a judge reaches a model; `None` where there is no judge to ask."""
 
 
 class Evaluator(Protocol):
@@ -135,4 +169,67 @@ class Reporter(Protocol):
 
     def handle(self, event: Event) -> None:
         """Take note of one event."""
+        ...
+
+
+class Store(Protocol):
+    """Where runs are kept: every method is a step that is on the disk when it returns. One thread uses it at a time."""
+
+    name: str
+    """What people call it: a file, a database."""
+
+    def begin(self, execution: ExecutionRow) -> None:
+        """A new execution, before anything of it runs."""
+        ...
+
+    def resume(self, execution: ExecutionRow) -> None:
+        """An execution that goes on; what dead processes had claimed is free again."""
+        ...
+
+    def write(
+        self, execution_id: str, claims: Sequence[Claim], saved: Sequence[Saved], again: Collection[str] = ()
+    ) -> tuple[set[str], set[str]]:
+        """Claim these runs and keep those results; returns the keys of both that this process may have.
+
+        A claim holds for as long as `beat` is called. `again` names what may be claimed although it has a result.
+        """
+        ...
+
+    def beat(self) -> None:
+        """Say that this process still lives."""
+        ...
+
+    def finish(self, execution_id: str, summary: Summary | None) -> None:
+        """An execution has come to its end, for now; what was claimed and not finished is free again.
+
+        Without a summary, when only a part of it was run, its runs are counted to see how it stands.
+        """
+        ...
+
+    def replace(self, execution_id: str, keys: Iterable[str], *, replaced: bool = True) -> None:
+        """These runs are no longer part of their execution: their cases were edited, or are gone; or they are again."""
+        ...
+
+    def executions(self, limit: int = -1) -> list[ExecutionRow]:
+        """Those that are kept, the last one first, without their summaries."""
+        ...
+
+    def find_execution(self, name: str) -> list[ExecutionRow]:
+        """The execution of this id with its summary, or all whose id begins so."""
+        ...
+
+    def outcomes(self, execution_id: str) -> dict[str, Outcome]:
+        """How every run of an execution stands, by its key; replaced ones too."""
+        ...
+
+    def kept(self, execution_id: str, keys: Sequence[str] | None = None) -> Iterator[Kept]:
+        """The results of an execution in the order of its plan, or those of these keys."""
+        ...
+
+    def holders(self, execution_id: str) -> list[Holder]:
+        """The other processes that are running something of it; those that died are relieved of it."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
         ...

@@ -27,6 +27,9 @@ EVALUATORS: Mapping[str, str] = {
     "loop_detection": "agentv.evaluators.loops:LoopDetection",
     "tool_order": "agentv.evaluators.tool_order:ToolOrder",
     "refusal": "agentv.evaluators.refusal:Refusal",
+    "llm_judge": "agentv.evaluators.judge.llm_judge:LlmJudge",
+    "trajectory_judge": "agentv.evaluators.judge.trajectory_judge:TrajectoryJudge",
+    "panel": "agentv.evaluators.judge.panel:Panel",
     "all_of": "agentv.evaluators.combine:AllOf",
     "any_of": "agentv.evaluators.combine:AnyOf",
     "at_least": "agentv.evaluators.combine:AtLeast",
@@ -35,8 +38,13 @@ EVALUATORS: Mapping[str, str] = {
 }
 
 PROVIDERS: Mapping[str, str] = {
+    "anthropic": "agentv.providers.anthropic:Anthropic",
     "cli": "agentv.providers.cli:Cli",
+    "http": "agentv.providers.http:Http",
+    "langgraph": "agentv.providers.langgraph:LangGraph",
     "mock": "agentv.providers.mock:Mock",
+    "openai": "agentv.providers.openai:OpenAI",
+    "python": "agentv.providers.python:PythonAgent",
     "replay": "agentv.providers.replay:Replay",
 }
 

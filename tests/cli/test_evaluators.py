@@ -10,6 +10,7 @@ from click.testing import CliRunner
 import agentv
 from agentv.api.score import Scorer
 from agentv.cli.main import group
+from agentv.evaluators.judge.sample import scripted
 from agentv.registry import EVALUATORS, evaluator_names, find_evaluator
 from agentv.spec.describe import describe
 
@@ -57,7 +58,9 @@ def examples() -> list[Any]:
 @pytest.mark.parametrize("example", examples())
 def test_every_example_is_true(example: Any) -> None:
     config = {"kind": "assertion", **example.config}
-    result = Scorer([config], expected_messages=example.expected_messages).score(example.reply).evaluators[0]
+    judge = None if example.judge is None else scripted(example.judge)
+    scorer = Scorer([config], expected_messages=example.expected_messages, judge=judge)
+    result = scorer.score(example.reply).evaluators[0]
     assert result.status == ("pass" if example.passes else "fail"), result
 
 

@@ -27,7 +27,8 @@ def test_a_new_project_runs_and_teaches_with_its_one_failure(run: Command) -> No
     assert lines[0].startswith("FAIL refund-large"), "what failed comes first"
     assert any(re.match(r"\s+✗ ask_approval.*│", line) for line in lines), "the diff names what is missing"
     assert any("missing call: ask_approval (expected after check_policy)" in line for line in lines)
-    assert re.search(r"^3 passed, 1 failed, 0 errors: 75 % of 4 measured passed$", result.out, re.MULTILINE)
+    sums = r"^3 passed, 1 failed, 0 errors: 75 % of 4 measured passed \(95 % CI 30.95 %\)$"
+    assert re.search(sums, result.out, re.MULTILINE)
     assert re.fullmatch(r"next: agentv eval demo/\S+ --case refund-large -v", lines[-1])
     assert all(record["tokens_usage"] for record in records)
     assert list(run.temporary.iterdir()) == [], "every attempt's workspace is gone"

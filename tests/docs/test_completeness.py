@@ -11,7 +11,27 @@ from agentv import pytest_plugin
 from agentv.api.evaluate import Execution
 from agentv.cli.main import COMMANDS, group
 from agentv.evaluators.base import EvaluatorBase
-from agentv.model.record import Reported, ResultRecord, Spread, Summary, Tally
+from agentv.model.comparison import (
+    CallPair,
+    CaseName,
+    CaseSide,
+    Change,
+    Comparison,
+    Measure,
+    Measures,
+    Named,
+    Needed,
+    Side,
+)
+from agentv.model.judging import (
+    Calibration,
+    CalibrationReport,
+    Difference,
+    JudgeSums,
+    JudgeUsage,
+    Unread,
+)
+from agentv.model.record import RepeatedCase, RepeatedTarget, Repeats, Reported, ResultRecord, Spread, Summary, Tally
 from agentv.model.response import ResponseError
 from agentv.model.result import EvaluatorResult
 from agentv.model.trace import TraceEvent, TraceSummary
@@ -33,7 +53,8 @@ from agentv.spec.entries import (
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECORD = (ResultRecord, EvaluatorResult, TraceSummary, TokensUsage, ResponseError)
-SUMMARY = (Summary, Tally, Spread, Reported)
+SUMMARY = (Summary, Tally, Spread, Reported, Repeats, RepeatedCase, RepeatedTarget, JudgeSums)
+COMPARISON = (Comparison, Side, Measures, Measure, Change, CaseSide, CallPair, Named, CaseName, Needed)
 
 
 def words(page: str) -> set[str]:
@@ -54,6 +75,9 @@ def names(*classes: type[Struct]) -> list[str]:
         ("reference/eval-file.md", (DatasetEntry, NotEntry, SampleEntry, ShuffleEntry)),
         ("reference/results.md", RECORD),
         ("reference/results.md", SUMMARY),
+        ("reference/results.md", COMPARISON),
+        ("reference/command-line.md", (CalibrationReport, Calibration, Difference, Unread)),
+        ("reference/evaluators/llm_judge.md", (JudgeUsage,)),
         ("guide/python.md", (Execution, RunOptions)),
         ("guide/from-trace-to-output-messages.md", (TraceEvent,)),
     ],

@@ -12,6 +12,7 @@ import yaml
 
 import agentv
 from agentv.evaluators.base import EvaluatorBase
+from agentv.evaluators.judge.sample import scripted
 from agentv.registry import EVALUATORS, find_evaluator
 from agentv.spec.yaml import read_yaml
 
@@ -110,7 +111,9 @@ def test_every_example_ends_as_it_says(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for example, shown in re.findall(r"<!-- example -->\n```yaml\n(.*?)```\n\n```\n(.*?)```", text, re.DOTALL):
         data = read_yaml(example.encode()).data
-        said = agentv.explain(data["reply"], [data["evaluator"]], expected_messages=data.get("expected_messages"))
+        judge = scripted(data["judge"]) if "judge" in data else None
+        expected = data.get("expected_messages")
+        said = agentv.explain(data["reply"], [data["evaluator"]], expected_messages=expected, judge=judge)
         assert said.split("\n\n")[1].rstrip() == shown.rstrip()
 
 

@@ -9,7 +9,10 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.mark.parametrize(("name", "code"), [("refund/refund.eval.yaml", 1), ("checks/checks.eval.yaml", 0)])
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("refund/refund.eval.yaml", 1), ("checks/checks.eval.yaml", 0), ("python/weather.eval.yaml", 0)],
+)
 def test_the_suite_runs(name: str, code: int) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "agentv", "eval", EXAMPLES / name], capture_output=True, text=True, check=False
@@ -30,6 +33,7 @@ def test_no_example_is_left_out() -> None:
         "refund/refund.eval.yaml",
         "checks/checks.eval.yaml",
         "plugin/parrot.eval.yaml",
+        "python/weather.eval.yaml",
         "stream/javascript.eval.yaml",
         "stream/python.eval.yaml",
     }

@@ -35,7 +35,9 @@ def compare(result: agentv.EvaluatorResult, verdict: oracle.Verdict) -> None:
 
 def check(example: Any) -> None:
     config, reply = example
-    compare(agentv.score(reply, [config]).evaluators[0], oracle.judge(config, reply))
+    result = agentv.score(reply, [config])
+    assert result == agentv.Scorer([config]).score(reply), "one reply alone is not scored as one of many"
+    compare(result.evaluators[0], oracle.judge(config, reply))
 
 
 @given(strategies.message_examples())

@@ -51,7 +51,7 @@ def test_rates_are_over_what_was_measured_with_the_errors_beside_them(tmp_path: 
     runs = [passed(0), failed(1), errored(2), errored(3, target="other")]
     text = page(tmp_path / "r.md", *runs)
     assert "1 passed, 1 failed, 2 errors: 50 % of 2 measured passed." in text
-    assert "| `support` | `scripted` | 1 | 1 | 1 | 50 % of 2 |" in text
+    assert "| `support` | `scripted` | 1 | 1 | 1 | 50 % of 2 (9\N{EN DASH}91 %) |" in text
     assert "| `support` | `other` | 0 | 0 | 1 | nothing measured |" in text
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import agentv
+from agentv.registry import PROVIDERS
 from agentv.spec.load import load_evals
 from tests.spec.evals import CASE, CHECK, MOCK, Write, only, problems
 
@@ -206,10 +207,10 @@ cases:
             (f"{MOCK}cases: [{{id: a, input: x, {CHECK}}}, {{id: a, input: x, {CHECK}}}]", "is the id of another case"),
             (CASE, "1:1: no target to test: define one in `targets`"),
             (f"{MOCK}target: u\n{CASE}", "2:9: target: expected one of t; got 'u'"),
-            (f"targets: [{{name: t}}]\n{CASE}", "provider: required; one of cli"),
+            (f"targets: [{{name: t}}]\n{CASE}", "provider: required; one of "),
             (
                 f"targets: [{{name: t, provider: mok}}]\n{CASE}",
-                "1:31: provider: expected one of cli, mock, replay; got 'mok'. Did you mean 'mock'?",
+                f"1:31: provider: expected one of {', '.join(sorted(PROVIDERS))}; got 'mok'. Did you mean 'mock'?",
             ),
             (
                 f"targets: [{{name: t, provider: mock, replys: 1}}]\n{CASE}",

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from agentv.api.execute import execute, prepare
+from agentv.api.execute import execute
+from agentv.api.judges import recalling
+from agentv.api.prepare import prepare
 from agentv.checked import Eval, Target
 from agentv.errors import Problem, SpecError
 from agentv.model.event import RunFinished
@@ -28,6 +30,8 @@ Source = str | Path | Mapping[str, Any] | Sequence[str | Path]
 """An eval file, a folder of them, several of these, or an eval in Python: the same words as in a file."""
 TargetLike = str | Sequence[str] | Mapping[str, Any] | Target | Callable[..., Any]
 """The name of a target or several, a target's settings, or a function to be called."""
+JudgeTargetLike = str | Mapping[str, Any] | Target | Callable[..., Any]
+"""The name of a target, a target's settings, or a function to be called: asked where an evaluator names no judge."""
 
 
 class Execution(Struct, frozen=True, kw_only=True):
@@ -44,14 +48,19 @@ class Execution(Struct, frozen=True, kw_only=True):
 
 
 def evaluate(
-    source: Source, *, target: TargetLike | None = None, keep_results: bool = True, **options: Any
+    source: Source,
+    *,
+    target: TargetLike | None = None,
+    judge: JudgeTargetLike | None = None,
+    keep_results: bool = True,
+    **options: Any,
 ) -> Execution:
     """Run an eval and return its results; inside a running event loop it works too, in a thread of its own.
 
     `options` are those of `agentv.run.options.RunOptions`: `cases`, `tags`, `repeat`, `timeout_s`, `retries`,
     `max_concurrency`, `fail_fast` and so on.
     """
-    work = aevaluate(source, target=target, keep_results=keep_results, **options)
+    work = aevaluate(source, target=target, judge=judge, keep_results=keep_results, **options)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -63,13 +72,19 @@ def evaluate(
 
 
 async def aevaluate(
-    source: Source, *, target: TargetLike | None = None, keep_results: bool = True, **options: Any
+    source: Source,
+    *,
+    target: TargetLike | None = None,
+    judge: JudgeTargetLike | None = None,
+    keep_results: bool = True,
+    **options: Any,
 ) -> Execution:
     """The same as `evaluate`, for code that is already in an event loop."""
-    prepared = prepare(load(source, target), _options(options))
+    prepared = prepare(load(source, target, judge), _options(options))
     kept: list[RunFinished] = []
     reporters: list[Reporter] = [_Keeper(kept)] if keep_results else []
-    summary = await execute(prepared, reporters)
+    with recalling(prepared) as ready:
+        summary = await execute(ready, reporters)
     kept.sort(key=lambda event: event.order)
     return Execution(summary=summary, results=tuple(event.record for event in kept))
 
@@ -85,29 +100,31 @@ class _Keeper:
             self._kept.append(event)
 
 
-def load(source: Source, target: TargetLike | None = None) -> list[Eval]:
+def load(source: Source, target: TargetLike | None = None, judge: JudgeTargetLike | None = None) -> list[Eval]:
     """The evals of this source, for this target if one is given; everything wrong with them is one `SpecError`."""
     names: tuple[str, ...] = ()
     made: Target | None = None
-    if isinstance(target, str):
-        names = (target,)
-    elif isinstance(target, Mapping):
-        made = _target_of(target)
-    elif isinstance(target, Target):
-        made = target
-    elif callable(target):
-        made = function_target(target)
-    elif isinstance(target, (list, tuple)):
+    if isinstance(target, (list, tuple)) and not isinstance(target, Target):
         names = tuple(target)
     elif target is not None:
-        expected = "expected a target's name, several names, a mapping, or a function"
-        raise SpecError([Problem("target", f"{expected}; got {type(target).__name__}")])
+        found = _one(target, "target", "a target's name, several names, a mapping, or a function")
+        names, made = ((found,), None) if isinstance(found, str) else ((), found)
+    asked = None if judge is None else _one(judge, "judge", "a target's name, a mapping, or a function")
     if isinstance(source, Mapping):
-        evals = [load_data(dict(source), names, lone=made)]
-    else:
-        paths = [source] if isinstance(source, (str, Path)) else list(source)
-        evals = load_evals(paths, names, lone=made)
-    return evals
+        return [load_data(dict(source), names, lone=made, judge=asked)]
+    paths = [source] if isinstance(source, (str, Path)) else list(source)
+    return load_evals(paths, names, lone=made, judge=asked)
+
+
+def _one(given: Any, what: str, expected: str) -> Target | str:
+    """A target by its name, or one that no file knows."""
+    if isinstance(given, (str, Target)):
+        return given
+    if isinstance(given, Mapping):
+        return _target_of(given, what)
+    if callable(given):
+        return function_target(given)
+    raise SpecError([Problem(what, f"expected {expected}; got {type(given).__name__}")])
 
 
 def function_target(function: Callable[..., Any], **settings: Any) -> Target:
@@ -117,11 +134,11 @@ def function_target(function: Callable[..., Any], **settings: Any) -> Target:
     return Target(name, "function", words, made=Function(function=function, name=name, **settings))
 
 
-def _target_of(settings: Mapping[str, Any]) -> Target:
-    written = {"name": settings.get("provider", "target"), **settings}
-    targets, problems = check_targets([written], None, "target")
+def _target_of(settings: Mapping[str, Any], what: str) -> Target:
+    written = {"name": settings.get("provider", what), **settings}
+    targets, problems = check_targets([written], None, what)
     if problems:
-        raise SpecError([problem._replace(path=problem.path.replace("target[0]", "target", 1)) for problem in problems])
+        raise SpecError([problem._replace(path=problem.path.replace(f"{what}[0]", what, 1)) for problem in problems])
     return targets[0]
 
 

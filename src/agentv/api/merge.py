@@ -8,9 +8,9 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from agentv.api.records import decode_record, read_records
 from agentv.errors import FormatError
 from agentv.model.event import ExecutionFinished, ExecutionStarted, RunFinished
-from agentv.model.record import RESULT_SCHEMA, ResultRecord, Shard
 from agentv.model.response import ProviderResponse
 from agentv.run.plan import Totals as Planned
 from agentv.run.summary import Ended, Names, Totals
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from agentv.model.record import Summary
+    from agentv.model.record import ResultRecord, Shard, Summary
     from agentv.protocols import Reporter
 
-_decode = msgspec.json.Decoder(ResultRecord).decode
 MAX_NAMED = 5
 
 
@@ -47,8 +46,9 @@ class Found:
         self.shards: dict[int, int] = {}
         self.started_at = self.completed_at = ""
         self.execution_id = ""
+        self.repeats = False
         for number, path in enumerate(paths):
-            for start, length, record in _read(path):
+            for start, length, record in read_records(path):
                 self._add(path, record, Line(0, number, start, length))
 
     def _add(self, path: Path, record: ResultRecord, line: Line) -> None:
@@ -66,6 +66,7 @@ class Found:
         self.shards[shard.index] = self.shards.get(shard.index, 0) + 1
         self.evals[record.eval_id] = min(shard.order, self.evals.get(record.eval_id, shard.order))
         self.targets[record.target] = min(shard.order, self.targets.get(record.target, shard.order))
+        self.repeats = self.repeats or record.repeat > 0
         self.started_at = min(filter(None, (self.started_at, record.started_at)))
         self.completed_at = max(self.completed_at, record.completed_at)
         self.execution_id = min(filter(None, (self.execution_id, record.execution_id)))
@@ -97,7 +98,7 @@ class Found:
             for line in self.lines:
                 stream = streams[line.file]
                 stream.seek(line.start)
-                record = _decode(stream.read(line.length))
+                record = decode_record(stream.read(line.length))
                 key = record.run_id.rpartition("-")[2]
                 yield replace(record, execution_id=self.execution_id, run_id=f"{self.execution_id}-{key}", shard=UNSET)
         finally:
@@ -108,7 +109,7 @@ class Found:
 def merge(found: Found, reporters: Sequence[Reporter], out: tuple[str, ...] = ()) -> Summary:
     """Tell the reporters of every result as if one machine had run it all."""
     shard = found.check()
-    planned = Planned(cases=0, skipped=0, left_out=0, runs=shard.total)
+    planned = Planned(cases=0, skipped=0, left_out=0, runs=shard.total, repeats=found.repeats)
     names = Names(_in_order(found.evals), _in_order(found.targets))
     totals = Totals(found.execution_id, planned, names, found.started_at)
     started = ExecutionStarted(
@@ -142,32 +143,3 @@ def _between(found: Found) -> float:
 
     first, last = datetime.fromisoformat(found.started_at), datetime.fromisoformat(found.completed_at)
     return (last - first).total_seconds() * 1000
-
-
-def _read(path: Path) -> Iterator[tuple[int, int, ResultRecord]]:
-    """Every result of a file, with its place in it."""
-    start = 0
-    try:
-        with path.open("rb") as stream:
-            for number, line in enumerate(stream, 1):
-                if line.strip():
-                    yield start, len(line), _record(line, path, number)
-                start += len(line)
-    except OSError as error:
-        msg = f"{path} cannot be read: {error.strerror}"
-        raise FormatError(msg) from error
-
-
-def _record(line: bytes, path: Path, number: int) -> ResultRecord:
-    try:
-        record = _decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        msg = f"{path}:{number}: not a result: {error}"
-        raise FormatError(msg) from error
-    if record.schema != RESULT_SCHEMA:
-        name, _, version = record.schema.partition("/")
-        newer = name == RESULT_SCHEMA.partition("/")[0] and version > RESULT_SCHEMA.partition("/")[2]
-        fix = "it was written by a newer agentv: update this one" if newer else f"expected {RESULT_SCHEMA}"
-        msg = f"{path}:{number}: schema {record.schema!r}; {fix}"
-        raise FormatError(msg)
-    return record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -18,10 +18,13 @@ from agentv.spec.messages import check_expected_messages
 
 if TYPE_CHECKING:
     from agentv.checked import Checked
+    from agentv.protocols import Ask
     from agentv.reports.terminal import Style
 
 Reply = ProviderResponse | Mapping[str, Any] | Sequence[Any]
 """A reply in any supported shape: a response, a mapping, or a list of messages."""
+JudgeLike = Callable[..., Any] | Mapping[str, Callable[..., Any]]
+"""A function that is given a prompt and returns what a model would, or several by name."""
 
 NO_CASE = Case()
 
@@ -35,6 +38,8 @@ class Options(TypedDict, total=False):
     """Lets the case pass by its weighted mean, as long as every `required` evaluator passes."""
     root: str | None
     """The folder below which a `trace_ref` may be read, and to which names of files are relative."""
+    judge: JudgeLike | None
+    """A function that is asked where an evaluator asks a judge, or several by name."""
 
 
 class Scorer(CaseScorer):
@@ -47,14 +52,16 @@ class Scorer(CaseScorer):
         expected_messages: Sequence[Any] | None = None,
         threshold: float | None = None,
         root: str | None = None,
+        judge: JudgeLike | None = None,
     ) -> None:
         expected = check_expected_messages(expected_messages)
+        is_bare = expected is None and threshold is None
         super().__init__(
             with_expected_messages(check_evaluators(evaluators), expected),
-            NO_CASE if expected is None else Case(expected_messages=expected),
+            NO_CASE if is_bare else Case(expected_messages=expected, threshold=_check_threshold(threshold)),
             follow=following(root),
-            threshold=_check_threshold(threshold),
             scope=None if root is None else Scope(root=root, folder=root),
+            ask=None if judge is None else _ask(judge),
         )
         if not can_fail(self._checks):
             raise SpecError([Problem("evaluators", NOTHING_CHECKED)])
@@ -97,7 +104,27 @@ def score(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Option
 
     `reply` is a mapping in any supported shape, a `ProviderResponse`, or a list of messages.
     """
+    if not options and type(evaluators) is list and len(evaluators) == 1:
+        reply, result = _score_plain(reply, evaluators[0])
+        if result is not None:
+            return result
     return Scorer(evaluators, **options).score(reply)
+
+
+def _score_plain(reply: Reply, config: Any) -> tuple[Reply, RunResult | None]:
+    """The result under a plain `tool_trajectory`; else the reply, which may have been read, for the longer way."""
+    if type(config) is not dict or config.get("type") != "tool_trajectory":
+        return reply, None
+    from agentv.evaluators.trajectory.plain import read_script, score_script  # noqa: PLC0415 - loaded when it is named
+
+    script = read_script(config)
+    if script is None:
+        return reply, None
+    response = _decoded(reply)
+    try:
+        return response, score_script(script, response)
+    except Exception:  # noqa: BLE001 - the longer way makes a finding of whatever it is
+        return response, None
 
 
 async def ascore(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Options]) -> RunResult:
@@ -146,6 +173,12 @@ def _finished(found: Found, checked: Checked) -> EvaluatorResult:
     # A thread of its own: the caller may sit in a running loop (a notebook), which cannot be entered twice.
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(asyncio.run, awaited(found, checked)).result()
+
+
+def _ask(judge: JudgeLike) -> Ask:
+    from agentv.api.judges import ask_functions  # noqa: PLC0415 - only who has a judge needs it
+
+    return ask_functions(judge)
 
 
 def _check_threshold(threshold: float | None) -> float | None:

@@ -11,7 +11,7 @@ from agentv.reports.problems import counted
 from agentv.reports.terminal import clean
 
 if TYPE_CHECKING:
-    from agentv.api.execute import Prepared
+    from agentv.api.prepare import Prepared
 
 MAX_SHOWN = 50
 

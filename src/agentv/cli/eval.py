@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentv.cli.exits import ERROR, fail_usage, refuse
+from agentv.cli.exits import fail_usage, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agentv.api.execute import Prepared
+    from agentv.api.keeping import Keeping
+    from agentv.api.prepare import Prepared
+    from agentv.cli.keeping import Recalled
     from agentv.model.record import Summary
     from agentv.protocols import Reporter
     from agentv.run.engine import Engine
+    from agentv.run.options import RunOptions
 
 MAX_SHARDS = 100_000
 POSITIVE = click.IntRange(min=1)
@@ -25,10 +28,19 @@ POSITIVE = click.IntRange(min=1)
 class Seconds(click.FloatRange):
     """A time; `nan` lies in no range and is in every one."""
 
+    unit = "seconds"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number, unless it is none."""
         number = super().convert(value, param, ctx)
-        return self.fail(f"{value!r} is not a number of seconds", param, ctx) if number != number else number  # noqa: PLR0124
+        is_number = number == number  # noqa: PLR0124 - `nan` is not
+        return number if is_number else self.fail(f"{value!r} is not a number of {self.unit}", param, ctx)
+
+
+class Dollars(Seconds):
+    """A sum of money, in US dollars."""
+
+    unit = "US dollars"
 
 
 class ShardType(click.ParamType[Any]):
@@ -45,10 +57,11 @@ class ShardType(click.ParamType[Any]):
 
 
 SECONDS = Seconds(min=0, min_open=True, max=86_400)
+DOLLARS = Dollars(min=0, min_open=True, max=1_000_000_000)
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR...")
+@click.argument("paths", nargs=-1, metavar="FILE|DIR...")
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="Test this target; may be given again.")
 @click.option("--case", "cases", multiple=True, metavar="GLOB", help="Run cases whose id fits; may be given again.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Run cases with this tag; may be given again.")
@@ -68,7 +81,26 @@ SECONDS = Seconds(min=0, min_open=True, max=86_400)
 @click.option("--timeout", type=SECONDS, metavar="SECONDS", help="Limit of one attempt; 120 by default.")
 @click.option("--run-timeout", type=SECONDS, metavar="SECONDS", help="Limit of a run with all its attempts.")
 @click.option("--retries", type=click.IntRange(0, 100), metavar="N", help="Tries after a failure that may pass; 2.")
+@click.option("--max-cost", type=DOLLARS, metavar="USD", help="Start nothing more once so many dollars are spent.")
+@click.option("--max-judge-cost", type=DOLLARS, metavar="USD", help="Ask no judge once so much is spent on them.")
+@click.option("--no-cache", is_flag=True, help="Ask judges again, whatever they said before.")
+@click.option("--max-tokens", type=POSITIVE, metavar="N", help="Start nothing more once so many tokens are used.")
 @click.option("--shard", type=ShardType(), metavar="I/N", help="Run part I of N; `agentv merge` joins the results.")
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value="",
+    metavar="[ID]",
+    help="Go on with an execution, the last one by default: what has a result is not run again.",
+)
+@click.option("--retry-errors", is_flag=True, help="With --resume (or the last one): run again what was an error.")
+@click.option("--rerun-failed", is_flag=True, help="With --resume (or the last one): run again what failed.")
+@click.option("--no-store", is_flag=True, help="Keep nothing in the run store.")
+@click.option(
+    "--persist",
+    type=click.Choice(["summary", "messages", "full"]),
+    help="How much of each run the store keeps; messages by default.",
+)
 @click.option("--fail-fast", is_flag=True, help="Start nothing more once a run did not pass.")
 @click.option("--watch", is_flag=True, help="Run again what a change of files concerns, until Ctrl-C.")
 @click.option("--dry-run", is_flag=True, help="Show what would be run, and run nothing.")
@@ -87,12 +119,12 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
     measured, 130 interrupted.
     """
     from agentv.api.evaluate import load  # noqa: PLC0415 - `--help` needs none of it
-    from agentv.api.execute import prepare  # noqa: PLC0415 - as above
+    from agentv.api.prepare import prepare  # noqa: PLC0415 - as above
     from agentv.errors import AgentVError, SpecError  # noqa: PLC0415 - as above
     from agentv.run.options import RunOptions  # noqa: PLC0415 - as above
 
     if given["env_file"]:
-        _read_variables(given["env_file"])
+        read_variables_file(given["env_file"])
     options = RunOptions(
         cases=given["cases"],
         tags=given["tags"],
@@ -101,6 +133,10 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
         run_timeout_s=given["run_timeout"],
         retries=given["retries"],
         max_concurrency=given["max_concurrency"],
+        max_cost=given["max_cost"],
+        max_tokens=given["max_tokens"],
+        max_judge_cost=given["max_judge_cost"],
+        cache=not given["no_cache"],
         shard=given["shard"],
         fail_fast=given["fail_fast"],
         include_messages=given["include_messages"],
@@ -111,6 +147,16 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
         evals = load(list(paths), given["targets"] or None)
         return prepare(evals, options, no_exec=given["no_exec"], dry=given["dry_run"])
 
+    recalled = None
+    if given["resume"] is not None or given["retry_errors"] or given["rerun_failed"]:
+        recalled = _recall(paths, given, options)
+        paths, given["targets"], options = recalled.paths, recalled.targets, recalled.options
+        if recalled.is_complete and not given["dry_run"]:
+            from agentv.cli.keeping import show_again  # noqa: PLC0415 - only a resume needs it
+
+            sys.exit(show_again(recalled, given))
+    if not paths:
+        fail_usage("name an eval file or a folder of them, or resume an execution with --resume")
     if given["watch"]:
         sys.exit(_watch(ready, given))
     try:
@@ -127,7 +173,20 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
 
         show_plan(prepared, as_json=given["as_json"])
         return
-    sys.exit(_run(prepared, given))
+    sys.exit(_run(prepared, given, paths, recalled))
+
+
+def _recall(paths: tuple[str, ...], given: dict[str, Any], options: RunOptions) -> Recalled:
+    """The execution to go on with."""
+    from agentv.cli.keeping import recall  # noqa: PLC0415 - only a resume needs it
+    from agentv.errors import AgentVError  # noqa: PLC0415 - as above
+
+    if given["watch"] or given["no_store"]:
+        fail_usage("--resume goes on with what the run store holds: not with --watch or --no-store")
+    try:
+        return recall(paths, given, options)
+    except AgentVError as error:
+        fail_usage(str(error))
 
 
 def _watch(ready: Callable[[], Prepared], given: dict[str, Any]) -> int:
@@ -141,7 +200,7 @@ def _watch(ready: Callable[[], Prepared], given: dict[str, Any]) -> int:
     return watch(ready, partial(_run, given=given))
 
 
-def _read_variables(path: str) -> None:
+def read_variables_file(path: str) -> None:
     """Add what an `.env` file sets and the environment does not."""
     import os  # noqa: PLC0415 - only this needs it
 
@@ -165,34 +224,42 @@ def _warn(prepared: Prepared, *, quiet: bool) -> None:
     click.echo(render_warnings(list(warnings), Style.of(sys.stderr)), err=True)
 
 
-def _run(prepared: Prepared, given: dict[str, Any]) -> int:
+def _run(
+    prepared: Prepared, given: dict[str, Any], paths: tuple[str, ...] = (), recalled: Recalled | None = None
+) -> int:
+    """Run it and report; what is watched, and comes without paths, is not kept."""
     import asyncio  # noqa: PLC0415 - only a real run needs it
     import gc  # noqa: PLC0415 - as above
 
+    from agentv.cli.keeping import kept, remembering, resume_command  # noqa: PLC0415 - as above
+    from agentv.cli.printing import broke_off  # noqa: PLC0415 - as above
     from agentv.errors import AgentVError  # noqa: PLC0415 - as above
 
     _warn(prepared, quiet=given["quiet"])
-    reporters = _reporters(prepared, given)
-    gc.freeze()
-    gc.enable()
+    hint: str | None = None
     try:
-        summary = asyncio.run(_execute(prepared, reporters, given["out"]))
+        reporters = _reporters(prepared, given)  # which files cannot be written is known before anything is kept
+        with kept(prepared, paths, given, recalled) as keeping, remembering(prepared, given) as ready:
+            gc.freeze()
+            gc.enable()
+            hint = resume_command(keeping) if keeping else None
+            summary = asyncio.run(_execute(ready, reporters, given["out"], keeping))
     except AgentVError as error:
-        _silence_stdout()
-        # Somebody who closed the pipe has seen enough.
-        if not isinstance(getattr(error, "cause", None), BrokenPipeError):
-            click.echo(f"agentv: {error}", err=True)
-        return ERROR
+        return broke_off(error, hint)
+    if hint and summary.status == "interrupted":
+        click.echo(f"go on with it: {hint}", err=True)
     return summary.exit_code
 
 
-async def _execute(prepared: Prepared, reporters: list[Reporter], out: tuple[str, ...]) -> Summary:
+async def _execute(
+    prepared: Prepared, reporters: list[Reporter], out: tuple[str, ...], keeping: Keeping | None
+) -> Summary:
     from agentv.api.execute import execute  # noqa: PLC0415 - only a real run needs it
 
-    return await execute(prepared, reporters, out=out, watch=_stop_on_signals)
+    return await execute(prepared, reporters, out=out, watch=stop_on_signals, keeping=keeping)
 
 
-def _stop_on_signals(engine: Engine) -> None:
+def stop_on_signals(engine: Engine) -> None:
     """Ctrl-C once: finish what is under way; twice: stop now."""
     import asyncio  # noqa: PLC0415 - only a real run needs it
     import signal  # noqa: PLC0415 - as above
@@ -212,9 +279,8 @@ def _stop_on_signals(engine: Engine) -> None:
 
 
 def _reporters(prepared: Prepared, given: dict[str, Any]) -> list[Reporter]:
-    from agentv.cli.outputs import for_github, guarded, open_outputs  # noqa: PLC0415 - only a real run needs it
-    from agentv.reports.console import Console  # noqa: PLC0415 - as above
-    from agentv.reports.jsonl import JsonStream  # noqa: PLC0415 - as above
+    from agentv.cli.outputs import for_github, open_outputs  # noqa: PLC0415 - only a real run needs it
+    from agentv.cli.printing import printer  # noqa: PLC0415 - as above
     from agentv.reports.progress import Lines, Live  # noqa: PLC0415 - as above
 
     redactor = prepared.redactor
@@ -224,20 +290,5 @@ def _reporters(prepared: Prepared, given: dict[str, Any]) -> list[Reporter]:
             reporters.append(Live(sys.stderr, redactor))
         elif not given["as_json"]:
             reporters.append(Lines(sys.stderr))
-    if given["as_json"]:
-        reporters.append(JsonStream(sys.stdout.buffer, redactor))
-    else:
-        verbosity = 1 if given["verbose"] else -1 if given["quiet"] else 0
-        asked = bool(given["targets"])
-        reporters.append(Console(guarded(sys.stdout), redactor, verbosity=verbosity, asked_target=asked))
+    reporters.append(printer(given, redactor))
     return reporters + for_github(prepared, as_json=given["as_json"])
-
-
-def _silence_stdout() -> None:
-    """A pipe that nobody reads must not complain a second time when Python ends."""
-    import os  # noqa: PLC0415 - only a broken pipe needs it
-
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -115,13 +115,20 @@ def _shown(example: Any) -> list[str]:
     if example.expected_messages is not None:
         written["expected_messages"] = example.expected_messages
     words = [*_yaml(written), "", *_yaml({"reply": example.reply}), ""]
+    if example.judge is not None:
+        words += [*_yaml({"judge": example.judge}), ""]
     return [*words, *scorer.explain(reply, style=Style.of(sys.stdout)).splitlines()[2:]]
 
 
 def _scored(example: Any) -> tuple[Any, Any]:
     from agentv.api.score import Scorer  # noqa: PLC0415 - `--help` needs none of it
 
-    return Scorer([example.config], expected_messages=example.expected_messages), example.reply
+    judge = None
+    if example.judge is not None:
+        from agentv.evaluators.judge.sample import scripted  # noqa: PLC0415 - as above
+
+        judge = scripted(example.judge)
+    return Scorer([example.config], expected_messages=example.expected_messages, judge=judge), example.reply
 
 
 def _yaml(data: Any) -> list[str]:

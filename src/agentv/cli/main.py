@@ -14,8 +14,13 @@ from agentv.cli.exits import BUG, INTERRUPTED
 COMMANDS = {
     "eval": "Run evals and say what held and what did not.",
     "init": "Make a small project that runs without any API key.",
+    "compare": "Say whether one execution is better or worse than another.",
+    "calibrate": "Say how far a judge agrees with people.",
+    "runs": "Look into the run store: list, show, export, import, delete.",
+    "rescore": "Evaluate kept runs again, without asking any agent.",
     "merge": "Put the results of all shards together as one execution.",
     "validate": "Check eval files without running anything.",
+    "target": "List the targets there are, and ask one whether it works.",
     "evaluators": "List the evaluators there are, and describe one.",
     "schema": "Print the JSON Schema of eval files.",
     "completion": "Print the script that completes commands in a shell.",

@@ -15,7 +15,7 @@ from agentv.cli.exits import fail_usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from agentv.api.execute import Prepared
+    from agentv.api.prepare import Prepared
     from agentv.errors import Problem
     from agentv.formats.redaction import Redactor
     from agentv.protocols import Reporter

@@ -21,7 +21,7 @@ from agentv.spec.project import display
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from agentv.api.execute import Prepared
+    from agentv.api.prepare import Prepared
     from agentv.run.plan import PlannedRun
 
 EVERY_S = 0.3

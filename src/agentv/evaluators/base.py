@@ -36,6 +36,8 @@ class Example(NamedTuple):
     reply: Any
     passes: bool
     expected_messages: list[Any] | None = None
+    judge: dict[str, Any] | None = None
+    """What a judge says, where one is asked."""
 
 
 class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):

@@ -1,106 +1,24 @@
-"""Where a function of the user's lives: `package.module:function`, or `./checks.py:function` in the eval's folder."""
+"""Where a function of the user's lives, for a check: what cannot be found is that check's error."""
 
-import sys
-from hashlib import blake2b
-from importlib import import_module
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from threading import RLock
-from types import CodeType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
-from agentv.errors import EvaluationError, FormatError, suggest
-from agentv.files import find_below
+from agentv.errors import EvaluationError, FormatError
+from agentv.files import code
 from agentv.model.request import Scope
-
-
-class _Loaded(NamedTuple):
-    """A file as it was when it was run."""
-
-    stamp: tuple[int, int]
-    module: ModuleType
-
-
-_files: dict[str, _Loaded] = {}
-_lock = RLock()
-"""Several checks may ask for the same file at once, and it is run once."""
-
-
-def is_file(module: str) -> bool:
-    """Whether this is a file's name rather than a module's."""
-    return module.endswith(".py") or "/" in module or "\\" in module
 
 
 def find_file(name: str, scope: Scope | None) -> Path:
     """The file of this name in the eval's folder, else in the project's; `EvaluationError` when there is none."""
-    here = str(Path.cwd())
-    scope = scope or Scope(root=here, folder=here)
     try:
-        return find_below(scope.root, name, scope.folder)
+        return code.find_file(name, scope)
     except FormatError as error:
-        try:
-            return find_below(scope.root, name)
-        except FormatError:
-            raise EvaluationError(str(error)) from None
+        raise EvaluationError(str(error)) from None
 
 
 def load_function(place: str, scope: Scope | None) -> Any:
-    """Import what is named, which runs the module's own code the first time."""
-    name, _, attribute = place.rpartition(":")
-    module = _load_file(find_file(name, scope)) if is_file(name) else _load_module(name, attribute)
-    found: Any = module
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            public = [each for each in dir(found) if not each.startswith("_")]
-            msg = f"{name!r} has no {part!r}{suggest(part, public)}"
-            raise EvaluationError(msg)
-        found = getattr(found, part)
-    return found
-
-
-def _load_module(name: str, attribute: str) -> ModuleType:
+    """Import what is named; `EvaluationError` when it is not there, and whatever its own code throws."""
     try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name.partition(".")[0] and error.name != name:
-            raise  # found, and itself in want of something
-        file = f"./{name.replace('.', '/')}.py:{attribute}"
-        msg = f"there is no module {name!r} on the Python path; a file beside the eval is written {file!r}"
-        raise EvaluationError(msg) from None
-
-
-class _FromSource(SourceFileLoader):
-    """Never a compiled file: one that was written in the same second as the last may be out of date."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        """The code of the file as it is now."""
-        del fullname
-        return self.source_to_code(self.get_data(self.path), self.path)
-
-
-def _load_file(path: Path) -> ModuleType:
-    with _lock:
-        about = path.stat()
-        stamp = (about.st_mtime_ns, about.st_size)
-        known = _files.get(str(path))
-        if known is not None and known.stamp == stamp:
-            return known.module
-        # Two folders may each have a `checks.py`.
-        name = f"agentv_file_{blake2b(str(path).encode(), digest_size=6).hexdigest()}_{path.stem}"
-        loader = _FromSource(name, str(path))
-        spec = spec_from_loader(name, loader)
-        assert spec is not None  # noqa: S101 - it is made of a loader
-        module = module_from_spec(spec)
-        before = sys.modules.get(name)
-        sys.modules[name] = module  # where its own classes are looked for
-        try:
-            loader.exec_module(module)
-        except BaseException:
-            if before is None:
-                del sys.modules[name]
-            else:
-                sys.modules[name] = before
-            raise
-        _files[str(path)] = _Loaded(stamp, module)
-        return module
+        return code.load_place(place, scope)
+    except FormatError as error:
+        raise EvaluationError(str(error)) from None

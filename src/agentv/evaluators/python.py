@@ -1,7 +1,6 @@
 """`python`: a check of the user's own, in the process of agentv."""
 
 import inspect
-import re
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -10,12 +9,11 @@ from msgspec.structs import replace
 from agentv.errors import EvaluationError, Problem
 from agentv.evaluators.base import EvaluatorBase, Example
 from agentv.evaluators.function import TIMEOUT_S, Seconds, call
-from agentv.evaluators.located import is_file, load_function
+from agentv.evaluators.located import load_function
 from agentv.evaluators.returned import result_of
+from agentv.files.code import is_place
 from agentv.model.result import EvaluatorResult
 from agentv.protocols import Context
-
-_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 class Python(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -44,8 +42,7 @@ class Python(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def check(self, path: str) -> list[Problem]:
         """That the place can be one; nothing is imported before it runs."""
-        module, colon, name = self.function.rpartition(":")
-        if colon and _NAME.fullmatch(name) and (is_file(module) or _NAME.fullmatch(module)):
+        if is_place(self.function):
             return []
         expected = "expected the place of a function, 'package.module:function' or './checks.py:function'"
         return [Problem(f"{path}.function", f"{expected}; got {self.function!r}")]

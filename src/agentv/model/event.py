@@ -45,6 +45,8 @@ class RunFinished(Struct, frozen=True, kw_only=True, gc=False):
     """The eval's file."""
     place: str = ""
     """Where the case stands, as `file:line:column`."""
+    line: bytes | None = None
+    """The record as redacted JSON, where somebody has written it already."""
 
 
 class ExecutionFinished(Struct, frozen=True, kw_only=True):

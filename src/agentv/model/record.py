@@ -2,6 +2,7 @@
 
 from msgspec import UNSET, Struct, UnsetType
 
+from agentv.model.judging import JudgeSums
 from agentv.model.message import Message
 from agentv.model.response import ResponseError
 from agentv.model.result import EvaluatorResult, Verdict
@@ -71,8 +72,72 @@ class Tally(Struct, frozen=True, kw_only=True):
     errors: int = 0
     pass_rate: float | None = None
     """Over the runs that could be measured; `None` when there are none."""
+    pass_rate_interval: tuple[float, float] | None = None
+    """Wilson's interval of it, for 95 %."""
     score: float | None = None
     """The mean over the runs that could be measured."""
+
+
+class RepeatedCase(Struct, frozen=True, kw_only=True):
+    """How the repetitions of one case with one target ended."""
+
+    eval_id: str
+    case_id: str
+    target: str
+    passed: int
+    failed: int
+    errors: int
+    flaky: bool
+    """Whether it both passed and failed."""
+    pass_rate: float | None
+    """Over the runs that could be measured."""
+    pass_rate_interval: tuple[float, float] | None
+
+
+class RepeatedTarget(Struct, frozen=True, kw_only=True):
+    """What repeated runs say of one target; as in `Repeats`."""
+
+    cases: int
+    flaky: int
+    measured: int
+    pass_at_k: float | None
+    pass_at_k_interval: tuple[float, float] | None
+    pass_hat_k: float | None
+    pass_hat_k_interval: tuple[float, float] | None
+
+
+class Repeats(Struct, frozen=True, kw_only=True):
+    """What repeated runs say of the cases; a case with two targets counts as two."""
+
+    k: int
+    """The fewest runs of any case that was run more than once."""
+    cases: int
+    """How many were run more than once."""
+    flaky: int
+    """How many of them both passed and failed."""
+    always_passed: int
+    """Of the runs that could be measured; so below."""
+    always_failed: int
+    unmeasured: int
+    """How many had no run that could be measured."""
+    pass_rate: float | None
+    """The mean of the cases' pass rates: pass@1."""
+    pass_rate_interval: tuple[float, float] | None
+    """Wilson's, over cases: running a case again makes no second case of it."""
+    measured: int
+    """How many cases could be measured at least `k` times: what follows is the mean over these."""
+    pass_at_k: float | None
+    """How likely at least one of `k` runs passes."""
+    pass_at_k_interval: tuple[float, float] | None
+    pass_hat_k: float | None
+    """How likely all of `k` runs pass: pass^k."""
+    pass_hat_k_interval: tuple[float, float] | None
+    targets: dict[str, RepeatedTarget] = {}
+    """The same for each of them, with the same `k`."""
+    per_case: tuple[RepeatedCase, ...]
+    """Flaky ones first, then those that failed, those that could not be measured, and those that passed; bounded."""
+    not_listed: int
+    """How many there was no room for."""
 
 
 class Spread(Struct, frozen=True, kw_only=True):
@@ -111,6 +176,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     left_out: int
     """Cases that were not run because others say `only`."""
     pass_rate: float | None
+    pass_rate_interval: tuple[float, float] | None = None
+    """Wilson's interval of it, for 95 %."""
     score: float | None
     latency_ms: Spread | None
     tokens_usage: TokensUsage | None
@@ -122,5 +189,13 @@ class Summary(Struct, frozen=True, kw_only=True):
     completed_at: str
     evals: dict[str, Tally]
     targets: dict[str, Tally]
+    repeats: Repeats | None = None
+    """Only when a case was run more than once."""
     out: tuple[str, ...] = ()
     """The files that were written."""
+    judges: dict[str, JudgeSums] | UnsetType = UNSET
+    """What each judge used, apart from the agents; only when one was asked."""
+    stopped: str | UnsetType = UNSET
+    """Which limit ended it before all was run, and how much was not; only then."""
+    warnings: tuple[str, ...] | UnsetType = UNSET
+    """What the numbers above do not tell, said once; only when there is something."""

@@ -2,11 +2,14 @@
 
 from typing import Annotated, ClassVar
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from agentv.errors import Problem
+from agentv.model.price import Price
 from agentv.model.request import Request, Scope
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
+
+PerMinute = Annotated[float, Meta(gt=0, le=1_000_000_000)]
 
 
 class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -23,6 +26,14 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Whether an attempt that ran out of time is tried again too."""
     max_concurrency: Annotated[int, Meta(ge=1, le=10_000)] | None = None
     """How many attempts at this target may be under way at once."""
+    requests_per_minute: PerMinute | None = None
+    """How often this target may be asked, evenly spread; evals that share it share this too."""
+    tokens_per_minute: PerMinute | None = None
+    """How many tokens this target may use, evenly spread, by what its replies report."""
+    max_retry_after_s: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
+    """The longest wait that it may ask for; a run that is told to wait longer is an error at once."""
+    price: Price | None = None
+    """What a million of its tokens cost, where the table of prices does not know or you pay something else."""
 
     is_live: ClassVar[bool] = True
     """Whether the time of `invoke` is the agent's; a recording's is not."""
@@ -57,6 +68,14 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Let go of everything; called once, after the last `invoke`."""
 
 
-def failure(kind: ErrorKind, message: str, *, retryable: bool = False) -> ProviderResponse:
+def failure(
+    kind: ErrorKind,
+    message: str,
+    *,
+    retryable: bool = False,
+    code: str | UnsetType = UNSET,
+    retry_after_s: float | UnsetType = UNSET,
+) -> ProviderResponse:
     """The reply of a target that did not give one."""
-    return ProviderResponse(success=False, error=ResponseError(kind=kind, message=message, retryable=retryable))
+    error = ResponseError(kind=kind, message=message, retryable=retryable, code=code, retry_after_s=retry_after_s)
+    return ProviderResponse(success=False, error=error)

@@ -76,8 +76,9 @@ class Cli(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         return self._batch.invoke
 
     async def close(self) -> None:
-        """End the processes that stay up."""
-        stream: Stream | None = self.__dict__.get("stream")
+        """End the processes that stay up; who opens it again begins anew, in another event loop perhaps."""
+        self.__dict__.pop("batch", None)
+        stream: Stream | None = self.__dict__.pop("stream", None)
         if stream is not None:
             await stream.close()
 

@@ -47,6 +47,10 @@ class Launch(Struct, frozen=True, kw_only=True):
             max_stdout_bytes=self.max_output_bytes,
         )
 
+    def request_line(self, request: Request, wire_id: str) -> bytes:
+        """The request as a program that stays up reads it."""
+        return request_json(request, wire_id)
+
     def _arguments(self, values: Mapping[str, str]) -> tuple[str, ...]:
         program, *others = self.command
         if sys.platform == "win32" and is_path(program):

@@ -14,7 +14,7 @@ from agentv.process import Dialogue, run
 from agentv.process.lines import Line, Lines
 from agentv.process.output import add_last_words
 from agentv.providers.base import failure
-from agentv.providers.cli_command import IN_WORKSPACE, Launch, WireIds, request_json
+from agentv.providers.cli_command import IN_WORKSPACE, Launch, WireIds
 from agentv.providers.cli_records import read_record
 from agentv.providers.cli_reply import TRY_AGAIN, ending_of, last_lines
 from agentv.providers.cli_start import not_started
@@ -98,7 +98,7 @@ class Life:
         asked = Asked(wire_id)
         self.asked += 1
         self._waiting[asked.id] = asked
-        self._dialogue.say(request_json(request, asked.id))
+        self._dialogue.say(self._launch.request_line(request, asked.id))
         return asked
 
     def give_up(self, asked: Asked, error: asyncio.CancelledError) -> None:

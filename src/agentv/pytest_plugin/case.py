@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import convert
 
 from agentv.api.evaluate import load
-from agentv.api.execute import execute, prepare
+from agentv.api.execute import execute
+from agentv.api.prepare import prepare
 from agentv.errors import Problem, SpecError
 from agentv.model.event import RunFinished
 from agentv.pytest_plugin.text import tell
@@ -18,7 +19,7 @@ from agentv.run.options import RunOptions
 
 if TYPE_CHECKING:
     from agentv.api.evaluate import Source, TargetLike
-    from agentv.api.execute import Prepared
+    from agentv.api.prepare import Prepared
     from agentv.formats.redaction import Redactor
     from agentv.model.event import Event
     from agentv.model.record import ResultRecord

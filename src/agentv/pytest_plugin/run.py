@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 from concurrent.futures import CancelledError, Future
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from threading import Event, Thread
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from agentv.api.execute import prepare
+from agentv.api.judges import is_judge, judges_at_work, recalling
+from agentv.api.prepare import prepare
 from agentv.api.score import following
 from agentv.errors import AgentVError
 from agentv.model.request import Scope
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
     from typing import Any
 
+    from agentv.api.prepare import Prepared
     from agentv.checked import Eval, Target
     from agentv.formats.redaction import Redactor
+    from agentv.model.attempt import Attempt
     from agentv.model.event import RunFinished
     from agentv.protocols import Provider
     from agentv.run.options import RunOptions
@@ -91,6 +94,9 @@ class EvalRunner:
         self._asked: set[int] = set()
         self._providers: dict[tuple[str, str], Provider] = {}
         self._unready: dict[str, str] = {}
+        self._judging: Prepared | None = None
+        """What judges need, when the eval has any."""
+        self._recalling = ExitStack()
         self._execution_id = f"{strftime('%Y%m%dT%H%M%S', gmtime())}-{os.urandom(3).hex()}"
         self.redactors: dict[str, Redactor] = {}
         """By the name of the target."""
@@ -122,6 +128,7 @@ class EvalRunner:
             while True:
                 await self._run(await self._waves.get())
         finally:
+            self._recalling.close()
             for provider in self._providers.values():
                 with suppress(Exception):  # the results are there, and nobody is left to be told
                     await provider.close()
@@ -147,10 +154,12 @@ class EvalRunner:
     def _engine(self, wave: Wave, runs: list[PlannedRun]) -> Engine:
         follow = following(self._eval.folder)
 
-        def finished(event: RunFinished) -> None:
+        def finished(event: RunFinished, _: tuple[Attempt, ...]) -> None:
             wave.results[event.order].set_result(event)
 
-        return Engine(self._execution_id, iter(runs), self._providers, lambda _: follow, self._options, finished)
+        engine = Engine(self._execution_id, iter(runs), self._providers, lambda _: follow, self._options, finished)
+        engine.judges = None if self._judging is None else judges_at_work(self._judging, engine.spending)
+        return engine
 
     async def _open(self, target: Target) -> None:
         key = (self._eval.id, target.name)
@@ -165,11 +174,22 @@ class EvalRunner:
         provider = prepared.providers[key]
         try:
             await provider.open(Scope(root=self._eval.root, folder=self._eval.folder))
+            await self._open_judges(prepared)
         except Exception as error:  # noqa: BLE001 - a provider may be anybody's
             message = f"the target could not be opened: {type(error).__name__}: {error}"
             self._unready[target.name] = self.redactors[target.name].text(message)
         else:
             self._providers[key] = provider
+
+    async def _open_judges(self, prepared: Prepared) -> None:
+        """Those who judge in this eval, once for all of its targets."""
+        if self._judging is not None or not prepared.judges:
+            return
+        for key, judge in prepared.providers.items():
+            if is_judge(key):
+                await judge.open(Scope(root=self._eval.root, folder=self._eval.folder))
+                self._providers[key] = judge
+        self._judging = self._recalling.enter_context(recalling(prepared))
 
     @property
     def _concurrency(self) -> int:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from msgspec import UNSET
+
 from agentv.model.event import ExecutionFinished, RunFinished
 from agentv.reports.diff import render_evaluator
 from agentv.reports.problems import counted
+from agentv.reports.rates import DASH, flaky_cases, fraction, measured_rate, percent, repeated, repeated_target, sure
 from agentv.reports.terminal import Style, clean
 
 if TYPE_CHECKING:
@@ -115,14 +118,31 @@ class Console:
             lines.append(self._style.paint("dim", f"     {self._bad - MAX_NAMED:,} more did not pass"))
         if lines and lines[-1]:
             lines.append("")
-        lines += self._warned()
+        lines += self._flaky(summary)
+        lines += self._warned(summary)
         lines += self._totals(summary)
         return [*lines, ""]
 
-    def _warned(self) -> list[str]:
-        if not self._warnings or self._verbosity < 0:
+    def _flaky(self, summary: Summary) -> list[str]:
+        repeats = summary.repeats
+        if repeats is None or not repeats.flaky or self._verbosity < 0:
             return []
         lines = []
+        shown = flaky_cases(repeats)[: MAX_NAMED if self._verbosity > 0 else MAX_SHOWN]
+        for case in shown:
+            share = "" if case.pass_rate is None else f"{percent(case.pass_rate)}{sure(case.pass_rate_interval)}"
+            about = self._style.paint("dim", f"  {share}  {clean(case.target)}")
+            word = self._style.paint("yellow", "FLAKY")
+            lines.append(f"{word} {clean(case.case_id)} {fraction(case)}{about}")
+        if repeats.flaky > len(shown):
+            lines.append(self._style.paint("dim", f"      {repeats.flaky - len(shown):,} more are flaky"))
+        return [*lines, ""]
+
+    def _warned(self, summary: Summary) -> list[str]:
+        said = () if summary.warnings is UNSET else summary.warnings
+        if not (self._warnings or said) or self._verbosity < 0:
+            return []
+        lines = [f"{self._style.paint('yellow', 'warning')}: {clean(warning)}" for warning in said]
         for warning, times in list(self._warnings.items())[:5]:
             often = f" ({times:,} runs)" if times > 1 else ""
             lines.append(f"{self._style.paint('yellow', 'warning')}: {clean(warning)}{often}")
@@ -143,21 +163,26 @@ class Console:
             counts.append(style.paint("yellow", f"{summary.left_out:,} left out by `only`"))
         if summary.planned > summary.runs:
             counts.append(style.paint("yellow", f"{summary.planned - summary.runs:,} not run"))
-        measured = summary.passed + summary.failed
-        rate = "nothing could be measured"
-        if summary.pass_rate is not None:
-            rate = f"{percent(summary.pass_rate)} of {measured:,} measured passed"
-        lines = [f"{', '.join(counts)}: {rate}", style.paint("dim", " · ".join(costs(summary)))]
+        lines = [f"{', '.join(counts)}: {measured_rate(summary)}"]
+        lines += [] if summary.repeats is None else [repeated(summary.repeats)]
+        lines.append(style.paint("dim", " · ".join(costs(summary))))
+        lines += [style.paint("dim", line) for line in judging(summary)]
         if len(summary.targets) > 1 and self._verbosity >= 0:
             for name, tally in summary.targets.items():
-                share = "nothing measured" if tally.pass_rate is None else percent(tally.pass_rate)
-                lines.append(f"  {clean(name)}: {share}, {tally.failed:,} failed, {counted(tally.errors, 'error')}")
+                share = "nothing measured"
+                if tally.pass_rate is not None:
+                    share = f"{percent(tally.pass_rate)}{sure(tally.pass_rate_interval)}"
+                again = "" if summary.repeats is None else repeated_target(summary.repeats, name)
+                errors = counted(tally.errors, "error")
+                lines.append(f"  {clean(name)}: {share}, {tally.failed:,} failed, {errors}{again}")
         lines += [f"results: {clean(path)}" for path in summary.out]
         return lines + self._next(summary)
 
     def _next(self, summary: Summary) -> list[str]:
         """What to type now."""
         first = self._first_bad
+        if summary.stopped is not UNSET:
+            return [self._style.paint("yellow", f"stopped: {clean(summary.stopped)}")]
         if summary.status == "interrupted":
             kept = f"; the finished ones are in {clean(summary.out[0])}" if summary.out else ""
             return [f"interrupted: {summary.planned - summary.runs:,} of {summary.planned:,} runs are missing{kept}"]
@@ -170,6 +195,19 @@ class Console:
         target = f" --target {quote(first.record.target)}" if len(summary.targets) > 1 or self._asked_target else ""
         command = f"agentv eval {quote(first.file)} --case {quote(first.record.case_id)}{target} -v"
         return [f"next: {clean(command)}"] if first.file else []
+
+
+def judging(summary: Summary) -> list[str]:
+    """What each judge used, apart from the agents."""
+    lines = []
+    for name, used in ({} if summary.judges is UNSET else summary.judges).items():
+        known = f", {used.cached:,} known already" if used.cached else ""
+        usage = used.tokens_usage
+        tokens = "" if usage is None else f" · tokens {usage.input_tokens or 0:,} in, {usage.output_tokens or 0:,} out"
+        some = "" if used.reported_cost == used.findings else f" ({used.reported_cost:,} of {used.findings:,} findings)"
+        cost = "cost not reported" if used.cost_usd is None else f"cost ${used.cost_usd:.4f}{some}"
+        lines.append(f"judge {clean(name)}: asked {counted(used.calls, 'time')}{known}{tokens} · {cost}")
+    return lines
 
 
 def costs(summary: Summary) -> list[str]:
@@ -199,13 +237,6 @@ def _of(known: int, runs: int) -> str:
     return "" if known == runs else f" ({known:,} of {runs:,} runs)"
 
 
-def percent(share: float) -> str:
-    """A share that is not all is never rounded up to all."""
-    if 0 < share < 1:
-        share = min(max(share, 0.001), 0.999)
-    return f"{share * 100:.3g} %"
-
-
 def _seconds(milliseconds: float) -> str:
     return f"{milliseconds / 1000:.2f} s" if milliseconds >= 100 else f"{milliseconds:.3g} ms"  # noqa: PLR2004
 
@@ -216,4 +247,4 @@ def clean_lines(text: str) -> list[str]:
 
 
 def _ascii(text: str) -> str:
-    return text.replace("…", "...").replace("·", "|").encode("ascii", "backslashreplace").decode()
+    return text.replace("…", "...").replace("·", "|").replace(DASH, "-").encode("ascii", "backslashreplace").decode()

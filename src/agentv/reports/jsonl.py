@@ -58,7 +58,7 @@ class RecordFile:
     def handle(self, event: Event) -> None:
         """Write a result at once; it is either there as a whole or not at all."""
         if isinstance(event, RunFinished):
-            piece = self.piece(self._redactor.line(dump_json(event.record)))
+            piece = self.piece(event.line or self._redactor.line(dump_json(event.record)))
             self._write(piece)
             self._end += len(piece)
             self._orders.append(event.order)
@@ -119,11 +119,13 @@ class JsonStream:
         if isinstance(event, ExecutionStarted):
             return
         value = event.record if isinstance(event, RunFinished) else event.summary
-        line = self._redactor.line(dump_json(value))
-        # Valid JSON, and yet some terminals obey the first, and GitHub's log the second, wherever it stands in a line.
-        line = _CONTROLS.sub(_escaped, line).replace(b"##[", b"#\\u0023[")
-        self._stream.write(line + b"\n")
+        self._stream.write(printable(self._redactor.line(dump_json(value))) + b"\n")
         self._stream.flush()
+
+
+def printable(line: bytes) -> bytes:
+    """The same JSON without what some terminals obey, and GitHub's log wherever it stands in a line."""
+    return _CONTROLS.sub(_escaped, line).replace(b"##[", b"#\\u0023[")
 
 
 def _escaped(found: re.Match[bytes]) -> bytes:

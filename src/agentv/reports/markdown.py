@@ -9,11 +9,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentv.model.event import ExecutionFinished, RunFinished
-from agentv.reports.console import costs, percent
+from agentv.reports.console import costs
 from agentv.reports.jsonl import open_private, write_all
 from agentv.reports.problems import counted
+from agentv.reports.rates import between, flaky_cases, fraction, measured_rate, percent, repeated
 from agentv.reports.reasons import explain, named
 from agentv.reports.terminal import clean
+from agentv.scoring.stats import wilson
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +34,7 @@ MAX_BODY = 5_000
 MAX_PAGE = 60_000
 """Bytes: GitHub refuses a comment of more than 65,536 characters, and a job summary of more than 1 MiB."""
 ROOM_FOR_TABLE = 15_000
+ROOM_FOR_FLAKY = 5_000
 ROOM_FOR_NAMES = 15_000
 """The sums, which are short, take of it too."""
 _TICKS = re.compile("`+")
@@ -94,6 +97,7 @@ class Page:
     def render(self, summary: Summary) -> str:
         """The page: the verdict, the table, what did not pass, and the sums."""
         lines = [f"# {_title(summary)}", "", f"{_counted(summary)}.", "", *self._table(summary), ""]
+        lines += self._repeated(summary)
         shown = self._shown(MAX_PAGE - ROOM_FOR_NAMES - _size(lines))
         if shown:
             lines += ["## What did not pass", ""]
@@ -101,6 +105,21 @@ class Page:
             lines += section
         lines += self._rest(self._bad[len(shown) :], summary)
         return "\n".join([*lines, " · ".join(costs(summary)), "", f"Execution {code(summary.execution_id)}", ""])
+
+    def _repeated(self, summary: Summary) -> list[str]:
+        """What repetitions say, with the flaky cases by name."""
+        if summary.repeats is None:
+            return []
+        lines = [f"Repeated: {repeated(summary.repeats)}.", ""]
+        shown: list[str] = []
+        for case in flaky_cases(summary.repeats)[:MAX_SHOWN]:
+            line = f"- FLAKY {self._code(case.case_id)} {fraction(case)} · {self._code(case.target)}"
+            if _size([*shown, line]) > ROOM_FOR_FLAKY:
+                break
+            shown.append(line)
+        more = summary.repeats.flaky - len(shown)
+        shown += [f"- {more:,} more are flaky"] if more > 0 else []
+        return [*lines, *shown, ""] if shown else lines
 
     def _shown(self, room: int) -> list[list[str]]:
         """Those that are shown with their reasons, as many as there is room for."""
@@ -130,7 +149,7 @@ class Page:
         return [f"Not shown, and did not pass either: {', '.join([*names, *more])}.", ""]
 
     def _table(self, summary: Summary) -> list[str]:
-        lines = ["| eval | target | passed | failed | errors | pass rate |", "|---|---|---:|---:|---:|---:|"]
+        lines = ["| eval | target | passed | failed | errors | pass rate (95 % CI) |", "|---|---|---:|---:|---:|---:|"]
         evals = {name: place for place, name in enumerate(summary.evals)}
         targets = {name: place for place, name in enumerate(summary.targets)}
         keys = sorted(self._counts, key=lambda key: (evals.get(key[0], 0), targets.get(key[1], 0)))
@@ -142,7 +161,9 @@ class Page:
                 break
             counts = self._counts[key]
             measured = counts["pass"] + counts["fail"]
-            rate = f"{percent(counts['pass'] / measured)} of {measured:,}" if measured else "nothing measured"
+            rate = "nothing measured"
+            if interval := wilson(counts["pass"], measured):
+                rate = f"{percent(counts['pass'] / measured)} of {measured:,} ({between(interval)})"
             numbers = " | ".join(f"{counts[name]:,}" for name in ("pass", "fail", "error"))
             lines.append(f"| {self._code(key[0])} | {self._code(key[1])} | {numbers} | {rate} |")
         return lines
@@ -216,11 +237,7 @@ def _counted(summary: Summary) -> str:
     counts += [f"{summary.skipped:,} skipped"] if summary.skipped else []
     counts += [f"{summary.left_out:,} left out by `only`"] if summary.left_out else []
     counts += [f"{summary.planned - summary.runs:,} not run"] if summary.planned > summary.runs else []
-    measured = summary.passed + summary.failed
-    rate = "nothing could be measured"
-    if summary.pass_rate is not None:
-        rate = f"{percent(summary.pass_rate)} of {measured:,} measured passed"
-    return f"{', '.join(counts)}: {rate}"
+    return f"{', '.join(counts)}: {measured_rate(summary)}"
 
 
 def _rank(counts: dict[str, int]) -> int:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.errors import AgentVError, ProviderError
+from agentv.formats.failures import failure_of
+from agentv.model.attempt import Attempt
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.protocols import REPLIES
+from agentv.run.limits import QUOTA_EXHAUSTED, RATE_LIMITED, Limiter, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 20.0
+MOST_LIMITED = 10
+"""How often a run may be told that its target is too busy."""
+LOG = "log"
+"""Under this name a `CancelledError` carries the attempts of the run that it ends."""
 
 
 class Patience(NamedTuple):
@@ -29,10 +35,12 @@ class Patience(NamedTuple):
     timeout_s: float
     retries: int
     retry_timeouts: bool
-    gate: asyncio.Semaphore | None = None
-    """How many attempts at this target may be under way."""
+    limiter: Limiter | None = None
+    """Who gives attempts at this target their turns; without one, nobody waits for anybody else."""
     tell: Callable[[Request, ProviderResponse], None] | None = None
     """Whom to tell of every attempt."""
+    account: Callable[[ProviderResponse], ProviderResponse] | None = None
+    """Who knows what a reply cost, and counts it."""
 
 
 class Tried(NamedTuple):
@@ -40,32 +48,90 @@ class Tried(NamedTuple):
 
     response: ProviderResponse
     attempts: int
+    """How many there were; none, when its target is not asked any more."""
+    log: tuple[Attempt, ...] = ()
+    """Each of them, in order."""
+
+
+class Story:
+    """A run's attempts so far."""
+
+    __slots__ = ("limited", "log", "request", "waited_ms")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.log: tuple[Attempt, ...] = ()
+        self.limited = 0
+        """How many of them the target was too busy for."""
+        self.waited_ms = 0.0
+        """How long the next one has waited."""
+
+    def add(self, response: ProviderResponse, patience: Patience) -> Tried | None:
+        """One more attempt; the end of the story, unless there may be another."""
+        request, error = self.request, response.error
+        attempt = Attempt(
+            number=request.attempt,
+            latency_ms=response.latency_ms,
+            error=error,
+            thread_id=response.thread_id,
+            waited_ms=self.waited_ms,
+        )
+        before, self.log = self.log, (*self.log, attempt)
+        if response.success or error is None or not self._goes_on(error, patience):
+            return Tried(_with_failures(response, before), request.attempt, self.log)
+        # A retry never lands on a dirty conversation.
+        self.request = replace(request, attempt=request.attempt + 1, thread_id=None)
+        self.waited_ms = 0.0
+        return None
+
+    def refused(self, error: ResponseError) -> Tried:
+        """The end of the story, without another attempt."""
+        response = ProviderResponse(success=False, error=error)
+        return Tried(_with_failures(response, self.log[:-1]), len(self.log), self.log)
+
+    def cut_off(self) -> tuple[Attempt, ...]:
+        """Every attempt, when the run ends in the middle of one."""
+        error = ResponseError(kind="interrupted", message="cut off before there was a reply")
+        return (*self.log, Attempt(number=self.request.attempt, error=error, waited_ms=self.waited_ms))
+
+    def _goes_on(self, error: ResponseError, patience: Patience) -> bool:
+        if error.code == QUOTA_EXHAUSTED:
+            return False
+        if error.code == RATE_LIMITED:
+            # To be told to wait is no failure, and uses up no retry; somebody who wants none gets none.
+            self.limited += 1
+            return patience.retries > 0 and self.limited <= MOST_LIMITED
+        may_pass = error.retryable or (error.kind == "timeout" and patience.retry_timeouts)
+        return may_pass and self.request.attempt - self.limited <= patience.retries
 
 
 async def try_run(
     provider: Provider, request: Request, patience: Patience, is_stopping: Callable[[], bool]
 ) -> Tried | None:
     """The last attempt's reply; `None` when the execution stops before there is one worth keeping."""
-    failures: list[str] = []
-    while True:
-        if patience.gate is None:
-            response = await _attempt(provider, request, patience.timeout_s)
-        else:
-            async with patience.gate:
-                response = await _attempt(provider, request, patience.timeout_s)
-        if patience.tell is not None:
-            patience.tell(request, response)
-        error = response.error
-        if response.success or error is None or not _may_pass(error, patience):
-            return Tried(_with_failures(response, failures), request.attempt)
-        if request.attempt > patience.retries:
-            return Tried(_with_failures(response, failures), request.attempt)
-        if is_stopping():
-            return None
-        failures.append(_told(request, error))
-        await asyncio.sleep(_pause(request.attempt))
-        # A retry never lands on a dirty conversation.
-        request = replace(request, attempt=request.attempt + 1, thread_id=None)
+    story = Story(request)
+    limiter = patience.limiter or Limiter()
+    try:
+        while True:
+            turn = limiter.pass_by() or await _turn((story,), limiter)
+            if not isinstance(turn, Turn):
+                return None if turn is None else story.refused(turn)
+            responses: tuple[ProviderResponse, ...] = ()
+            try:
+                responses = (await _attempt(provider, story.request, patience.timeout_s),)
+            except asyncio.CancelledError as error:
+                error.__dict__[LOG] = story.cut_off()
+                raise
+            finally:
+                limiter.leave(turn, responses)
+            tried = _add(story, responses[0], patience)
+            if tried is not None:
+                return tried
+            if is_stopping() or not await _rest((story,), limiter, is_stopping):
+                return None
+    except asyncio.CancelledError as error:
+        error.__dict__.setdefault(LOG, story.log)
+        raise
 
 
 async def try_many(
@@ -73,32 +139,67 @@ async def try_many(
 ) -> list[Tried | None]:
     """The same for many runs that are asked for at once; only those that failed are asked for again."""
     tried: list[Tried | None] = [None] * len(requests)
-    failures: list[list[str]] = [[] for _ in requests]
-    pending = dict(enumerate(requests))
+    pending = {at: Story(request) for at, request in enumerate(requests)}
+    limiter = patience.limiter or Limiter()
     while pending:
-        async with patience.gate or nullcontext():
-            responses = await _attempt_many(provider, list(pending.values()), patience.timeout_s)
-        again: dict[int, Request] = {}
-        for (at, request), response in zip(pending.items(), responses, strict=True):
-            if patience.tell is not None:
-                patience.tell(request, response)
-            error = response.error
-            if (
-                response.success
-                or error is None
-                or not _may_pass(error, patience)
-                or request.attempt > patience.retries
-            ):
-                tried[at] = Tried(_with_failures(response, failures[at]), request.attempt)
-            else:
-                failures[at].append(_told(request, error))
-                again[at] = replace(request, attempt=request.attempt + 1, thread_id=None)
-        if again and is_stopping():
+        turn = limiter.pass_by() or await _turn(tuple(pending.values()), limiter)
+        if not isinstance(turn, Turn):
+            for at, story in pending.items():
+                tried[at] = None if turn is None else story.refused(turn)
             break
-        pending = again
-        if pending:
-            await asyncio.sleep(_pause(next(iter(pending.values())).attempt - 1))
+        responses: Sequence[ProviderResponse] = ()
+        try:
+            asked = [story.request for story in pending.values()]
+            responses = await _attempt_many(provider, asked, patience.timeout_s)
+        finally:
+            limiter.leave(turn, responses)
+        for (at, story), response in zip(list(pending.items()), responses, strict=True):
+            tried[at] = _add(story, response, patience)
+            if tried[at] is not None:
+                del pending[at]
+        if pending and (is_stopping() or not await _rest(tuple(pending.values()), limiter, is_stopping)):
+            break
     return tried
+
+
+async def _turn(stories: Sequence[Story], limiter: Limiter) -> Turn | ResponseError | None:
+    """Leave to ask for these, when it is time."""
+    tokens = sum(_length(story.request) for story in stories) if limiter.counts_tokens else 0.0
+    found = await limiter.queue(len(stories), tokens)
+    if isinstance(found, Turn):
+        for story in stories:
+            story.waited_ms += found.waited_ms
+    return found
+
+
+def _add(story: Story, response: ProviderResponse, patience: Patience) -> Tried | None:
+    if patience.account is not None:
+        response = patience.account(response)
+    if patience.tell is not None:
+        patience.tell(story.request, response)
+    return story.add(response, patience)
+
+
+async def _rest(stories: Sequence[Story], limiter: Limiter, is_stopping: Callable[[], bool]) -> bool:
+    """Wait before another attempt; `False` when there shall be none after all."""
+    errors = [error for story in stories if (error := story.log[-1].error) is not None]
+    pause = _pause(stories[0].log[-1].number)
+    if any(error.retry_after_s is not UNSET and error.retry_after_s > 0 for error in errors):
+        return True  # the limiter has heard it, and holds everybody back
+    if any(error.code == RATE_LIMITED for error in errors):
+        limiter.hold(pause)
+        return True
+    loop = asyncio.get_running_loop()
+    since = loop.time()
+    await asyncio.sleep(pause)
+    for story in stories:
+        story.waited_ms += (loop.time() - since) * 1000
+    return not is_stopping()
+
+
+def _length(request: Request) -> float:
+    """A rough count of the tokens of a request, for want of a better one."""
+    return sum(len(message.text) for message in request.input_messages) / 4 + 1
 
 
 async def _attempt(provider: Provider, request: Request, timeout_s: float) -> ProviderResponse:
@@ -137,15 +238,7 @@ def _failure_of(error: Exception, timeout_s: float | None) -> ProviderResponse:
     """What an exception means; a time is given when it was ours that ran out."""
     if timeout_s is not None:
         return _failed("timeout", _out_of_time(error, timeout_s))
-    if isinstance(error, ProviderError):
-        return _failed("transport", str(error), retryable=error.transient)
-    if isinstance(error, ConnectionError):
-        return _failed("transport", f"{type(error).__name__}: {error}", retryable=True)
-    if isinstance(error, TimeoutError):
-        return _failed("timeout", str(error) or "the agent ran out of time by its own clock")
-    if isinstance(error, AgentVError):
-        return _failed("protocol", str(error))
-    return _failed("agent", f"{type(error).__name__}: {error}")
+    return failure_of(error)
 
 
 def _not_a_response(value: object) -> ProviderResponse:
@@ -163,14 +256,6 @@ def _failed(kind: str, message: str, *, retryable: bool = False) -> ProviderResp
     return ProviderResponse(success=False, error=error)
 
 
-def _told(request: Request, error: ResponseError) -> str:
-    return f"attempt {request.attempt} failed ({error.kind}): {error.message}; it was tried again"
-
-
-def _may_pass(error: ResponseError, patience: Patience) -> bool:
-    return error.retryable or (error.kind == "timeout" and patience.retry_timeouts)
-
-
 def _pause(attempt: int) -> float:
     """Twice as long each time, spread so that many runs do not come back at once."""
     from random import uniform  # noqa: PLC0415 - only a failure needs it
@@ -178,5 +263,12 @@ def _pause(attempt: int) -> float:
     return float(uniform(0.5, 1.0) * min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (attempt - 1)))  # noqa: S311
 
 
-def _with_failures(response: ProviderResponse, failures: list[str]) -> ProviderResponse:
-    return replace(response, warnings=(*response.warnings, *failures)) if failures else response
+def _with_failures(response: ProviderResponse, log: Sequence[Attempt]) -> ProviderResponse:
+    if not log:
+        return response
+    told = [
+        f"attempt {each.number} failed ({each.error.kind}): {each.error.message}; it was tried again"
+        for each in log
+        if each.error is not None
+    ]
+    return replace(response, warnings=(*response.warnings, *told))

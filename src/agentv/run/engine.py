@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from time import gmtime, strftime, time
 from typing import TYPE_CHECKING, cast
-
-from msgspec import UNSET
 
 from agentv.errors import AgentVError
 from agentv.formats.json import dump_json
 from agentv.model.event import AttemptFinished, RunFinished
-from agentv.model.record import ResultRecord
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.result import RunResult
-from agentv.run.attempt import Patience, Tried, try_many, try_run
+from agentv.run.attempt import LOG, Patience, Tried, try_many, try_run
+from agentv.run.claims import Claims
+from agentv.run.limits import Limiter, Pace
 from agentv.run.options import DEFAULT_BATCH, DEFAULT_RETRIES, DEFAULT_TIMEOUT_S
+from agentv.run.records import make_record, now
+from agentv.run.spending import Spending
 from agentv.scoring.scorer import CaseScorer
-from agentv.scoring.trace import trace_from_messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from agentv.model.trace import TraceEvent
+    from agentv.model.attempt import Attempt
     from agentv.protocols import BatchProvider, Provider
+    from agentv.run.claims import Share
+    from agentv.run.judging import Judges
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
     from agentv.run.shard import Part
@@ -44,9 +45,11 @@ class Engine:
         providers: Mapping[tuple[str, str], Provider],
         follow: Callable[[PlannedRun], Follow],
         options: RunOptions,
-        emit: Callable[[RunFinished], None],
+        emit: Callable[[RunFinished, tuple[Attempt, ...]], asyncio.Event | None],
         part: Part | None = None,
         tell: Callable[[AttemptFinished], None] | None = None,
+        spending: Spending | None = None,
+        share: Share | None = None,
     ) -> None:
         self._execution_id = execution_id
         self._runs = runs
@@ -56,18 +59,24 @@ class Engine:
         self._emit = emit
         self._part = part
         self._tell = tell
+        self._claims = None if share is None else Claims(runs, share)
         self._patience: dict[tuple[str, str], Patience] = {}
-        self._gates: dict[bytes, asyncio.Semaphore] = {}
+        self._limiters: dict[bytes, Limiter] = {}
         self._gathered: dict[tuple[str, str], list[PlannedRun]] = {}
         """Runs that wait until there are enough of them for their provider."""
         self._workers: list[asyncio.Task[None]] = []
         self._stopping = False
+        self.spending = spending or Spending(options.max_cost, options.max_tokens)
+        self.judges: Judges | None = None
+        """Those who judge, when anybody does."""
         self.interrupted = False
         self.broken: AgentVError | None = None
         """Why the plan could not be followed to its end."""
 
     async def run(self, concurrency: int) -> None:
         """Work until the plan is done or the execution is stopped."""
+        if self._claims is not None:
+            self._claims.size = concurrency
         async with asyncio.TaskGroup() as group:
             self._workers = [group.create_task(self._work()) for _ in range(concurrency)]
 
@@ -76,22 +85,31 @@ class Engine:
         if self.interrupted:
             self._abort()
             return
-        self._stopping = self.interrupted = True
+        self.interrupted = True
+        self._wind_down()
         asyncio.get_running_loop().call_later(GRACE_S, self._abort)
 
     def halt(self) -> None:
         """Start nothing more, without this being an interruption."""
+        self._wind_down()
+
+    def _wind_down(self) -> None:
         self._stopping = True
+        for limiter in self._limiters.values():
+            limiter.dismiss()
 
     def _abort(self) -> None:
         for worker in self._workers:
             worker.cancel()
 
-    def _take(self) -> list[PlannedRun]:
+    async def _next(self) -> PlannedRun | None:
+        return next(self._runs, None) if self._claims is None else await self._claims.next()
+
+    async def _take(self) -> list[PlannedRun]:
         """The next run, or as many as their provider takes at once; nothing when there is no more to do."""
-        while not self._stopping:
+        while not self.is_stopping():
             try:
-                planned = next(self._runs, None)
+                planned = await self._next()
             except AgentVError as error:  # a dataset that changed under way
                 self.broken = error
                 self._stopping = True
@@ -109,17 +127,39 @@ class Engine:
         return []
 
     async def _work(self) -> None:
-        while work := self._take():
+        while work := await self._take():
             started_at = now()
-            for planned, tried in zip(work, await self._try(work), strict=True):
+            outcomes = await self._try(work)
+            if self.spending.reached is not None and not self._stopping:
+                self._wind_down()
+            at_once = self._judged_at_once(work, outcomes, started_at)
+            for planned, tried in zip(work, outcomes, strict=True):
                 if tried is None:  # stopped before there was a reply worth keeping
                     continue
-                finished = await self._finish(planned, tried, started_at)
-                self._emit(finished)
+                finished = await (at_once.get(planned.order) or self._finish(planned, tried, started_at))
+                room = self._emit(finished, tried.log)
                 if self._options.fail_fast and finished.record.status != "pass":
-                    self._stopping = True
+                    self._wind_down()
+                if room is not None:  # results come faster than they can be kept
+                    await room.wait()
                 # A provider that never waits must not keep signals, timeouts and the other workers waiting.
                 await asyncio.sleep(0)
+
+    def _judged_at_once(
+        self, work: list[PlannedRun], outcomes: Sequence[Tried | None], started_at: str
+    ) -> dict[int, asyncio.Task[RunFinished]]:
+        """Runs that came in one batch do not wait for each other's judges."""
+        if self.judges is None or len(work) == 1:
+            return {}
+        tasks = {
+            planned.order: asyncio.create_task(self._finish(planned, tried, started_at))
+            for planned, tried in zip(work, outcomes, strict=True)
+            if tried is not None
+        }
+        worker = asyncio.current_task()
+        if worker is not None:  # whoever ends the worker ends them too
+            worker.add_done_callback(lambda _: [task.cancel() for task in tasks.values()])
+        return tasks
 
     async def _finish(self, planned: PlannedRun, tried: Tried, started_at: str) -> RunFinished:
         case = planned.case.case
@@ -127,8 +167,8 @@ class Engine:
             planned.case.checks,
             case,
             follow=self._follow(planned),
-            threshold=case.threshold,
             scope=Scope(root=planned.eval.root, folder=planned.eval.folder),
+            ask=None if self.judges is None else self.judges.for_eval(planned.eval),
         )
         response = tried.response
         try:
@@ -138,7 +178,7 @@ class Engine:
             result = RunResult(status="error", score=None, error=ResponseError(kind="protocol", message=message))
         sides = tuple(scorer.sides(response, result)) if result.status != "pass" and result.evaluators else ()
         return RunFinished(
-            record=self._record(planned, tried, result, started_at),
+            record=make_record(self._execution_id, planned, tried, result, started_at, self._options, self._part),
             response=response,
             sides=sides,
             order=planned.order,
@@ -154,9 +194,11 @@ class Engine:
         try:
             async with asyncio.timeout(limit):
                 return await self._ask(work)
-        except TimeoutError:
+        except TimeoutError as late:
             error = ResponseError(kind="timeout", message=f"the run did not end within {limit:g} s")
-            return [Tried(ProviderResponse(success=False, error=error), 1)] * len(work)
+            log: tuple[Attempt, ...] | None = getattr(late.__cause__, LOG, None)
+            attempts = 1 if log is None else len(log)
+            return [Tried(ProviderResponse(success=False, error=error), attempts, log or ())] * len(work)
 
     async def _ask(self, work: list[PlannedRun]) -> Sequence[Tried | None]:
         first = work[0]
@@ -167,11 +209,12 @@ class Engine:
         provider = self._providers[key]
         if hasattr(provider, "invoke_many"):
             many = cast("BatchProvider", provider)
-            return await try_many(many, [_request(planned) for planned in work], patience, self._is_stopping)
-        return [await try_run(provider, _request(first), patience, self._is_stopping)]
+            return await try_many(many, [_request(planned) for planned in work], patience, self.is_stopping)
+        return [await try_run(provider, _request(first), patience, self.is_stopping)]
 
-    def _is_stopping(self) -> bool:
-        return self._stopping
+    def is_stopping(self) -> bool:
+        """Whether nothing more is to be started."""
+        return self._stopping or self.spending.reached is not None
 
     def _patience_for(self, planned: PlannedRun) -> Patience:
         """What the caller said, else the target, else the eval, else the default."""
@@ -184,8 +227,9 @@ class Engine:
             or DEFAULT_TIMEOUT_S,
             retries=_first(options.retries, getattr(provider, "retries", None), limits.retries, DEFAULT_RETRIES),
             retry_timeouts=getattr(provider, "retry_timeouts", False),
-            gate=self._gate(planned, getattr(provider, "max_concurrency", None)),
+            limiter=self._limiter(planned, provider),
             tell=None if self._tell is None else self._teller(planned, self._tell),
+            account=self.spending.accountant(provider, planned.eval.prices),
         )
 
     def _teller(
@@ -211,41 +255,9 @@ class Engine:
 
         return told
 
-    def _gate(self, planned: PlannedRun, most: int | None) -> asyncio.Semaphore | None:
+    def _limiter(self, planned: PlannedRun, provider: Provider) -> Limiter:
         """One for each target, whichever evals share it."""
-        if most is None:
-            return None
-        return self._gates.setdefault(dump_json(planned.target.settings), asyncio.Semaphore(most))
-
-    def _record(self, planned: PlannedRun, tried: Tried, result: RunResult, started_at: str) -> ResultRecord:
-        response, options = tried.response, self._options
-        case = planned.case.case
-        messages = (*case.input_messages, *(response.output_messages or ())) if options.include_messages else UNSET
-        return ResultRecord(
-            execution_id=self._execution_id,
-            run_id=f"{self._execution_id}-{planned.key}",
-            eval_id=planned.eval.id,
-            case_id=case.id,
-            target=planned.target.name,
-            repeat=planned.repeat,
-            attempts=tried.attempts,
-            status=result.status,
-            score=result.score,
-            candidate=response.text,
-            evaluators=result.evaluators,
-            trace_summary=result.trace_summary,
-            tokens_usage=response.tokens_usage,
-            cost_usd=response.cost_usd,
-            latency_ms=response.latency_ms,
-            thread_id=response.thread_id,
-            warnings=result.warnings,
-            error=result.error,
-            started_at=started_at,
-            completed_at=now(),
-            messages=messages,
-            trace=_trace(response) if options.include_trace else UNSET,
-            shard=self._part.shard(planned) if self._part else UNSET,
-        )
+        return self._limiters.setdefault(dump_json(planned.target.settings), Limiter(Pace.of(provider)))
 
 
 def _request(planned: PlannedRun) -> Request:
@@ -259,31 +271,5 @@ def _request(planned: PlannedRun) -> Request:
     )
 
 
-def _trace(response: ProviderResponse) -> tuple[TraceEvent, ...] | None:
-    """The agent's own, else one made of its messages."""
-    if response.trace is not None or response.output_messages is None:
-        return response.trace
-    return trace_from_messages(response.output_messages)
-
-
 def _first(*values: int | None) -> int:
     return next(value for value in values if value is not None)
-
-
-def now() -> str:
-    """The time, as results tell it."""
-    moment = time()
-    second = int(moment)
-    if second != _clock.second:
-        _clock.second, _clock.text = second, strftime("%Y-%m-%dT%H:%M:%S", gmtime(second))
-    return f"{_clock.text}.{int((moment - second) * 1000):03d}Z"
-
-
-class _Clock:
-    """The current second in words: they change less often than results come."""
-
-    second = -1
-    text = ""
-
-
-_clock = _Clock()

@@ -30,6 +30,14 @@ class RunOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_concurrency: Times | None = None
     shard: tuple[Times, Times] | None = None
     """Run only part `i` of `n`, as `(i, n)`."""
+    max_cost: Annotated[float, Meta(gt=0, le=1_000_000_000)] | None = None
+    """US dollars; once they are spent, nothing more is started."""
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    """Once so many tokens are used, nothing more is started."""
+    max_judge_cost: Annotated[float, Meta(gt=0, le=1_000_000_000)] | None = None
+    """US dollars; once they are spent on judges, what is left to be judged is an error."""
+    cache: bool = True
+    """Whether a reply that a judge gave before to the same question is used again."""
     fail_fast: bool = False
     """Start nothing more once a run did not pass."""
     include_messages: bool = False

@@ -23,6 +23,8 @@ class PlannedRun(NamedTuple):
     repeat: int
     key: str
     """A hash of its content: the same work has the same key, in whichever execution."""
+    content: bytes = b""
+    """The case and its evaluators as JSON: what they were, whatever becomes of the file."""
 
 
 class Totals(NamedTuple):
@@ -34,6 +36,8 @@ class Totals(NamedTuple):
     left_out: int
     """How many are not run because others say `only`."""
     runs: int
+    repeats: bool = False
+    """Whether any case is run more than once."""
 
 
 def plan_runs(evals: Sequence[Eval], options: RunOptions) -> Iterator[PlannedRun]:
@@ -41,23 +45,25 @@ def plan_runs(evals: Sequence[Eval], options: RunOptions) -> Iterator[PlannedRun
     order = 0
     for each in evals:
         targets = [(target, dump_json(target.settings)) for target in each.targets]
-        for case in _selected(each, options):
+        for case in selected_cases(each, options):
             content = _content(case)
             for target, settings in targets:
                 for repeat in range(options.repeat or case.repeat):
                     key = _key(each.id, content, settings, repeat)
-                    yield PlannedRun(order, each, case, target, repeat, key)
+                    yield PlannedRun(order, each, case, target, repeat, key, content)
                     order += 1
 
 
 def count_runs(evals: Sequence[Eval], options: RunOptions) -> Totals:
     """How many runs the plan holds, without making any."""
     cases = skipped = left_out = runs = 0
+    again = False
     for each in evals:
         if not options.cases and not options.tags and not each.has_only:  # the loader has seen them all
             cases += each.count - each.skipped
             skipped += each.skipped
             repeats = (each.count - each.skipped) * options.repeat if options.repeat else each.repeats
+            again = again or repeats > each.count - each.skipped
             runs += len(each.targets) * repeats
             continue
         for case in each.cases:
@@ -70,11 +76,13 @@ def count_runs(evals: Sequence[Eval], options: RunOptions) -> Totals:
                 skipped += 1
                 continue
             cases += 1
+            again = again or (options.repeat or case.repeat) > 1
             runs += len(each.targets) * (options.repeat or case.repeat)
-    return Totals(cases, skipped, left_out, runs)
+    return Totals(cases, skipped, left_out, runs, again)
 
 
-def _selected(each: Eval, options: RunOptions) -> Iterator[CheckedCase]:
+def selected_cases(each: Eval, options: RunOptions) -> Iterator[CheckedCase]:
+    """The cases of an eval that are to be run."""
     return (
         case for case in each.cases if not case.skip and (case.only or not each.has_only) and _wanted(case, options)
     )

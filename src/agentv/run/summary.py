@@ -5,8 +5,12 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import UNSET
+
 from agentv.model.record import Reported, Spread, Summary, Tally
 from agentv.model.usage import TokensUsage
+from agentv.run.repeats import Cases, interval
+from agentv.run.usage import JudgeTotals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +31,9 @@ class Ended(NamedTuple):
     interrupted: bool = False
     broken: bool = False
     """Whether it stopped because it could not go on: what was not run was not measured."""
+    stopped: str | None = None
+    """Which limit of what it may spend ended it."""
+    warnings: tuple[str, ...] = ()
 
 
 class Names(NamedTuple):
@@ -67,6 +74,7 @@ class Counter:
             failed=self.failed,
             errors=self.errors,
             pass_rate=self.passed / measured if measured else None,
+            pass_rate_interval=interval(self.passed, measured),
             score=self._score / measured if measured else None,
         )
 
@@ -82,15 +90,20 @@ class Totals:
         # In the order of the plan, not of finishing: two equal executions have equal summaries.
         self._evals = {name: Counter() for name in names.evals}
         self._targets = {name: Counter() for name in names.targets}
+        # A summary of a plan that repeats nothing needs no case by name, and memory stays level.
+        self._cases = Cases() if planned.repeats else None
         self._latencies = array("d")
         self._tokens: dict[str, Any] = {}
         self._usages = 0
         self._cost = 0.0
         self._costs = 0
+        self._judges = JudgeTotals()
 
     def add(self, record: ResultRecord) -> None:
-        """One more run."""
+        """One more run, in whichever order they finish."""
         self._all.add(record)
+        if self._cases is not None:
+            self._cases.add(record)
         self._evals[record.eval_id].add(record)
         self._targets[record.target].add(record)
         if record.latency_ms is not None:
@@ -105,6 +118,9 @@ class Totals:
         if record.cost_usd is not None:
             self._costs += 1
             self._cost += record.cost_usd
+        for result in record.evaluators:
+            if "judge" in result.details or "inner" in result.details:
+                self._judges.add(result.details)
 
     @property
     def runs(self) -> int:
@@ -127,6 +143,7 @@ class Totals:
             skipped=self._planned.skipped,
             left_out=self._planned.left_out,
             pass_rate=tally.pass_rate,
+            pass_rate_interval=tally.pass_rate_interval,
             score=tally.score,
             latency_ms=_spread(self._latencies),
             tokens_usage=TokensUsage(**self._tokens) if self._usages else None,
@@ -137,14 +154,18 @@ class Totals:
             completed_at=ended.at,
             evals={name: counter.tally() for name, counter in self._evals.items()},
             targets={name: counter.tally() for name, counter in self._targets.items()},
+            repeats=self._cases.repeats(list(self._evals), list(self._targets)) if self._cases else None,
             out=out,
+            judges=self._judges.sums() or UNSET,
+            stopped=UNSET if ended.stopped is None else ended.stopped,
+            warnings=ended.warnings or UNSET,
         )
 
 
 def _outcome(tally: Tally, ended: Ended) -> tuple[str, int]:
     if ended.interrupted:
         return "interrupted", INTERRUPTED
-    if tally.errors or ended.broken:
+    if tally.errors or ended.broken or ended.stopped is not None:
         return "error", ERROR
     return ("fail", FAIL) if tally.failed else ("pass", PASS)
 

@@ -10,7 +10,7 @@ from agentv.model.case import Case
 from agentv.model.request import Scope
 from agentv.model.response import ProviderResponse
 from agentv.model.result import EvaluatorResult, RunResult, Sides
-from agentv.protocols import Context, Evaluator
+from agentv.protocols import Ask, Context, Evaluator
 from agentv.scoring.calls import Calls, resolve_calls
 from agentv.scoring.outcome import decide_outcome, reaches
 
@@ -28,14 +28,14 @@ class CaseScorer:
         case: Case,
         *,
         follow: Follow,
-        threshold: float | None,
         scope: Scope | None = None,
+        ask: Ask | None = None,
     ) -> None:
         self._checks = checks
         self._case = case
         self._follow = follow
-        self._threshold = threshold
         self._scope = scope
+        self._ask = ask
         self._warnings = tuple([warning for checked in checks for warning in checked.warnings])
 
     async def evaluate(self, response: ProviderResponse) -> RunResult:
@@ -65,12 +65,13 @@ class CaseScorer:
             calls_source=known.source,
             expected_messages=self._case.expected_messages,
             scope=self._scope,
+            ask=self._ask,
         )
         return known, context
 
     def conclude(self, response: ProviderResponse, known: Calls, results: Sequence[EvaluatorResult]) -> RunResult:
         """What the findings mean for the case."""
-        status, score = decide_outcome(results, self._threshold)
+        status, score = decide_outcome(results, self._case.threshold)
         return RunResult(
             status=status,
             score=score,

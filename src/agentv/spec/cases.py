@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from agentv.errors import Place
     from agentv.model.message import Message
+    from agentv.spec.judges import JudgeNames
 
 NOT_A_REASON = {"", "y", "n", "yes", "no", "on", "off", "true", "false"}
 """What other YAML readers take for true or false; as a reason it would skip a case that was meant to run."""
@@ -34,12 +35,21 @@ LISTS = {"input_messages": "input", "expected_messages": "expected"}
 class CaseReader:
     """Reads the cases of one eval."""
 
-    def __init__(self, defaults: DefaultsEntry, default_checks: list[Checked], *, root: str, folder: str) -> None:
+    def __init__(
+        self,
+        defaults: DefaultsEntry,
+        default_checks: list[Checked],
+        *,
+        root: str,
+        folder: str,
+        judges: JudgeNames | None = None,
+    ) -> None:
         self._defaults = defaults
         self._default_checks = default_checks
         self._default_names = {name for checked in default_checks if (name := _name(checked))}
         self._root = root
         self._folder = folder
+        self._judges = judges
 
     def read(
         self,
@@ -141,6 +151,8 @@ class CaseReader:
         has_calls = any(message.tool_calls for message in golden or () if message.role == "assistant")
         try:
             own = check_evaluators(entry.evaluators) if entry.evaluators else []
+            if own and self._judges is not None:
+                problems += self._judges.check(own, "evaluators")
             names = {_name(checked) for checked in own} & self._default_names if own else ()
             checks = [checked for checked in self._default_checks if not names or _name(checked) not in names] + own
             if has_calls or any(checked.evaluator.type == "expected_messages" for checked in every_check(checks)):

@@ -137,9 +137,10 @@ def _same_shape(kind: Any, value: Any) -> bool:
         return origin in (list, tuple)
     if origin is Literal:
         return isinstance(value, str)
-    if kind is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    return isinstance(kind, type) and isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    if not isinstance(kind, type):
+        return kind is Any
+    allowed = (int, float) if kind is float else kind
+    return isinstance(value, allowed) and (kind is bool or not isinstance(value, bool))
 
 
 def _walk_struct(kind: type[msgspec.Struct], value: Any, path: str) -> Iterator[Problem]:

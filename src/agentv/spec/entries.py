@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from agentv.model.price import Price
+
 Share = Annotated[float, Meta(ge=0, le=1)]
 Times = Annotated[int, Meta(ge=1, le=100_000)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
@@ -66,6 +68,10 @@ class DefaultsEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """How often a failure that may pass is tried again, where the target does not say."""
     max_concurrency: Annotated[int, Meta(ge=1, le=10_000)] | None = None
     """How many attempts may be under way at once."""
+    max_cost: Annotated[float, Meta(gt=0, le=1_000_000_000)] | None = None
+    """US dollars that an execution may spend; of several evals, the smallest counts."""
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    """Tokens that an execution may use; of several evals, the smallest counts."""
 
 
 class NotEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -122,6 +128,8 @@ class EvalEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     """Which of the targets to test, by name; all that are defined in this file by default."""
     targets: list[Any] = []
     """The systems under test, beside those of `agentv.yaml`."""
+    judge: Annotated[str, Meta(min_length=1)] | None = None
+    """The target that judges where an evaluator names none; it need not be tested itself."""
     defaults: DefaultsEntry = DefaultsEntry()
     cases: list[Any] | UnsetType = UNSET
     """The tests."""
@@ -139,8 +147,12 @@ class ProjectEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     schema: str | None = field(name="$schema", default=None)
     targets: list[Any] = []
     """The systems under test."""
+    judge: Annotated[str, Meta(min_length=1)] | None = None
+    """The target that judges where neither an evaluator nor its eval names one."""
     defaults: DefaultsEntry = DefaultsEntry()
-    store: str | None = None
-    """Where runs are kept; reserved for the run store."""
+    store: Annotated[str, Meta(min_length=1)] | None = None
+    """Where runs are kept: a file, relative to this one; `.agentv/runs.db` by default, `off` for nowhere."""
+    prices: dict[str, Price] = {}
+    """What models cost, by name, beside the table that agentv brings and before it; `*` stands for any letters."""
     persist: Literal["summary", "messages", "full"] | None = None
-    """How much of a run is kept; reserved for the run store."""
+    """How much of a run is kept: its result alone, the conversation too (the default), or all that the agent sent."""

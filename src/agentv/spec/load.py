@@ -14,6 +14,7 @@ from agentv.spec.check import as_json, build, shown
 from agentv.spec.entries import EvalEntry
 from agentv.spec.find import find_evals
 from agentv.spec.ids import Ids, Seen, twice
+from agentv.spec.judges import JudgeNames, judge_name, without_judge
 from agentv.spec.names import default_id, same_names, told_apart
 from agentv.spec.project import (
     Project,
@@ -42,17 +43,24 @@ HINTS = {
 """Keys that people write one level too high."""
 
 
-def load_evals(paths: Iterable[str | Path], targets: tuple[str, ...] = (), *, lone: Target | None = None) -> list[Eval]:
+def load_evals(
+    paths: Iterable[str | Path],
+    targets: tuple[str, ...] = (),
+    *,
+    lone: Target | None = None,
+    judge: Target | str | None = None,
+) -> list[Eval]:
     """Every eval of these files and folders, or one `SpecError` with everything that is wrong in any of them.
 
-    `targets` are chosen instead of those that the files choose, `lone` is one that no file knows.
+    `targets` are chosen instead of those that the files choose, `lone` is one that no file knows; `judge` is asked
+    where an evaluator names none.
     """
     evals: list[Eval] = []
     problems: list[Problem] = []
     project_of = cache(load_project)
     for path in find_evals(paths):
         try:
-            evals.append(_load_file(path, _Choice(targets, lone), project_of))
+            evals.append(_load_file(path, _Choice(targets, lone, judge), project_of))
         except SpecError as error:
             problems += [problem for problem in error.problems if problem not in problems]
     evals = told_apart(evals)
@@ -92,12 +100,14 @@ def _load_file(path: Path, choice: _Choice, project_of: Any) -> Eval:
     return loaded
 
 
-def load_data(data: Any, targets: tuple[str, ...] = (), *, lone: Target | None = None) -> Eval:
+def load_data(
+    data: Any, targets: tuple[str, ...] = (), *, lone: Target | None = None, judge: Target | str | None = None
+) -> Eval:
     """An eval built in Python, in the same words as a file, as if it lay in the current folder."""
     here = Path.cwd()
     found = find_project(here)
     project = load_project(found) if found else Project(here)
-    return _Loader(project, None, here, _Choice(targets, lone), data).load("eval")
+    return _Loader(project, None, here, _Choice(targets, lone, judge), data).load("eval")
 
 
 class _Choice(NamedTuple):
@@ -105,6 +115,7 @@ class _Choice(NamedTuple):
 
     names: tuple[str, ...]
     lone: Target | None
+    judge: Target | str | None = None
 
 
 class _Cases(NamedTuple):
@@ -158,12 +169,16 @@ class _Loader:
         targets, unknown = self._targets(own)
         # A target that could not be read would only be missed a second time.
         self._problems += [] if wrong else unknown
+        judges = self._judges(own, is_known=not wrong)
+        self._problems += judges.check(checks, "defaults.evaluators")
+        self._problems += self._project_judges(judges)
         defaults = merge_defaults(self._project.defaults, entry.defaults) if entry else self._project.defaults
         reader = CaseReader(
             defaults,
             merge_checks(self._project.checks, checks),
             root=str(self._project.root),
             folder=str(self._folder),
+            judges=judges,
         )
         ids = Ids()
         listed = self._listed(reader, ids)
@@ -176,6 +191,7 @@ class _Loader:
         if self._problems:
             raise SpecError(self._problems)
         assert entry is not None  # noqa: S101 - without problems there is an entry
+        targets = self._without(targets, judges)
         return Eval(
             id=entry.name or default_id,
             cases=_Walked(_Cases(listed, dataset)),
@@ -185,7 +201,19 @@ class _Loader:
             root=str(self._project.root),
             texts=self._texts(dataset),
             inputs=self._inputs(dataset, targets),
-            limits=Limits(defaults.timeout_s, defaults.retries, defaults.max_concurrency),
+            limits=Limits(
+                defaults.timeout_s,
+                defaults.retries,
+                defaults.max_concurrency,
+                defaults.max_cost,
+                defaults.max_tokens,
+            ),
+            prices=self._project.prices,
+            judge=judges.default,
+            judges=judges.used,
+            store=self._project.store,
+            persist=self._project.persist,
+            is_settled=self._source is not None and not _searches(entry.dataset),
             count=seen.count,
             skipped=seen.skipped,
             repeats=seen.repeats,
@@ -212,7 +240,33 @@ class _Loader:
             return (self._choice.lone,), []
         names = self._data.get("target")
         written = names if isinstance(names, (str, list)) else None
-        return select_targets(self._choice.names, written, own, self._project.targets)
+        shared = self._project.targets
+        if written is None and not self._choice.names:
+            own, shared = without_judge(own, shared, self._judge)
+        return select_targets(self._choice.names, written, own, shared)
+
+    @property
+    def _judge(self) -> str | None:
+        """The name of the default judge: the caller's, else the eval's, else the project's."""
+        return judge_name(self._choice.judge, self._data.get("judge"), self._project.judge)
+
+    def _judges(self, own: list[Target], *, is_known: bool) -> JudgeNames:
+        judges = JudgeNames([*self._project.targets, *own] if is_known else None, self._judge, self._choice.judge)
+        self._problems += judges.problems
+        return judges
+
+    def _project_judges(self, judges: JudgeNames) -> list[Problem]:
+        """What the evaluators of `agentv.yaml` lack in this eval; the place is in the other file."""
+        found = judges.check(self._project.checks, "defaults.evaluators")
+        where = f"in {display(self._project.file)}, " if self._project.file else ""
+        return [Problem("", f"{where}{problem.path}: {problem.message}", "whole") for problem in found]
+
+    def _without(self, targets: tuple[Target, ...], judges: JudgeNames) -> tuple[Target, ...]:
+        """The targets to test; one that judges is tested only where somebody says so."""
+        if self._choice.lone is not None or self._choice.names or self._data.get("target") is not None:
+            return targets
+        names = {target.name for target in judges.used}
+        return tuple(target for target in targets if target.name not in names) or targets
 
     def _listed(self, reader: CaseReader, ids: Ids) -> list[CheckedCase]:
         given = [name for name in CASE_LISTS if name in self._data]
@@ -252,6 +306,12 @@ class _Loader:
         dataset, problems = open_dataset(self._data.get("dataset"), reader, first, within)
         self._problems += problems
         return dataset
+
+
+def _searches(dataset: Any) -> bool:
+    """Whether the names of a dataset stand for whatever files are there."""
+    names = getattr(dataset, "files", dataset) or ()
+    return any(set(name) & set("*?[") for name in ([names] if isinstance(names, str) else names))
 
 
 def _shape(key: str, value: Any) -> Any:

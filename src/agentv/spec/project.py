@@ -11,6 +11,7 @@ from agentv.errors import Problem, SpecError
 from agentv.spec.check import build, shown
 from agentv.spec.entries import DefaultsEntry, ProjectEntry
 from agentv.spec.evaluators import check_evaluators
+from agentv.spec.judges import unknown
 from agentv.spec.source import Source
 from agentv.spec.targets import check_targets
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentv.checked import Checked, Target
+    from agentv.model.price import Price
+    from agentv.model.run import Persist
 
 NAME = "agentv.yaml"
 
@@ -31,11 +34,22 @@ class Project(NamedTuple):
     checks: list[Checked] = []
     warnings: tuple[Problem, ...] = ()
     file: Path | None = None
+    store: str | None = None
+    persist: Persist | None = None
+    prices: dict[str, Price] = {}
+    judge: str | None = None
 
 
 def find_project(folder: Path) -> Path | None:
     """The nearest `agentv.yaml` in this folder or above."""
     return next((parent / NAME for parent in (folder, *folder.parents) if (parent / NAME).is_file()), None)
+
+
+def store_setting(path: Path) -> str | None:
+    """Where a project keeps its runs, whatever else is right or wrong with its file."""
+    data = Source(path, display(path)).data
+    setting = data.get("store") if isinstance(data, dict) else None
+    return setting if isinstance(setting, str) else None
 
 
 def load_project(path: Path) -> Project:
@@ -51,11 +65,23 @@ def load_project(path: Path) -> Project:
     targets, wrong = check_targets(written if isinstance(written, list) else [], source)
     checks, more = check_defaults(data)
     problems = [*problems, *wrong, *more]
+    if entry is not None and entry.judge is not None and not wrong:
+        known = {target.name: target for target in targets}
+        problems += [] if entry.judge in known else [Problem("judge", unknown(entry.judge, known))]
     if problems or entry is None:
         raise SpecError([source.locate(problem) for problem in problems])
-    idle = [key for key in ("store", "persist") if getattr(entry, key) is not None]
-    notes = [source.locate(Problem(key, "has no effect yet: there is no run store", "key")) for key in idle]
-    return Project(path.parent, targets, entry.defaults, checks, (*source.warnings, *notes), path)
+    return Project(
+        path.parent,
+        targets,
+        entry.defaults,
+        checks,
+        source.warnings,
+        path,
+        store=entry.store,
+        persist=entry.persist,
+        prices=entry.prices,
+        judge=entry.judge,
+    )
 
 
 def check_defaults(data: dict[str, object]) -> tuple[list[Checked], list[Problem]]:
@@ -81,6 +107,8 @@ def merge_defaults(shared: DefaultsEntry, own: DefaultsEntry) -> DefaultsEntry:
         timeout_s=own.timeout_s or shared.timeout_s,
         retries=shared.retries if own.retries is None else own.retries,
         max_concurrency=own.max_concurrency or shared.max_concurrency,
+        max_cost=own.max_cost or shared.max_cost,
+        max_tokens=own.max_tokens or shared.max_tokens,
     )
 
 

@@ -90,6 +90,12 @@ def variables_of(settings: Any) -> Iterator[str]:
             yield from variables_of(value)
 
 
+def resolved_settings(settings: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+    """The settings with these variables replaced; those that are not there are empty."""
+    found: dict[str, Any] = _resolved(dict(settings), environment, [])
+    return found
+
+
 def _resolved(value: Any, environment: Mapping[str, str], missing: list[str]) -> Any:
     """The value with every variable replaced, once: what a variable holds is never read again."""
 

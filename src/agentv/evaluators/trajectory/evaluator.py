@@ -139,13 +139,7 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
         """The expectations as one comparison, where that is all there is to them."""
         if self.expected is None or self.unit == "turn" or self.tools or self.input_match not in (None, "exact"):
             return None
-        return script_of(self.expected)
-
-    @once
-    def followed(self) -> str:
-        """The hit of a run that does what the script says, call by call."""
-        names = [] if self.script is None else self.script.names
-        return words.matched(str(self.mode), names, "call", range(len(names)))
+        return script_of(str(self.mode), self.expected)
 
     @once
     def _turns(self) -> list[list[Expectation]]:

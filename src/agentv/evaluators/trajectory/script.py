@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from agentv.evaluators.base import once
+from agentv.evaluators.trajectory import words
 from agentv.evaluators.trajectory.repeats import repeats
 from agentv.matching.equality import encoded, has_operators, same
 from agentv.matching.glob import is_glob
@@ -21,19 +22,24 @@ if TYPE_CHECKING:
 class Script:
     """Names and exact inputs in order."""
 
-    def __init__(self, names: list[str], inputs: list[object]) -> None:
+    def __init__(self, mode: str, names: list[str], inputs: list[object]) -> None:
+        self.mode = mode
         self.names = names
         self.inputs = inputs
         """`UNSET` where anything will do."""
-        self.loose = UNSET in inputs
-        self.expects_arguments = any(value is not UNSET and value != {} for value in inputs)
+        self.loose = bool([value for value in inputs if value is UNSET])
         self.text = self._written(inputs)
         """All inputs as JSON; `None` when they are not quite that."""
 
     @once
     def expecting(self) -> int:
         """How many calls can agree or disagree with an argument."""
-        return sum([value is not UNSET and value != {} for value in self.inputs])
+        return len(self.inputs) - self.inputs.count({}) - self.inputs.count(UNSET)
+
+    @once
+    def followed(self) -> str:
+        """The hit of a run that does what the script says, call by call."""
+        return words.matched(self.mode, self.names, "call", range(len(self.names)))
 
     @once
     def repeats(self) -> list[int]:
@@ -90,16 +96,18 @@ class Script:
         return encoded([value for value in inputs if value is not UNSET] if self.loose else inputs)
 
 
-def script_of(entries: Sequence[Entry | list[Entry]]) -> Script | None:
+def script_of(mode: str, entries: Sequence[Entry | list[Entry]]) -> Script | None:
     """The script of these entries, or `None` when one asks for more than a plain name and input."""
-    names: list[str] = []
-    inputs: list[object] = []
     for entry in entries:
         if isinstance(entry, list) or entry.input_match is not None or entry.args is not UNSET:
             return None
         if entry.output is not UNSET or entry.status is not None or entry.max_duration_ms is not None:
             return None
-        names.append(entry.tool)
-        inputs.append(entry.input)
-    script = Script(names, inputs)
+    plain: Sequence[Entry] = entries  # type: ignore[assignment]  # none of them is a list, as was just seen
+    return plain_script(mode, [entry.tool for entry in plain], [entry.input for entry in plain])
+
+
+def plain_script(mode: str, names: list[str], inputs: list[object]) -> Script | None:
+    """The script of these calls, or `None` when a name is a glob or an input holds a matcher."""
+    script = Script(mode, names, inputs)
     return None if is_glob("\n".join(names)) or has_operators(script.text) else script

@@ -24,42 +24,55 @@ def decide(config: ToolTrajectory, ctx: Context, made: Made | None, tally: Tally
     """The constraints of `expected` and its time limits; returns the details."""
     if made is None:
         return decide_from_counts(config, ctx, tally)
-    script, ordered, places = config.script, config.mode in ORDERED, None
-    given = None if script is None else script.arguments(made.calls)
-    if script is not None and given is not None:
-        if script.is_met(given):
-            return _decide_followed(config, script, made, tally)
-        places = script.deviations(given)
-    if script is not None and places is not None:
-        laid = lay_deviations(script, made, places)
-    elif config.unit == "turn":
-        if ctx.calls_source != "output_messages" and made:
-            return leave_undecided(config, tally, NO_TURNS) | {"repeated": repeated(made)}
-        laid = config.turn_plan.lay(made, ctx.output_messages or (), ordered=ordered)
+    details = None if config.script is None else decide_script(config.script, config.score, made, tally)
+    if details is not None:
+        return details
+    if config.unit != "turn":
+        laid = lay_calls(config.judge, made, ordered=config.mode in ORDERED)
+    elif ctx.calls_source != "output_messages" and made:
+        return leave_undecided(config, tally, NO_TURNS) | {"repeated": repeated(made)}
     else:
-        laid = lay_calls(config.judge, made, ordered=ordered)
-    decide_laid(config, laid, tally)
+        laid = config.turn_plan.lay(made, ctx.output_messages or (), ordered=config.mode in ORDERED)
+    return decide_and_tell(str(config.mode), config.score, laid, made, tally)
+
+
+def decide_script(script: Script, score: str | None, made: Made, tally: Tally) -> dict[str, Any] | None:
+    """The same for calls that follow a script, but perhaps for their arguments; `None` when they have to be aligned."""
+    given = script.arguments(made.calls)
+    if given is None:
+        return None
+    if script.is_met(given):
+        return _decide_followed(script, score, made, tally)
+    places = script.deviations(given)
+    if places is None:
+        return None
+    return decide_and_tell(script.mode, score, lay_deviations(script, made, places), made, tally)
+
+
+def decide_and_tell(mode: str, score: str | None, laid: Laid, made: Made, tally: Tally) -> dict[str, Any]:
+    """The constraints of an alignment and its time limits; returns the details."""
+    decide_laid(mode, score, laid, tally)
     decide_times(laid.timed, tally)
     details = laid.details()
     details["repeated"] = repeated(made)
     return details
 
 
-def _decide_followed(config: ToolTrajectory, script: Script, made: Made, tally: Tally) -> dict[str, Any]:
+def _decide_followed(script: Script, score: str | None, made: Made, tally: Tally) -> dict[str, Any]:
     """The short way for a run that did just what was expected, which most do: nothing is left to align."""
     names, numbers = script.names, made.numbers
-    if config.score in FRACTIONS:
-        tally.holds(words.fraction(str(config.score), 1.0, len(names), len(names), len(names)))
-    elif config.mode == "any_order" and config.score is None:
+    if score in FRACTIONS:
+        tally.holds(words.fraction(str(score), 1.0, len(names), len(names), len(names)))
+    elif script.mode == "any_order" and score is None:
         for name, number in zip(names, numbers, strict=True):
             tally.holds(f"{name} matched call {number}")
     else:
-        tally.holds(config.followed if made.is_whole else words.matched(str(config.mode), names, "call", numbers))
+        tally.holds(script.followed if made.is_whole else words.matched(script.mode, names, "call", numbers))
     return {
         "precision": 1.0,
         "recall": 1.0,
         "f1": 1.0,
-        "argument_score": 1.0 if script.expects_arguments else None,
+        "argument_score": 1.0 if script.expecting else None,
         "missing": [],
         "extra": [],
         "out_of_order": [],
@@ -68,18 +81,16 @@ def _decide_followed(config: ToolTrajectory, script: Script, made: Made, tally: 
     }
 
 
-def decide_laid(config: ToolTrajectory, laid: Laid, tally: Tally) -> None:
+def decide_laid(mode: str, score: str | None, laid: Laid, tally: Tally) -> None:
     """The constraints of an alignment."""
-    mode, ordered = str(config.mode), config.mode in ORDERED
-    if config.score in FRACTIONS:
-        value = laid.fraction(str(config.score))
-        reasons = laid.missing_sentences(ordered=ordered) if config.score != "precision" else []
-        if config.score != "recall":
+    ordered = mode in ORDERED
+    if score in FRACTIONS:
+        value = laid.fraction(str(score))
+        reasons = laid.missing_sentences(ordered=ordered) if score != "precision" else []
+        if score != "recall":
             reasons += laid.extra_sentences()
-        tally.fraction(
-            value, words.fraction(str(config.score), value, len(laid.matches), laid.wanted, laid.made), reasons
-        )
-    elif mode == "any_order" and config.score is None:
+        tally.fraction(value, words.fraction(str(score), value, len(laid.matches), laid.wanted, laid.made), reasons)
+    elif mode == "any_order" and score is None:
         _decide_entries(laid, tally)
     else:
         complete, closed = len(laid.matches) == laid.wanted, len(laid.matches) == laid.made

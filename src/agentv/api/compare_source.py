@@ -1,0 +1,146 @@
+"""Where the two sides of a comparison come from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from agentv.api.evaluate import Execution
+from agentv.api.keeping import decode_sides, existing_store, find, told_again
+from agentv.api.records import decode_record, read_records
+from agentv.errors import FormatError, StoreError
+from agentv.model.record import ResultRecord
+from agentv.run.options import RunOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from agentv.model.result import Sides
+    from agentv.model.run import Kept as Stored
+    from agentv.protocols import Store
+
+    SideLike = str | Path | Execution | Iterable[ResultRecord]
+
+
+class Source(Protocol):
+    """Results that are read once from the beginning to the end, and then a few of them again."""
+
+    name: str
+
+    def records(self) -> Iterator[tuple[int, ResultRecord]]:
+        """Every result, after the place by which it is found again."""
+        ...
+
+    def read(self, place: int) -> ResultRecord:
+        """The result at this place."""
+        ...
+
+    def sides(self, place: int) -> Sequence[Sides | None]:
+        """For its diff, what the indices of alignments stand for, one for each evaluator; nothing where unknown."""
+        ...
+
+
+class ResultFile:
+    """A file of JSON lines."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self._path = path
+
+    def records(self) -> Iterator[tuple[int, ResultRecord]]:
+        """Each line, after where it begins."""
+        for start, _, record in read_records(self._path):
+            yield start, record
+
+    def read(self, place: int) -> ResultRecord:
+        """The line that begins there."""
+        with self._path.open("rb") as stream:
+            stream.seek(place)
+            return decode_record(stream.readline())
+
+    def sides(self, place: int) -> Sequence[Sides | None]:
+        """A file does not hold them."""
+        del place
+        return ()
+
+
+class Kept:
+    """Results that are in memory already."""
+
+    def __init__(self, name: str, records: Iterable[ResultRecord]) -> None:
+        self.name = name
+        self._records = list(records)
+
+    def records(self) -> Iterator[tuple[int, ResultRecord]]:
+        """Each, after its number."""
+        return enumerate(self._records)
+
+    def read(self, place: int) -> ResultRecord:
+        """The one of this number."""
+        return self._records[place]
+
+    def sides(self, place: int) -> Sequence[Sides | None]:
+        """Records do not hold them."""
+        del place
+        return ()
+
+
+class StoredExecution:
+    """An execution of the run store."""
+
+    def __init__(self, store: Store, execution_id: str) -> None:
+        self.name = execution_id
+        self._store = store
+        self._keys: list[str] = []
+
+    def records(self) -> Iterator[tuple[int, ResultRecord]]:
+        """Each, after its number."""
+        self._keys = []
+        for number, kept in enumerate(self._store.kept(self.name)):
+            self._keys.append(kept.key)
+            yield number, decode_record(kept.line)
+
+    def _kept(self, place: int) -> Stored:
+        return next(self._store.kept(self.name, [self._keys[place]]))
+
+    def read(self, place: int) -> ResultRecord:
+        """The one of this number, with the conversation if that was kept."""
+        return told_again(self._kept(place), RunOptions(include_messages=True)).record
+
+    def sides(self, place: int) -> Sequence[Sides | None]:
+        """As they were kept with what did not pass."""
+        return decode_sides(self._kept(place).sides)
+
+
+def _stored(name: str) -> StoredExecution | None:
+    """The execution of this name in the store of this folder, if there is one."""
+    try:
+        store = existing_store()
+        return StoredExecution(store, find(store, "" if name == "last" else name).id)
+    except StoreError as error:
+        if name == "last" or re.match(r"[0-9]{4}|imported|execution", name):
+            raise FormatError(str(error)) from error
+        return None
+
+
+def read_side(side: SideLike, called: str = "results") -> Source:
+    """A file by its name, an execution, or records; raises `FormatError` for what is none of these."""
+    if isinstance(side, Execution):
+        if side.summary.runs and not side.results:
+            msg = "an execution without results cannot be compared: it was run with `keep_results=False`"
+            raise FormatError(msg)
+        return Kept(side.summary.execution_id, side.results)
+    if isinstance(side, (str, Path)):
+        path = Path(side)
+        if not path.exists() and (stored := _stored(str(side))) is not None:
+            return stored
+        # What cannot be read twice, such as a pipe, is kept.
+        if path.exists() and not path.is_file() and not path.is_dir():
+            return Kept(str(side), (record for _, _, record in read_records(path)))
+        return ResultFile(path)
+    records = list(side)
+    if not all(isinstance(record, ResultRecord) for record in records):
+        msg = f"{called}: expected a result file, an `Execution`, or result records"
+        raise FormatError(msg)
+    return Kept(called, records)

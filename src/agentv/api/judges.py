@@ -1,0 +1,187 @@
+"""Who judges in an execution: which targets are needed, what they are remembered by, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from agentv.checked import Eval, every_check
+from agentv.errors import Problem, SpecError, StoreError
+from agentv.formats.json import dump_json
+from agentv.formats.redaction import Redactor
+from agentv.formats.secret_shapes import is_credential_field
+from agentv.providers.function import Function
+from agentv.run.judging import Judges, JudgeTarget
+from agentv.run.options import RunOptions
+from agentv.run.plan import selected_cases
+from agentv.spec.judges import JudgeNames
+from agentv.spec.project import Project, find_project, load_project
+from agentv.spec.targets import resolved_settings, variables_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from agentv.api.prepare import Prepared
+    from agentv.checked import Target
+    from agentv.protocols import Ask
+    from agentv.run.spending import Spending
+    from agentv.stores.judgements import Judgements
+
+OURS = frozenset((
+    *("name", "timeout_s", "retries", "retry_timeouts", "max_concurrency", "price"),
+    *("requests_per_minute", "tokens_per_minute", "max_retry_after_s"),
+))  # fmt: skip
+"""Settings that make no difference to what a judge says."""
+_JUDGE = "judge\0"
+
+
+def judges_of(each: Eval, options: RunOptions) -> tuple[Target, ...]:
+    """The targets that the evaluators of the selected cases ask."""
+    if not each.judges or not (options.cases or options.tags or each.has_only):
+        return each.judges
+    asked: set[str | None] = set()
+    for case in selected_cases(each, options):
+        for checked in every_check(case.checks):
+            if not checked.evaluator.skip:
+                asked.update(name or each.judge for name in getattr(checked.evaluator, "asks", ()))
+    return tuple(target for target in each.judges if target.name in asked)
+
+
+def asked_targets(each: Eval, options: RunOptions) -> Iterator[tuple[tuple[str, str], Target]]:
+    """The targets that are tested and those that judge, each with the key of its provider.
+
+    A target that does both has two, as has a judge of the same name as one that is tested.
+    """
+    for target in each.targets:
+        yield (each.id, target.name), target
+    for target in judges_of(each, options):
+        yield (each.id, _JUDGE + target.name), target
+
+
+def is_judge(key: tuple[str, str]) -> bool:
+    """Whether the provider under this key judges."""
+    return key[1].startswith(_JUDGE)
+
+
+def judge_target(key: tuple[str, str], target: Target, environment: Mapping[str, str]) -> JudgeTarget:
+    """A target as a judge, with what its replies are remembered by."""
+    return JudgeTarget(key, identity_of(target, environment))
+
+
+def judges_at_work(prepared: Prepared, spending: Spending) -> Judges | None:
+    """Those who judge in this execution, if anybody does."""
+    if not prepared.judges:
+        return None
+    judges = Judges(prepared.judges, prepared.providers, prepared.redactor, prepared.options, prepared.memory)
+    judges.spending = spending
+    return judges
+
+
+def identity_of(target: Target, environment: Mapping[str, str]) -> bytes:
+    """The settings that make a difference to what it says, with the names of secrets in their place.
+
+    A Python function has none: whether it is still the same cannot be told.
+    """
+    if target.made is not None:
+        return b""
+    settings: dict[str, Any] = {key: value for key, value in target.settings.items() if key not in OURS}
+    plain = {
+        name: f"${{{name}}}" if is_credential_field(name) else environment[name]
+        for name in variables_of(settings)
+        if name in environment
+    }
+    return dump_json({**resolved_settings(settings, plain), "provider": target.provider})
+
+
+def open_memory(path: Path | None, say: Callable[[str], None] | None = None) -> Judgements | None:
+    """What judges said before, in the file of the run store; without it, nothing is remembered."""
+    if path is None:
+        return None
+    from agentv.stores.judgements import Judgements  # noqa: PLC0415 - sqlite3 is loaded when it is used
+
+    try:
+        return Judgements(path)
+    except StoreError as error:
+        if say is not None:
+            say(f"what judges say is not remembered: {error}")
+        return None
+
+
+def with_project_judges(evals: Sequence[Eval]) -> list[Eval]:
+    """Evals that know no targets of their own, with the judges that they ask: those of this folder's project.
+
+    `SpecError` when one is asked that the project does not have.
+    """
+    checks = (checked for each in evals for case in each.cases for checked in every_check(case.checks))
+    if not any(hasattr(checked.evaluator, "asks") for checked in checks):
+        return list(evals)
+    here = Path.cwd()
+    file = find_project(here)
+    project = load_project(file) if file else Project(here)
+    found, problems = [], []
+    for each in evals:
+        judges = JudgeNames(project.targets, project.judge)
+        for case in each.cases:
+            wrong = judges.check(case.checks, "evaluators")
+            problems += [f"case {case.case.id!r}, {problem.path}: {problem.message}" for problem in wrong]
+        place = {"folder": str(here), "root": str(project.root), "prices": project.prices} if judges.used else {}
+        found.append(replace(each, judge=project.judge, judges=judges.used, **place))
+    if problems:
+        fix = "name the eval, which may know more targets, with --eval"
+        raise SpecError([Problem("", f"{problem}; or {fix}", "whole") for problem in dict.fromkeys(problems)])
+    return found
+
+
+@contextmanager
+def recalling(prepared: Prepared) -> Iterator[Prepared]:
+    """The same with what is remembered already, for a caller who wants nothing written."""
+    from agentv.api.keeping import store_path  # noqa: PLC0415 - only who asks a judge needs it
+
+    path = store_path(prepared.evals) if prepared.judges else None
+    memory = open_memory(path) if path is not None and path.is_file() else None
+    if memory is None:
+        yield prepared
+        return
+    try:
+        yield replace(prepared, memory=_ReadOnly(memory))
+    finally:
+        memory.close()
+
+
+class _ReadOnly:
+    """A memory that is only asked."""
+
+    def __init__(self, memory: Judgements) -> None:
+        self.secret = memory.secret
+        self.get = memory.get
+        self.calibration = memory.calibration
+
+    def put(self, key: str, reply: bytes) -> None:
+        """Nothing."""
+
+
+def ask_functions(judge: Callable[..., Any] | Mapping[str, Callable[..., Any]]) -> Ask:
+    """How evaluators reach a judge that is a function, whatever name they call it by, or one of several by name."""
+    several = judge if isinstance(judge, Mapping) else None
+    functions: Mapping[str, Callable[..., Any]] = {"judge": judge} if several is None else several  # type: ignore[dict-item]  # it is no mapping
+    for name, function in functions.items():
+        if not callable(function):
+            expected = "expected a function, or a mapping of names to functions"
+            raise SpecError([Problem("judge", f"{expected}; {name!r} is a {type(function).__name__}")])
+    providers = {("", name): Function(function=function, name=name) for name, function in functions.items()}
+    found = {key: JudgeTarget(key, b"") for key in providers}
+    judges = Judges(found if several is not None else _Whoever(found), providers, Redactor({}), RunOptions())
+    return judges.for_eval(Eval(id="", cases=(), judge=next(iter(functions), None)))
+
+
+class _Whoever(dict[tuple[str, str], JudgeTarget]):
+    """One judge under every name."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The only one."""
+        del key, default
+        return next(iter(self.values()))

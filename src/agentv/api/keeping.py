@@ -1,0 +1,170 @@
+"""An execution and its store: where that is, how an execution begins, and how its results are told again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from agentv.api.inputs import fingerprint
+from agentv.errors import FormatError, StoreError
+from agentv.formats.response import decode_response
+from agentv.model.event import RunFinished
+from agentv.model.record import ResultRecord
+from agentv.model.response import ProviderResponse
+from agentv.model.result import Sides
+from agentv.model.run import DEFAULT_PERSIST, ExecutionRow, Outcome, Persist
+from agentv.run.records import new_id, now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from agentv.api.prepare import Prepared
+    from agentv.checked import Eval
+    from agentv.model.run import Command, Holder, Kept
+    from agentv.protocols import Store
+    from agentv.run.options import RunOptions
+    from agentv.run.plan import PlannedRun
+
+OFF = "off"
+_decode_record = msgspec.json.Decoder(ResultRecord).decode
+_decode_sides = msgspec.json.Decoder(list[tuple[str, list[str], dict[int, str]] | None]).decode
+
+
+class Keeping(Struct, frozen=True, kw_only=True):
+    """Where an execution is kept, and what is known of it already."""
+
+    store: Store
+    execution: ExecutionRow
+    persist: Persist = DEFAULT_PERSIST
+    known: dict[str, Outcome] = {}
+    """How its runs stand; empty for a new one."""
+    again: frozenset[str] = frozenset()
+    """Which of its results are to be had again: `error`, `fail`."""
+    is_whole: bool = True
+    """Whether the plan holds all that the execution should have, and not a selection of it."""
+    wait: Callable[[list[Holder]], None] | None = None
+    """Hears of processes that are waited for."""
+
+
+def store_path(evals: Sequence[Eval]) -> Path | None:
+    """Where the runs of these evals are kept; `None` when their project wants none kept."""
+    first = evals[0]
+    if first.store == OFF:
+        return None
+    from agentv.stores.folder import default_path  # noqa: PLC0415 - only who keeps runs needs it
+
+    return default_path(first.root) if first.store is None else Path(first.root) / first.store
+
+
+def open_store(path: Path) -> Store:
+    """The store in this file, with today's tables."""
+    from agentv.stores.sqlite import SqliteStore  # noqa: PLC0415 - sqlite3 is loaded when it is used
+
+    return SqliteStore(path)
+
+
+def locate_store(paths: Sequence[str | Path] = ()) -> Path:
+    """The store of the project that these paths, or else this folder, belong to."""
+    from agentv.spec.project import find_project, store_setting  # noqa: PLC0415 - only who looks for one needs it
+    from agentv.stores.folder import default_path  # noqa: PLC0415 - as above
+
+    start = Path(paths[0]) if paths else Path.cwd()
+    folder = start if start.is_dir() else start.parent
+    project = find_project(folder.resolve())
+    if project is not None:
+        setting = store_setting(project)
+        if setting == OFF:
+            msg = f"{project} says `store: off`: no runs are kept"
+            raise StoreError(msg)
+        return default_path(project.parent) if setting is None else project.parent / setting
+    if paths and start.is_dir():
+        from agentv.spec.find import find_evals  # noqa: PLC0415 - as above
+
+        folder = find_evals([start])[0].parent
+    there = (default_path(parent) for parent in (folder.resolve(), *folder.resolve().parents))
+    return next((path for path in there if path.is_file()), default_path(folder))
+
+
+def existing_store(paths: Sequence[str | Path] = ()) -> Store:
+    """The store of this folder, which somebody wants to look into: it is not made for that."""
+    path = locate_store(paths)
+    if not path.is_file():
+        msg = f"no runs are kept here yet: {path} does not exist; `agentv eval` makes it"
+        raise StoreError(msg)
+    return open_store(path)
+
+
+def new_execution(prepared: Prepared, command: Command, persist: Persist | None = None) -> ExecutionRow:
+    """An execution that is about to begin."""
+    return ExecutionRow(
+        id=new_id(),
+        status="running",
+        persist=persist or prepared.evals[0].persist or DEFAULT_PERSIST,
+        command=command,
+        inputs=fingerprint(prepared.evals),
+        planned=prepared.planned.runs,
+        started_at=now(),
+    )
+
+
+def begin(store: Store, execution: ExecutionRow) -> Keeping:
+    """A new execution."""
+    store.begin(execution)
+    return Keeping(store=store, execution=execution, persist=execution.persist)
+
+
+def find(store: Store, name: str) -> ExecutionRow:
+    """The execution of this id or beginning of one; the last one when there is no name."""
+    if name in ("", "last"):
+        newest = store.executions(1)
+        if not newest:
+            msg = f"{store.name} holds no execution yet: there is nothing to resume"
+            raise StoreError(msg)
+        return store.find_execution(newest[0].id)[0]
+    found = store.find_execution(name)
+    if not found:
+        msg = f"{store.name} holds no execution {name!r}; `agentv runs list` shows those there are"
+        raise StoreError(msg)
+    if len(found) > 1:
+        some = ", ".join(each.id for each in found[:5])
+        msg = f"{name!r} could be any of {len(found)} executions: {some}{', …' if len(found) > 5 else ''}"  # noqa: PLR2004 - as many as are shown
+        raise StoreError(msg)
+    return found[0]
+
+
+def told_again(kept: Kept, options: RunOptions, planned: PlannedRun | None = None) -> RunFinished:
+    """The event of a result that was kept, as it was told the first time."""
+    record = _decode_record(kept.line)
+    response = ProviderResponse(text=record.candidate) if kept.response is None else _response(kept.response)
+    line: bytes | None = kept.line
+    if (options.include_messages or options.include_trace) and kept.response is not None:
+        from agentv.run.records import with_conversation  # noqa: PLC0415 - only who asks for messages needs it
+
+        asked = () if planned is None else planned.case.case.input_messages
+        record, line = with_conversation(record, asked, response, options), None
+    place = kept.place if planned is None else str(planned.case.place or "")
+    return RunFinished(
+        record=record,
+        response=response,
+        sides=decode_sides(kept.sides),
+        order=kept.position if planned is None else planned.order,
+        file=(planned.eval.file or "") if planned else place.rsplit(":", 2)[0],
+        place=place,
+        line=line,
+    )
+
+
+def _response(data: bytes) -> ProviderResponse:
+    try:
+        return decode_response(msgspec.json.decode(data))
+    except (msgspec.MsgspecError, FormatError) as error:
+        msg = f"a reply in the run store cannot be read: {error}"
+        raise StoreError(msg) from error
+
+
+def decode_sides(data: bytes | None) -> tuple[Sides | None, ...]:
+    """The two sides of each diff, as they were kept."""
+    return () if data is None else tuple([each and Sides(*each) for each in _decode_sides(data)])

@@ -1,0 +1,1 @@
+"""Checks that ask a model, without letting the agent answer for it."""

@@ -1,0 +1,103 @@
+"""What a judge is shown of a run: without secrets, folded where it is long, and remembered for its quotations."""
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from msgspec import to_builtins
+
+from agentv.evaluators.judge.fold import Folded, fold_steps, shorten
+from agentv.evaluators.judge.transcript import CALLS, Clean, Step, as_text, cleaned, events_of, spoken, steps_of
+from agentv.protocols import Context
+
+
+class Material(NamedTuple):
+    """One run, ready to be shown."""
+
+    input: tuple[tuple[str, str], ...]
+    expected: tuple[tuple[str, str], ...]
+    candidate: str
+    steps: tuple[Step, ...] | None = None
+    """`None` when they are not shown, or when the agent reported none."""
+    trace: list[dict[str, Any]] | None = None
+    trace_summary: dict[str, Any] | None = None
+    total_steps: int = 0
+    """How many there were before any were left out."""
+    notes: tuple[str, ...] = ()
+    """What was done to make it shorter, for the judge."""
+    folded: dict[str, Any] = {}
+    """The same for the result."""
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """What the agent said and did, as far as it is shown: quotations come from here."""
+        said = [text for step in self.steps or () for text in (*step.texts, as_text(step.as_data()))]
+        events = [text for event in self.trace or () for text in (*map(str, _leaves(event)), as_text(event))]
+        counts = [] if self.trace_summary is None else [as_text(self.trace_summary)]
+        return (*([self.candidate] if self.candidate else []), *said, *events, *counts)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Everything in it that others wrote."""
+        return (*[text for _, text in (*self.input, *self.expected)], *self.evidence)
+
+
+def gather(ctx: Context, clean: Clean, show: Collection[str], most: int) -> Material:
+    """What is to be shown of a run, in about so many characters."""
+    candidate = clean(ctx.candidate)
+    asked, golden = spoken(ctx.case.input_messages, clean), spoken(ctx.expected_messages or (), clean)
+    notes: list[str] = []
+    folded: dict[str, Any] = {}
+    long = [len(text) for text in (candidate, *(text for _, text in (*asked, *golden))) if len(text) > most]
+    if long:
+        candidate = shorten(candidate, most)
+        asked, golden = (tuple((label, shorten(text, most)) for label, text in part) for part in (asked, golden))
+        notes.append("A text that is longer than fits shows its beginning and its end; what was left out is counted.")
+        folded["texts"] = {"shortened": len(long), "max_chars": most}
+    steps = _steps(ctx, clean, show, most)
+    if steps is not None and steps.details:
+        notes.append(steps.note)
+        folded["steps"] = steps.details
+    summary = ctx.trace_summary if "trace_summary" in show else None
+    return Material(
+        input=asked,
+        expected=golden,
+        candidate=candidate,
+        steps=None if steps is None else steps.steps,
+        total_steps=0 if steps is None else steps.total,
+        trace_summary=None if summary is None else cleaned(to_builtins(summary), clean),
+        notes=tuple(notes),
+        folded=folded,
+    )
+
+
+def with_trace(material: Material, ctx: Context, clean: Clean, most: int) -> Material:
+    """The same with the events themselves, for a template that speaks of them."""
+    events = events_of(ctx, clean)
+    if events is None:
+        return material
+    steps = [Step(number, "event", None, tuple(event.items())) for number, event in enumerate(events, 1)]
+    shown = fold_steps(steps, most)
+    trace = [dict(step.fields) for step in shown.steps]
+    if not shown.details:
+        return material._replace(trace=trace)
+    folded = {**material.folded, "trace": shown.details}
+    return material._replace(trace=trace, notes=(*material.notes, shown.note), folded=folded)
+
+
+def _steps(ctx: Context, clean: Clean, show: Collection[str], most: int) -> Folded | None:
+    if "trace" not in show and "tool_calls" not in show:
+        return None
+    steps = steps_of(ctx, clean)
+    if steps is None:
+        return None
+    if "trace" not in show:
+        steps = tuple(step for step in steps if step.type in CALLS)
+    return fold_steps(steps, most)
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [leaf for each in value.values() for leaf in _leaves(each)]
+    if isinstance(value, list):
+        return [leaf for each in value for leaf in _leaves(each)]
+    return [] if value is None else [value]

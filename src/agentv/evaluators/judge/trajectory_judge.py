@@ -1,0 +1,104 @@
+"""`trajectory_judge`: a model decides whether each step was reasonable and whether the goal was reached."""
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from agentv.errors import EvaluationError
+from agentv.evaluators.base import Example
+from agentv.evaluators.judge.asking import JudgeError, Trouble, asker, put_question
+from agentv.evaluators.judge.base import JudgeBase
+from agentv.evaluators.judge.fence import make_fence
+from agentv.evaluators.judge.llm_judge import answer_details, folded_details
+from agentv.evaluators.judge.material import Material, gather
+from agentv.evaluators.judge.prompt import default_body, judge_messages, rubric_task
+from agentv.evaluators.judge.rubric import Point, Words
+from agentv.evaluators.judge.verdict import Decision, read_decisions
+from agentv.evaluators.told import NO_TURNS
+from agentv.model.message import Message
+from agentv.model.result import EvaluatorResult
+from agentv.protocols import Context
+
+MAX_STEPS = 40
+GOAL = "The agent reached the goal: what it was asked for is done, and its final answer is true to what it did."
+STEP = "Step {number} was reasonable, given what was known by then: it served the goal and repeated nothing needlessly."
+_TURN = {
+    "role": "assistant",
+    "tool_calls": [{"tool": "search", "input": {"query": "opening hours"}, "output": "9 to 5"}],
+}
+
+
+class TrajectoryJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """A model decides whether each step of the agent was reasonable, and whether it reached the goal."""
+
+    type: Literal["trajectory_judge"] = "trajectory_judge"
+    goal: Words | None = None
+    """What had to be reached, where the question does not say it."""
+    goal_weight: Annotated[float, Meta(ge=0, le=1)] = 0.5
+    """The share of the goal in the score; the steps have the rest, each an equal part."""
+    max_steps: Annotated[int, Meta(ge=1, le=1_000)] = MAX_STEPS
+    """How many steps are decided one by one: of more, the first half and the last half of these."""
+
+    examples: ClassVar[tuple[Example, ...]] = tuple(
+        Example(
+            {"type": "trajectory_judge"},
+            [_TURN, {"role": "assistant", "content": answer}],
+            passes=passes,
+            judge={
+                "items": [
+                    {"id": "goal", "met": passes, "quote": answer, "reason": reason},
+                    {"id": "step 1", "met": True, "quote": "opening hours", "reason": "It looks up what is asked."},
+                    {"id": "step 2", "met": passes, "quote": answer, "reason": reason},
+                ]
+            },
+        )
+        for answer, passes, reason in (
+            ("We are open from 9 to 5.", True, "It says what the search found."),
+            ("We never close.", False, "The search found other hours."),
+        )
+    )
+
+    async def evaluate(self, ctx: Context) -> EvaluatorResult:
+        """What the judge decided; an error when there are no steps, or it could not be asked or understood."""
+        ask = asker(ctx)
+        self.check_calibration(ask, self.judge)
+        material = gather(ctx, ask.clean, ("trace",), self.max_chars)
+        if material.steps is None:
+            raise EvaluationError(NO_TURNS)
+        points, unjudged = self._points(material)
+        fence = make_fence(ask.word, [*material.texts, self.goal or ""])
+        body = default_body(material, fence)
+        task = rubric_task(points, fence, "the step that it is about (for the goal, from anywhere)")
+
+        def compose(trouble: Trouble | None) -> Sequence[Message]:
+            return judge_messages(body, task, fence, trouble)
+
+        def read(reply: str) -> tuple[Decision, ...]:
+            return read_decisions(reply, fence.word, points, material.evidence)
+
+        details = folded_details(material)
+        if unjudged:
+            details["not_judged"] = {"steps": unjudged, "rule": f"the first and the last of {self.max_steps} are"}
+        try:
+            answer = await put_question(ask, self.judge, compose, read)
+        except JudgeError as error:
+            return self.result("error", None, details=error.details | details)
+        return self.concluded(answer.value, answer_details(answer) | details)
+
+    def _points(self, material: Material) -> tuple[tuple[Point, ...], int]:
+        """The goal and the steps that are decided one by one, and how many are not."""
+        steps = [step for step in material.steps or () if step.type != "left_out"]
+        head = (self.max_steps + 1) // 2
+        tail = self.max_steps - head
+        chosen = steps if len(steps) <= self.max_steps else [*steps[:head], *(steps[-tail:] if tail else [])]
+        goal = f"{GOAL} The goal: {self.goal}" if self.goal else GOAL
+        share = (1 - self.goal_weight) / len(chosen) if chosen else 0.0
+        words = ("The goal was reached.", "The goal was not reached.")
+        points = [Point("goal", goal, self.goal_weight, required=True, words=words)]
+        for step in chosen:
+            said = STEP.format(number=step.number)
+            about = f"Step {step.number} ({step.name or step.type})"
+            words = (f"{about} was reasonable.", f"{about} was not reasonable.")
+            points.append(Point(f"step {step.number}", said, share, evidence=step.texts, words=words))
+        return tuple(points), material.total_steps - len(chosen)

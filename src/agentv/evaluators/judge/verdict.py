@@ -1,0 +1,162 @@
+"""A judge's reply read strictly: one object under the word of this call, every item once, every quotation found."""
+
+import re
+from collections.abc import Mapping, Sequence
+from json import JSONDecoder
+from typing import Any, NamedTuple
+
+from agentv.evaluators.judge.quotes import Evidence, says_something
+from agentv.evaluators.judge.rubric import Point
+from agentv.matching.diff import quote as shown
+
+MAX_REPLY = 1_000_000
+MAX_DEPTH = 50
+MAX_TROUBLES = 10
+MAX_WORDS = 2_000
+_FENCED = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL)
+_decoder = JSONDecoder()
+
+
+class UnreadableError(Exception):
+    """A reply that decides nothing, and why: for the judge's second try, and for the person who reads the error."""
+
+
+class Decision(NamedTuple):
+    """What a judge said of one item."""
+
+    point: Point
+    value: float
+    """From 0 to 1; of an item that is met or not, one of the two."""
+    score: int | None
+    """As the judge gave it, where the item has a scale."""
+    quote: str
+    reason: str
+
+    @property
+    def is_met(self) -> bool:
+        """Whether it counts as met."""
+        return self.point.is_met(self.value)
+
+    @property
+    def sentence(self) -> str:
+        """The decision in words that stand alone."""
+        said = f" {self.reason}" if self.reason else ""
+        quoted = f" ({shown(self.quote)})" if self.quote else ""
+        return f"{self.point.said(self.value, self.score)}{said}{quoted}"
+
+
+def read_object(reply: str, word: str) -> dict[str, Any]:
+    """The one JSON object of the reply that carries the word of this call."""
+    if len(reply) > MAX_REPLY:
+        msg = f"The reply has {len(reply):,} characters; a verdict has a few hundred."
+        raise UnreadableError(msg)
+    text = reply.strip()
+    whole = _parsed(text)
+    if isinstance(whole, dict):
+        found = [whole] if whole.get("verdict") == word else []
+    else:
+        blocks = [_parsed(block) for block in _FENCED.findall(text)]
+        found = [block for block in blocks if isinstance(block, dict) and block.get("verdict") == word]
+        found = found or _scattered(text, word)
+    if not found:
+        msg = f'There is no JSON object in it whose "verdict" is "{word}".'
+        raise UnreadableError(msg)
+    if any(other != found[0] for other in found[1:]):
+        msg = "There are several verdicts in it, and they differ."
+        raise UnreadableError(msg)
+    return found[0]
+
+
+def read_decisions(reply: str, word: str, points: Sequence[Point], evidence: Sequence[str]) -> tuple[Decision, ...]:
+    """What was decided of every item, or an `UnreadableError` with everything that is wrong."""
+    data = read_object(reply, word)
+    items = data.get("items")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        msg = '"items" has to be a list of objects.'
+        raise UnreadableError(msg)
+    troubles: list[str] = []
+    said = Evidence(evidence)
+    known = {point.id: point for point in points}
+    by_id: dict[str, dict[str, Any]] = {}
+    for item in items:
+        name = str(item.get("id"))
+        if name not in known:
+            troubles.append(f"There is no item with the id {shown(item.get('id'))}.")
+        elif name in by_id:
+            troubles.append(f'The item "{name}" is decided twice.')
+        by_id.setdefault(name, item)
+    decisions = []
+    for point in points:
+        if point.id not in by_id:
+            troubles.append(f'The item "{point.id}" is not decided.')
+            continue
+        decided = _decision(by_id[point.id], point, said, troubles)
+        if decided is not None:
+            decisions.append(decided)
+    if troubles:
+        more = len(troubles) - MAX_TROUBLES
+        raise UnreadableError(" ".join([*troubles[:MAX_TROUBLES], *([f"And {more} more."] if more > 0 else [])]))
+    return tuple(decisions)
+
+
+def read_quote(data: Mapping[str, Any], who: str, evidence: Evidence, *, needed: bool) -> tuple[str, list[str]]:
+    """The quotation of a decision, and what is wrong with it."""
+    quote = data.get("quote")
+    if quote is None:
+        quote = ""
+    if not isinstance(quote, str):
+        return "", [f"The quote of {who} has to be a text, not {shown(quote)}."]
+    if not says_something(quote):
+        return "", [f"{who} is decided without a quote from the data."] if needed and evidence else []
+    if not evidence.holds(quote):
+        return "", [f"The quote of {who} does not occur in what the agent said or did: {shown(quote)}."]
+    return quote, []
+
+
+def _decision(item: Mapping[str, Any], point: Point, evidence: Evidence, troubles: list[str]) -> Decision | None:
+    who = f'the item "{point.id}"'
+    value, score, trouble = _value(item, point, who)
+    where = evidence if point.evidence is None else Evidence(point.evidence)
+    quote, wrong = read_quote(item, who, where, needed=value is not None and value > 0)
+    troubles += [*([trouble] if trouble else []), *wrong]
+    if value is None or wrong:
+        return None
+    reason = item.get("reason")
+    return Decision(point, value, score, quote, " ".join(reason.split())[:MAX_WORDS] if isinstance(reason, str) else "")
+
+
+def _value(item: Mapping[str, Any], point: Point, who: str) -> tuple[float | None, int | None, str]:
+    if point.scale is None:
+        met = item.get("met")
+        if isinstance(met, bool):
+            return float(met), None, ""
+        return None, None, f'"met" of {who} has to be true or false, not {shown(met)}.'
+    score = item.get("score")
+    if isinstance(score, float) and score.is_integer():
+        score = int(score)
+    if isinstance(score, bool) or not isinstance(score, int) or not point.scale.holds(score):
+        wanted = f"a whole number from {point.scale.low} to {point.scale.high}"
+        return None, None, f'"score" of {who} has to be {wanted} that is in one of its ranges, not {shown(score)}.'
+    return point.scale.share(score), score, ""
+
+
+def _scattered(text: str, word: str) -> list[dict[str, Any]]:
+    """Objects that begin with the word of this call, amid other words."""
+    begins = re.compile(rf'\{{\s*"verdict"\s*:\s*"{re.escape(word)}"')
+    found: list[dict[str, Any]] = []
+    for match in begins.finditer(text):
+        if len(found) >= MAX_TROUBLES:
+            break
+        try:
+            value, _ = _decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        found.append(value)
+    return found
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return _decoder.decode(text)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,214 @@
+"""LangChain's messages, as LangGraph keeps them in its state, in each of the forms they are written in."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agentv.formats.calls import parse_arguments
+from agentv.formats.messages import as_list, decode_messages
+from agentv.formats.reading import OBJECT, Report, whole_text
+from agentv.formats.usage import add_usage, read_usage
+from agentv.model.message import Message
+from agentv.model.response import ProviderResponse
+from agentv.model.usage import TokensUsage
+
+_ROLES = {
+    "ai": "assistant",
+    "AIMessageChunk": "assistant",
+    "human": "user",
+    "HumanMessageChunk": "user",
+    "system": "system",
+    "SystemMessageChunk": "system",
+    "tool": "tool",
+    "ToolMessageChunk": "tool",
+    "FunctionMessageChunk": "function",
+}
+"""Any other type is a role of its own: nobody but `ai` is taken for the assistant."""
+_CLASSES = {
+    "AIMessage": "ai",
+    "HumanMessage": "human",
+    "SystemMessage": "system",
+    "ToolMessage": "tool",
+    "FunctionMessage": "function",
+    "ChatMessage": "chat",
+    "RemoveMessage": "remove",
+}
+_CHAT = ("chat", "ChatMessageChunk")
+_READ = frozenset(("type", "role", "tool_calls", "invalid_tool_calls", "tool_call_chunks", "chunk_position"))
+_CACHE_WRITES = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+_NO_REASON = "the agent did not say why they could not be read"
+
+
+def decode_langchain(messages: Iterable[Any]) -> ProviderResponse:
+    """Read LangChain messages as dicts: what was said and called, and what the model's turns cost together."""
+    items = [unwrap_langchain(item) for item in as_list(messages)]
+    report = Report()
+    decoded = decode_messages([_plain(item) for item in items], report, ("messages",))
+    usage = _usage(items, report)
+    return ProviderResponse(
+        text=next((whole_text(message.text) for message in reversed(decoded) if message.role == "assistant"), ""),
+        output_messages=decoded,
+        reasoning=_reasoning(decoded),
+        tokens_usage=usage,
+        metadata={"malformed": report.malformed} if report.malformed else None,
+        warnings=report.warnings,
+    )
+
+
+def unwrap_langchain(item: Any) -> Any:
+    """Give the fields of a message, whichever of LangChain's envelopes it came in."""
+    if not isinstance(item, OBJECT):
+        return item
+    inner, kind = item.get("data"), item.get("type")
+    if isinstance(inner, OBJECT) and isinstance(kind, str) and "content" not in item:
+        return inner if isinstance(inner.get("type"), str) else {**inner, "type": kind}
+    inner, names = item.get("kwargs"), item.get("id")
+    if kind == "constructor" and isinstance(inner, OBJECT) and isinstance(names, (list, tuple)) and names:
+        name = names[-1] if isinstance(names[-1], str) else ""
+        return inner if isinstance(inner.get("type"), str) else {**inner, "type": _CLASSES.get(name, name)}
+    return item
+
+
+def _plain(item: Any) -> Any:
+    """Write a message of LangChain's in the contract's words; whatever is none stays as it is."""
+    if not isinstance(item, OBJECT):
+        return item
+    kind = item.get("type")
+    if not isinstance(kind, str) or ("role" in item and kind not in _CHAT):
+        return item
+    # Fields that say nothing are left out: LangChain writes every one of them on every message.
+    plain = {key: value for key, value in item.items() if key not in _READ and _says_something(key, value)}
+    plain["role"] = item.get("role") if kind in _CHAT else _ROLES.get(kind, kind)
+    content = item.get("content")
+    if plain["role"] != "tool" and isinstance(content, (list, tuple)):
+        plain["content"] = [{"type": "text", "text": part} if isinstance(part, str) else part for part in content]
+    calls = _calls(item)
+    if calls:
+        plain["tool_calls"] = calls
+    elif item.get("tool_call_chunks"):
+        plain["tool_call_chunks"] = item["tool_call_chunks"]
+    return plain
+
+
+def _says_something(key: Any, value: Any) -> bool:
+    if key == "content":
+        return True
+    return not (value is None or (key == "example" and value is False) or (isinstance(value, OBJECT) and not value))
+
+
+def _calls(item: Mapping[Any, Any]) -> Any:
+    """Give all calls of a message, those that LangChain could not read among them, in the order of the model."""
+    given, invalid = item.get("tool_calls"), _list(item, "invalid_tool_calls")
+    if given and not isinstance(given, (list, tuple)):
+        return given
+    calls = [_call(call) for call in given or ()] + [_invalid_call(call) for call in invalid]
+    extra = item.get("additional_kwargs")
+    raw = extra.get("tool_calls") if isinstance(extra, OBJECT) else None
+    if not isinstance(raw, (list, tuple)) or not raw:
+        return calls
+    if not calls:
+        return list(raw)
+    # The vendor's own form of the same calls: they are not made twice, but their order is the true one.
+    order = {_id(call): at for at, call in enumerate(raw)}
+    if any(_id(call) is None or _id(call) not in order for call in calls):
+        return calls
+    return sorted(calls, key=lambda call: order[_id(call)])
+
+
+def _list(item: Mapping[Any, Any], key: str) -> list[Any] | tuple[Any, ...]:
+    value = item.get(key)
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _id(call: Any) -> str | None:
+    value = call.get("id") if isinstance(call, OBJECT) else None
+    return value if isinstance(value, str) else None
+
+
+def _call(raw: Any) -> Any:
+    """Write one call with the contract's names; its `args` are a value, and `null` is one of them."""
+    if not isinstance(raw, OBJECT) or "function" in raw or "tool" in raw:
+        return raw
+    call = {key: value for key, value in raw.items() if key not in ("name", "args", "type")}
+    if raw.get("type") not in (None, "tool_call"):
+        call["type"] = raw["type"]
+    call["tool"] = raw.get("name")
+    if "args" in raw:
+        call["input"] = raw["args"]
+    return call
+
+
+def _invalid_call(raw: Any) -> Any:
+    """Write a call whose arguments LangChain could not parse: what the model wrote is its input."""
+    if not isinstance(raw, OBJECT):
+        return raw
+    arguments, error = raw.get("args"), raw.get("error")
+    told = parse_arguments(arguments)[1] if isinstance(arguments, str) else None
+    metadata = {key: value for key, value in raw.items() if key not in ("name", "args", "id", "type", "error")}
+    metadata["arguments_error"] = told or (error if isinstance(error, str) and error else _NO_REASON)
+    if told and error is not None:
+        metadata["error"] = error
+    call: dict[str, Any] = {"tool": raw.get("name") or "", "id": raw.get("id"), "metadata": metadata}
+    if arguments is not None:
+        call["input"] = arguments
+    return call
+
+
+def _usage(items: list[Any], report: Report) -> TokensUsage | None:
+    """Add up what the model's turns cost; one turn that does not say makes the sum unknown."""
+    turns: list[TokensUsage | None] = []
+    silent: list[int] = []
+    for position, item in enumerate(items):
+        if not isinstance(item, OBJECT) or not _is_assistant(item):
+            continue
+        path = ("messages", position, "usage_metadata")
+        turns.append(read_usage(_counts(item), path, report)[0])
+        if turns[-1] is None:
+            silent.append(position)
+    if silent and len(silent) < len(turns):
+        report.warn(
+            ("messages", silent[0], "usage_metadata"), "missing, so the tokens of the messages together are unknown"
+        )
+    return add_usage(turns)
+
+
+def _is_assistant(item: Mapping[Any, Any]) -> bool:
+    kind, role = item.get("type"), item.get("role")
+    return role == "assistant" or (role is None and isinstance(kind, str) and _ROLES.get(kind) == "assistant")
+
+
+def _counts(item: Mapping[Any, Any]) -> Any:
+    """Find where one message says what it cost: in LangChain's own field, else where the vendor put it."""
+    counts = item.get("usage_metadata")
+    if counts is None:
+        told = item.get("response_metadata")
+        told = told if isinstance(told, OBJECT) else {}
+        return next((told[key] for key in ("token_usage", "usage") if isinstance(told.get(key), OBJECT)), None)
+    details = counts.get("input_token_details") if isinstance(counts, OBJECT) else None
+    if not isinstance(details, OBJECT):
+        return counts
+    # Of a cache with two life times Anthropic's client tells the parts, and 0 for the whole.
+    writes = [details[key] for key in _CACHE_WRITES if isinstance(details.get(key), int)]
+    if len(writes) <= 1:
+        return counts
+    others = {key: value for key, value in details.items() if key not in _CACHE_WRITES}
+    return {**counts, "input_token_details": {**others, "cache_creation": sum(writes)}}
+
+
+def _reasoning(messages: tuple[Message, ...]) -> str | None:
+    """Join what the model thought aloud, wherever its client keeps that."""
+    thoughts = [thought for message in messages if message.role == "assistant" for thought in _thoughts(message)]
+    return "\n\n".join(map(whole_text, thoughts)) or None
+
+
+def _thoughts(message: Message) -> list[str]:
+    blocks = message.content if isinstance(message.content, list) else []
+    thoughts = [block for block in blocks if block.get("type") in ("thinking", "reasoning")]
+    told: list[Any] = []
+    for block in thoughts:
+        summary = block.get("summary")
+        parts = summary if isinstance(summary, list) else []
+        told += [block.get("thinking"), block.get("reasoning"), *(p.get("text") for p in parts if isinstance(p, dict))]
+    extra = (message.metadata or {}).get("additional_kwargs")
+    if not thoughts and isinstance(extra, dict):
+        told.append(extra.get("reasoning_content"))
+    return [text for text in told if isinstance(text, str) and text]

@@ -1,0 +1,263 @@
+"""OpenAI Agents' run items and the Responses API's items in them: flat, without turns, paired by `call_id`."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import force_setattr
+
+from agentv.formats.building import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
+from agentv.formats.call_ids import fresh_call_ids
+from agentv.formats.calls import parse_arguments
+from agentv.formats.json import dump_json
+from agentv.formats.messages import as_list, as_messages
+from agentv.formats.objects import plain
+from agentv.formats.reading import OBJECT, Path, Report
+from agentv.formats.usage import finish_usage
+from agentv.model.message import Message, Status, ToolCall
+from agentv.model.response import ProviderResponse
+from agentv.model.usage import TokensUsage
+
+_STATUSES: dict[str, Status] = {"failed": "error", "incomplete": "error"}
+_CALL = frozenset(("type", "id", "call_id", "name", "arguments", "input", "output", "error"))
+_HOSTED = frozenset(("type", "id", "call_id", "status", "output", "outputs", "results", "result", "error"))
+_OUTPUTS = ("output", "outputs", "results", "result")
+_PARTS = frozenset(("cache_read_tokens", "cache_write_tokens", "reasoning_tokens"))
+_HIDDEN = frozenset(("type", "status", "role", "content", "id"))
+
+
+def decode_openai_agents(items: Iterable[Any]) -> ProviderResponse:
+    """Read run items, each as `{"type", "raw_item", "output"?, "agent"?}`, or the raw items themselves."""
+    report = Report()
+    reader = _Reader(report)
+    for position, item in enumerate(as_list(items)):
+        path: Path = ("items", position)
+        raw = item.get("raw_item", item) if isinstance(item, OBJECT) else None
+        if not isinstance(raw, OBJECT):
+            report.refuse(path, "an item", item)
+            report.malformed.append(report.limit(item, path))
+        else:
+            reader.read(item, raw, path)
+    said = reader.conversation.messages
+    return ProviderResponse(
+        text=last_words(said),
+        output_messages=tuple(said),
+        reasoning="\n\n".join(reader.thoughts) or None,
+        metadata={"malformed": report.malformed} if report.malformed else None,
+        warnings=report.warnings,
+    )
+
+
+class _Reader:
+    """The conversation so far; items of one turn make one message."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.conversation = Conversation()
+        self.thoughts: list[str] = []
+        self._agent: str | None = None
+        self._in_turn = False
+        """Whether the last message is the assistant's and nothing has been answered since."""
+
+    def read(self, item: Mapping[str, Any], raw: Mapping[str, Any], path: Path) -> None:
+        """Read the next item."""
+        kind = str(raw.get("type") or ("message" if "role" in raw else ""))
+        agent = text_or_none(item.get("agent"))
+        if agent != self._agent:
+            self._agent, self._in_turn = agent, False
+        if item.get("type") == "tool_approval_item":
+            self._await_approval(raw, path)
+        elif kind == "message":
+            self._read_message(raw, path)
+        elif kind == "reasoning":
+            self.thoughts += _thoughts(raw)
+        elif kind.endswith("_output") and ("output" in raw or "output" in item):
+            self._in_turn = False
+            value = item["output"] if "output" in item else raw.get("output")
+            output = self.report.limit(value, (*path, "output"))
+            name = text_or_none(raw.get("name"))
+            self.conversation.answer(Answer(call_id=text_or_none(raw.get("call_id")), name=name, output=output))
+        elif kind.endswith("_call"):
+            self._add_call(_call(raw, kind, path, self.report))
+        else:
+            self._in_turn = False
+            role = kind or "unknown"
+            self.conversation.say(Message(role=role, metadata=said_fields(raw, frozenset(("type",))) or None))
+
+    def _read_message(self, raw: Mapping[str, Any], path: Path) -> None:
+        role = text_or_none(raw.get("role")) or ""
+        content = raw.get("content")
+        self._in_turn = role == "assistant"
+        self.conversation.say(
+            Message(
+                role=role,
+                content=self.report.whole(content, path) if isinstance(content, str) else _blocks(content),
+                name=self._agent if role == "assistant" else None,
+                id=text_or_none(raw.get("id")),
+                metadata=said_fields(raw, _HIDDEN) or None,
+            )
+        )
+
+    def _add_call(self, call: ToolCall) -> None:
+        if not self._in_turn:
+            self.conversation.say(Message(role="assistant", name=self._agent))
+            self._in_turn = True
+        self.conversation.call(call)
+
+    def _await_approval(self, raw: Mapping[str, Any], path: Path) -> None:
+        """Mark the call that somebody has to allow first; it stands among the items itself as well."""
+        call = self.conversation.find(text_or_none(raw.get("call_id")) or text_or_none(raw.get("id")))
+        if call is None:
+            call = _call(raw, str(raw.get("type") or "function_call"), path, self.report)
+            self._add_call(call)
+        force_setattr(call, "status", "pending")  # nobody else has seen this call yet
+
+
+def _call(raw: Mapping[str, Any], kind: str, path: Path, report: Report) -> ToolCall:
+    """Read a call: of a function, of a server's tool, or of one of OpenAI's own, which are named by their type."""
+    if "name" not in raw:
+        return _hosted(raw, kind, path, report)
+    metadata = said_fields(raw, _CALL | {"status"})
+    given = raw.get("arguments", raw.get("input", UNSET))
+    if isinstance(given, str) and "arguments" in raw:
+        if given:
+            given, error = parse_arguments(given)
+            if error is not None:
+                report.warn((*path, "arguments"), error)
+                metadata["arguments_error"] = error
+        else:
+            given = {}  # what the tool gets
+    elif given is None:
+        given = {}
+    error = raw.get("error")
+    return ToolCall(
+        tool=tool_name(raw.get("name"), (*path, "name"), report),
+        input=report.limit(given, path),
+        output=_output(raw),
+        id=text_or_none(raw.get("call_id")) or text_or_none(raw.get("id")),
+        status="error" if error else _STATUSES.get(str(raw.get("status"))),
+        error=error or None,
+        metadata=metadata or None,
+    )
+
+
+def _hosted(raw: Mapping[str, Any], kind: str, path: Path, report: Report) -> ToolCall:
+    error = raw.get("error")
+    return ToolCall(
+        tool=kind.removesuffix("_call"),
+        input=report.limit(said_fields(raw, _HOSTED), path),
+        output=_output(raw),
+        id=text_or_none(raw.get("call_id")) or text_or_none(raw.get("id")),
+        status="error" if error else _STATUSES.get(str(raw.get("status"))),
+        error=error or None,
+    )
+
+
+def _output(raw: Mapping[str, Any]) -> Any:
+    return next((raw[name] for name in _OUTPUTS if raw.get(name) is not None), UNSET)
+
+
+def _blocks(content: Any) -> Any:
+    """Give the content as a text when it is nothing else, else its blocks; a refusal's words are an answer, too."""
+    if not isinstance(content, (list, tuple)):
+        return None
+    blocks = [dict(part) if isinstance(part, OBJECT) else {"type": "text", "text": str(part)} for part in content]
+    for block in blocks:
+        if isinstance(block.get("refusal"), str):
+            block.setdefault("text", block["refusal"])
+    if len(blocks) == 1 and isinstance(blocks[0].get("text"), str) and "refusal" not in blocks[0]:
+        said = said_fields(blocks[0], frozenset(("type", "text")))
+        if not said:
+            return blocks[0]["text"]
+    return blocks or None
+
+
+def _thoughts(raw: Mapping[str, Any]) -> list[str]:
+    parts = [part for key in ("summary", "content") for part in raw.get(key) or () if isinstance(part, OBJECT)]
+    return [part["text"] for part in parts if isinstance(part.get("text"), str) and part["text"]]
+
+
+def plain_item(item: Any) -> dict[str, Any]:
+    """Write a run item without the agent, the tools and all else that hangs on it."""
+    found: dict[str, Any] = {"type": getattr(item, "type", None), "raw_item": plain(getattr(item, "raw_item", None))}
+    if found["type"] == "tool_call_output_item":  # the item beneath has only what the model was told of it
+        found["output"] = plain(getattr(item, "output", None))
+    name = getattr(getattr(item, "agent", None), "name", None)
+    return {**found, "agent": name} if isinstance(name, str) else found
+
+
+def decode_openai_agents_run(result: Any) -> ProviderResponse:
+    """Read a `RunResult`, or whatever offers the same: what the run added, its final output and its usage."""
+    response = decode_openai_agents([plain_item(item) for item in result.new_items])
+    output = getattr(result, "final_output", None)
+    text, value = response.text, None
+    if isinstance(output, str):
+        text = output
+    elif output is not None:
+        value = plain(output)
+        text = dump_json(value).decode()
+    return ProviderResponse(
+        text=text,
+        output_messages=response.output_messages,
+        reasoning=response.reasoning,
+        tokens_usage=_run_usage(result),
+        thread_id=text_or_none(getattr(result, "conversation_id", None)),
+        raw_response=value,
+        metadata=response.metadata,
+        warnings=response.warnings,
+    )
+
+
+def _run_usage(result: Any) -> TokensUsage | None:
+    """Add up what the model's replies cost; `None` when any of them does not say, for that is what 0 means here."""
+    turns = [_counts(plain(getattr(reply, "usage", None))) for reply in getattr(result, "raw_responses", None) or ()]
+    told = [turn for turn in turns if turn is not None]
+    if not told or len(told) < len(turns):
+        return None
+    sums = {name: sum(turn[name] for turn in told) for name in told[0]}
+    # The context's counter has the agents that were called as tools as well.
+    whole = _counts(plain(getattr(getattr(result, "context_wrapper", None), "usage", None)))
+    if whole is not None and all(whole[name] >= count for name, count in sums.items()):
+        sums = whole
+    return finish_usage({name: None if name in _PARTS and not count else count for name, count in sums.items()})
+
+
+def _counts(usage: Any) -> dict[str, int] | None:
+    if not isinstance(usage, OBJECT):
+        return None
+    read, wrote = usage.get("input_tokens_details") or {}, usage.get("output_tokens_details") or {}
+    found = {
+        "input_tokens": usage.get("input_tokens"),
+        "output_tokens": usage.get("output_tokens"),
+        "total_tokens": usage.get("total_tokens"),
+        "cache_read_tokens": read.get("cached_tokens") if isinstance(read, OBJECT) else None,
+        "cache_write_tokens": read.get("cache_write_tokens") if isinstance(read, OBJECT) else None,
+        "reasoning_tokens": wrote.get("reasoning_tokens") if isinstance(wrote, OBJECT) else None,
+    }
+    counts = {name: count if type(count) is int and count > 0 else 0 for name, count in found.items()}
+    if not counts["total_tokens"]:
+        counts["total_tokens"] = counts["input_tokens"] + counts["output_tokens"]
+    return counts if counts["total_tokens"] else None
+
+
+def to_openai_items(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Write a conversation as items that `Runner.run` takes as its input."""
+    conversation = as_messages(messages)
+    ids = fresh_call_ids(conversation)
+    return [item for message in conversation for item in _written(message, ids)]
+
+
+def _written(message: Message, ids: Iterator[str]) -> Iterator[dict[str, Any]]:
+    if message.role == "tool" and not message.tool_calls:
+        yield {"type": "function_call_output", "call_id": message.tool_call_id or next(ids), "output": message.text}
+        return
+    if message.text or not message.tool_calls:
+        yield {"role": message.role, "content": message.text}
+    for call in message.tool_calls:
+        call_id = call.id or next(ids)
+        given = {} if call.input is UNSET else call.input
+        arguments = given if isinstance(given, str) else dump_json(given).decode()
+        yield {"type": "function_call", "call_id": call_id, "name": call.tool, "arguments": arguments}
+        output = "" if call.output is UNSET else call.output
+        words = output if isinstance(output, str) else dump_json(output).decode()
+        yield {"type": "function_call_output", "call_id": call_id, "output": words}

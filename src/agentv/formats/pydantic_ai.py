@@ -1,0 +1,295 @@
+"""pydantic-ai's messages: requests and responses made of parts, a call in one and its result in the next."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from msgspec import UNSET
+
+from agentv.formats.building import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
+from agentv.formats.call_ids import fresh_call_ids
+from agentv.formats.calls import parse_arguments
+from agentv.formats.json import dump_json
+from agentv.formats.messages import as_list, as_messages
+from agentv.formats.objects import plain
+from agentv.formats.reading import OBJECT, Path, Report
+from agentv.formats.usage import finish_usage
+from agentv.model.message import Message, Status, ToolCall
+from agentv.model.response import ProviderResponse
+from agentv.model.usage import TokensUsage
+
+_STATUSES: dict[str, Status] = {
+    "success": "ok",
+    "failed": "error",
+    "retried": "error",
+    "interrupted": "error",
+    "denied": "denied",
+}
+_RESPONSE = frozenset(("parts", "timestamp", "kind", "provider_response_id", "state"))
+_TEXT = frozenset(("content", "part_kind", "id"))
+_CALL = frozenset(("tool_name", "args", "tool_call_id", "part_kind"))
+_RETURN = frozenset(("tool_name", "content", "tool_call_id", "timestamp", "part_kind", "outcome"))
+_PARTS = frozenset(("cache_read_tokens", "cache_write_tokens", "reasoning_tokens"))
+
+
+def decode_pydantic_ai(messages: Iterable[Any]) -> ProviderResponse:
+    """Read messages as `ModelMessagesTypeAdapter` writes them, and add up what the responses cost."""
+    report = Report()
+    reader = _Reader(report)
+    items = as_list(messages)
+    for position, item in enumerate(items):
+        path: Path = ("messages", position)
+        if not isinstance(item, OBJECT) or not isinstance(item.get("parts"), (list, tuple)):
+            report.refuse(path, "an object with parts", item)
+            report.malformed.append(report.limit(item, path))
+        elif item.get("kind") == "response":
+            reader.read_response(item, path)
+        else:
+            reader.read_request(item, path)
+    usage = _sum([item.get("usage") for item in items if isinstance(item, OBJECT) and item.get("kind") == "response"])
+    if usage is None and any(_counts(item.get("usage")) for item in items if isinstance(item, OBJECT)):
+        report.warn(("messages",), "one of the responses does not say what it cost, so the sum is unknown")
+    said = reader.conversation.messages
+    return ProviderResponse(
+        text=last_words(said),
+        output_messages=tuple(said),
+        reasoning="\n\n".join(reader.thoughts) or None,
+        tokens_usage=usage,
+        metadata={"malformed": report.malformed} if report.malformed else None,
+        warnings=report.warnings,
+    )
+
+
+def read_run_usage(usage: Any) -> TokensUsage | None:
+    """Read the usage of a whole run; `None` when nobody counted, or somebody did not."""
+    return _sum([usage])
+
+
+class _Reader:
+    """The conversation so far, and what the model thought aloud."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.conversation = Conversation()
+        self.thoughts: list[str] = []
+
+    def read_request(self, item: Mapping[str, Any], path: Path) -> None:
+        """Read what the model was told: a message for each part, or a result for its call."""
+        for at, part in enumerate(item["parts"]):
+            here = (*path, "parts", at)
+            if not isinstance(part, OBJECT):
+                self.report.refuse(here, "an object", part)
+            elif _is_result(part):
+                self._read_result(part, here)
+            else:
+                self.conversation.say(_told(part, here, self.report))
+
+    def read_response(self, item: Mapping[str, Any], path: Path) -> None:
+        """Read what the model said and called, one message for all of its parts."""
+        blocks: list[dict[str, Any]] = []
+        calls: list[ToolCall] = []
+        results: list[tuple[Mapping[str, Any], Path]] = []
+        for at, part in enumerate(item["parts"]):
+            here = (*path, "parts", at)
+            kind = part.get("part_kind") if isinstance(part, OBJECT) else None
+            if not isinstance(part, OBJECT):
+                self.report.refuse(here, "an object", part)
+            elif kind == "text":
+                blocks.append({"type": "text", "text": _text(part, here, self.report)})
+            elif kind == "thinking":
+                self.thoughts += [_text(part, here, self.report)] if part.get("content") else []
+            elif isinstance(kind, str) and kind.endswith("tool-call"):
+                calls.append(_call(part, here, self.report))
+            elif _is_result(part):
+                results.append((part, here))
+            else:
+                blocks.append(_block(part))
+        only_text = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
+        self.conversation.say(
+            Message(
+                role="assistant",
+                content=(blocks[0]["text"] if only_text else blocks) if blocks else None,
+                tool_calls=tuple(calls),
+                id=text_or_none(item.get("provider_response_id")),
+                timestamp=text_or_none(item.get("timestamp")),
+                metadata=said_fields(item, _RESPONSE) or None,
+            )
+        )
+        for part, here in results:  # of tools that the provider itself runs
+            self._read_result(part, here)
+
+    def _read_result(self, part: Mapping[str, Any], path: Path) -> None:
+        # Before 2.62 a call that has to be made again was answered by a part without an outcome.
+        outcome = "retried" if part.get("part_kind") == "retry-prompt" else part.get("outcome")
+        status = _STATUSES.get(outcome) if isinstance(outcome, str) else None
+        output = self.report.limit(part.get("content"), (*path, "content"))
+        metadata = said_fields(part, _RETURN)
+        if isinstance(outcome, str) and outcome not in ("success", "denied"):
+            metadata["outcome"] = outcome
+        self.conversation.answer(
+            Answer(
+                call_id=text_or_none(part.get("tool_call_id")),
+                name=text_or_none(part.get("tool_name")),
+                output=output,
+                status=status,
+                error=output if status == "error" else None,
+                timestamp=text_or_none(part.get("timestamp")),
+                metadata=metadata,
+            )
+        )
+
+
+def _is_result(part: Mapping[str, Any]) -> bool:
+    kind = part.get("part_kind")
+    if kind == "retry-prompt":
+        return part.get("tool_name") is not None
+    return isinstance(kind, str) and kind.endswith("tool-return")
+
+
+def _told(part: Mapping[str, Any], path: Path, report: Report) -> Message:
+    kind = part.get("part_kind")
+    role = {"system-prompt": "system", "user-prompt": "user"}.get(str(kind)) or text_or_none(kind) or ""
+    content = part.get("content")
+    if isinstance(content, (list, tuple)) and role == "user":
+        content = [{"type": "text", "text": each} if isinstance(each, str) else _block(each) for each in content]
+    metadata = said_fields(part, frozenset(("content", "timestamp", "part_kind", "scope")))
+    is_blocks = isinstance(content, list) and all(isinstance(each, dict) and "type" in each for each in content)
+    if content is not None and not isinstance(content, str) and not is_blocks:
+        metadata["content"], content = content, None
+    return Message(
+        role=role,
+        content=report.whole(content, path) if isinstance(content, str) else content,
+        timestamp=text_or_none(part.get("timestamp")),
+        metadata=metadata or None,
+    )
+
+
+def _call(part: Mapping[str, Any], path: Path, report: Report) -> ToolCall:
+    """Read a call; its arguments are an object or the JSON text of one, and none at all are `{}`, as for the tool."""
+    given = part.get("args", UNSET)
+    metadata = said_fields(part, _CALL)
+    if given is None or given == "":
+        given = {}
+    elif isinstance(given, str):
+        given, error = parse_arguments(given)
+        if error is not None:
+            report.warn((*path, "args"), error)
+            metadata["arguments_error"] = error
+    return ToolCall(
+        tool=tool_name(part.get("tool_name"), (*path, "tool_name"), report),
+        input=report.limit(given, (*path, "args")),
+        id=text_or_none(part.get("tool_call_id")),
+        metadata=metadata or None,
+    )
+
+
+def _block(part: Any) -> dict[str, Any]:
+    if not isinstance(part, OBJECT):
+        return {"type": "unknown", "value": part}
+    kind = text_or_none(part.get("part_kind")) or text_or_none(part.get("kind")) or "unknown"
+    return {"type": kind, **said_fields(part, frozenset(("part_kind", "kind")))}
+
+
+def _text(part: Mapping[str, Any], path: Path, report: Report) -> str:
+    content = part.get("content")
+    return report.whole(content, path) if isinstance(content, str) else ""
+
+
+def _counts(usage: Any) -> dict[str, int] | None:
+    """Give the counts of one response or run; `None` when nothing was counted: pydantic-ai writes zeros then."""
+    if not isinstance(usage, OBJECT) or usage.get("unmeasured_requests"):
+        return None
+    details = usage.get("details")
+    details = details if isinstance(details, OBJECT) else {}
+    thought = usage.get("output_reasoning_tokens") or details.get("reasoning_tokens")
+    found = {
+        "input_tokens": usage.get("input_tokens", usage.get("request_tokens")),
+        "output_tokens": usage.get("output_tokens", usage.get("response_tokens")),
+        "cache_read_tokens": usage.get("cache_read_tokens"),
+        "cache_write_tokens": usage.get("cache_write_tokens"),
+        "reasoning_tokens": thought,
+    }
+    counts = {name: count if type(count) is int and count > 0 else 0 for name, count in found.items()}
+    return counts if counts["input_tokens"] or counts["output_tokens"] else None
+
+
+def _sum(usages: list[Any]) -> TokensUsage | None:
+    """Add up the turns; one that does not say makes the whole unknown."""
+    turns = [counts for counts in map(_counts, usages) if counts is not None]
+    if not turns or len(turns) < len(usages):
+        return None
+    sums: dict[str, int | None] = {name: sum(turn[name] for turn in turns) for name in turns[0]}
+    # A part that is 0 throughout was most likely never counted.
+    return finish_usage({name: None if name in _PARTS and not count else count for name, count in sums.items()})
+
+
+def decode_pydantic_ai_run(result: Any) -> ProviderResponse:
+    """Read an `AgentRunResult`, or whatever offers the same: only what this run added to the conversation."""
+    items = [plain(message) for message in result.new_messages()]
+    # It begins with what the agent was asked, in one request or several.
+    first = next((at for at, item in enumerate(items) if item.get("kind") == "response"), len(items))
+    response = decode_pydantic_ai(items[first:])
+    usage = getattr(result, "usage", None)
+    if callable(usage) and not hasattr(usage, "input_tokens"):  # a method, before it became a property
+        usage = usage()
+    whole = None if usage is None else read_run_usage(plain(usage))
+    output = getattr(result, "output", None)
+    text, value = response.text, None
+    if isinstance(output, str):
+        text = output
+    elif output is not None:
+        value = plain(output)
+        text = dump_json(value).decode()
+    return ProviderResponse(
+        text=text,
+        output_messages=response.output_messages,
+        reasoning=response.reasoning,
+        tokens_usage=whole,
+        cost_usd=_cost(usage),
+        raw_response=value,
+        metadata=response.metadata,
+        warnings=response.warnings,
+    )
+
+
+def _cost(usage: Any) -> float | None:
+    cost = getattr(usage, "cost", None)
+    try:
+        return None if cost is None or getattr(usage, "unmeasured_requests", None) else float(cost)
+    except (TypeError, ValueError):
+        return None
+
+
+def to_pydantic_ai(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Write a conversation as messages that `ModelMessagesTypeAdapter` reads: history for an agent."""
+    conversation = as_messages(messages)
+    ids = fresh_call_ids(conversation)
+    written: list[dict[str, Any]] = []
+    for message in conversation:
+        if message.role == "assistant":
+            written += _written_turn(message, ids)
+        elif message.role == "tool" and not message.tool_calls:
+            part = _written_return(message.name or "", message.tool_call_id, message.text)
+            written.append({"kind": "request", "parts": [part]})
+        else:
+            kind = "system-prompt" if message.role in ("system", "developer") else "user-prompt"
+            written.append({"kind": "request", "parts": [{"part_kind": kind, "content": message.text}]})
+    return written
+
+
+def _written_turn(message: Message, ids: Iterator[str]) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = [{"part_kind": "text", "content": message.text}] if message.text else []
+    returns: list[dict[str, Any]] = []
+    for call in message.tool_calls:
+        call_id = call.id or next(ids)
+        given = {} if call.input is UNSET else call.input
+        part = {"part_kind": "tool-call", "tool_name": call.tool, "tool_call_id": call_id}
+        parts.append({**part, "args": given if isinstance(given, (dict, str)) else dump_json(given).decode()})
+        # A model refuses a call that nobody answered.
+        returns.append(_written_return(call.tool, call_id, None if call.output is UNSET else call.output))
+    written: list[dict[str, Any]] = [{"kind": "response", "parts": parts}]
+    return [*written, {"kind": "request", "parts": returns}] if returns else written
+
+
+def _written_return(tool: str, call_id: str | None, output: Any) -> dict[str, Any]:
+    part = {"part_kind": "tool-return", "tool_name": tool, "content": output}
+    return part if call_id is None else {**part, "tool_call_id": call_id}

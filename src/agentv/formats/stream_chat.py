@@ -1,0 +1,160 @@
+"""A chat completion that comes in pieces, put together again."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentv.errors import FormatError
+from agentv.formats.json import parse_json
+from agentv.formats.reading import OBJECT
+from agentv.formats.sse import ServerEvent
+
+_DONE = "[DONE]"
+_TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
+
+
+def event_object(event: ServerEvent) -> Mapping[str, Any]:
+    """The JSON object that an event holds."""
+    value = parse_json(event.data)
+    if not isinstance(value, OBJECT):
+        msg = f"expected events that hold objects, got {event.data[:60]!r}"
+        raise FormatError(msg, format="sse")
+    return value
+
+
+class ChatPieces:
+    """Feed it events; when it `is_complete`, `body` is what would have come without streaming."""
+
+    def __init__(self) -> None:
+        self._head: dict[str, Any] = {}
+        self._choices: dict[int, _Choice] = {}
+        self._usage: Any = None
+        self._done = False
+        self.error: Any = None
+        """What the server sent in place of the rest."""
+
+    def feed(self, event: ServerEvent) -> None:
+        """Take in the next event."""
+        if event.data.strip() == _DONE:
+            self._done = True
+            return
+        chunk = event_object(event)
+        if chunk.get("error") is not None or event.event == "error":
+            self.error = chunk
+            return
+        for name, value in chunk.items():
+            if name not in ("choices", "usage") and value is not None:
+                self._head.setdefault(name, value)
+        # Some send it once, some with every piece, counted from the beginning: the last one says it all.
+        self._usage = _usage_in(chunk) or self._usage
+        choices = chunk.get("choices")
+        for position, choice in enumerate(choices if isinstance(choices, list) else ()):
+            if isinstance(choice, OBJECT):
+                index = choice.get("index")
+                self._choices.setdefault(index if isinstance(index, int) else position, _Choice()).feed(choice)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the reply has come to its end, as opposed to having been cut off."""
+        return self._done or (bool(self._choices) and all(each.reason is not None for each in self._choices.values()))
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The completion."""
+        choices = [self._choices[index].body(index) for index in sorted(self._choices)]
+        usage = {} if self._usage is None else {"usage": self._usage}
+        return {**self._head, "object": "chat.completion", "choices": choices, **usage}
+
+
+def _usage_in(chunk: Mapping[str, Any]) -> Any:
+    """The counts of a piece, wherever this server puts them."""
+    choices = chunk.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    for place in (chunk, chunk.get("x_groq"), first):
+        if isinstance(place, OBJECT) and place.get("usage"):
+            return place["usage"]
+    return None
+
+
+class _Choice:
+    """One answer so far."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, list[str]] = {}
+        self._others: dict[str, Any] = {}
+        self._calls: list[_Call] = []
+        self._at: dict[Any, _Call] = {}
+        self.reason: Any = None
+
+    def feed(self, choice: Mapping[str, Any]) -> None:
+        if choice.get("finish_reason") is not None:
+            self.reason = choice["finish_reason"]
+        delta = choice.get("delta")
+        if not isinstance(delta, OBJECT):
+            return
+        for name, value in delta.items():
+            if name in _TEXTS and isinstance(value, str):
+                self._texts.setdefault(name, []).append(value)
+            elif name == "tool_calls":
+                for piece in value if isinstance(value, list) else ():
+                    if isinstance(piece, OBJECT):
+                        self._call(piece).feed(piece)
+            elif name == "function_call" and isinstance(value, OBJECT):
+                self._call({"index": "function_call"}).feed({"function": value})
+            elif value is not None and value != []:
+                self._others[name] = value
+
+    def _call(self, piece: Mapping[str, Any]) -> "_Call":
+        """The call that a piece belongs to, by its index; without one, by its id; without either, the last one."""
+        index, call_id = piece.get("index"), piece.get("id")
+        key = index if index is not None else call_id
+        key = key if isinstance(key, (int, str)) else None
+        known = self._at.get(key) if key is not None else (self._calls[-1] if self._calls else None)
+        # Some servers count every call as number 0, and tell them apart by their ids alone.
+        if known is not None and not (call_id and known.id and call_id != known.id):
+            return known
+        made = _Call()
+        self._calls.append(made)
+        self._at[key] = made
+        return made
+
+    def body(self, index: int) -> dict[str, Any]:
+        texts = {name: "".join(parts) for name, parts in self._texts.items()}
+        content = texts.pop("content", "") or None
+        calls = {"tool_calls": [call.body() for call in self._calls]} if self._calls else {}
+        message = {"role": "assistant", "content": content, **texts, **self._others, **calls}
+        return {"index": index, "message": message, "finish_reason": self.reason}
+
+
+class _Call:
+    """One call so far."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        self._name = ""
+        self._type = "function"
+        self._arguments: list[str] = []
+        self._given: Any = None
+        """Arguments that came as they are, in place of a text in pieces."""
+
+    def feed(self, piece: Mapping[str, Any]) -> None:
+        if isinstance(piece.get("id"), str) and piece["id"]:
+            self.id = piece["id"]
+        if isinstance(piece.get("type"), str) and piece["type"]:
+            self._type = piece["type"]
+        function = piece.get("function")
+        if not isinstance(function, OBJECT):
+            return
+        name, arguments = function.get("name"), function.get("arguments")
+        # Some send the name again with every piece; others send it in pieces itself, before the arguments.
+        if isinstance(name, str) and name != self._name and not self._arguments:
+            self._name += name
+        if isinstance(arguments, str):
+            if arguments:
+                self._arguments.append(arguments)
+        elif arguments is not None:
+            self._given = arguments
+
+    def body(self) -> dict[str, Any]:
+        arguments = self._given if self._given is not None else "".join(self._arguments)
+        function = {"name": self._name, "arguments": arguments}
+        return {**({"id": self.id} if self.id else {}), "type": self._type, "function": function}

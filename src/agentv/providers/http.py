@@ -1,0 +1,165 @@
+"""Any HTTP endpoint as the system under test: its settings, and one request for each attempt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from msgspec import UNSET, Meta
+from msgspec.structs import replace
+
+from agentv.errors import FormatError
+from agentv.providers.base import ProviderBase, failure
+from agentv.providers.http_pointers import Pointers
+
+if TYPE_CHECKING:
+    from agentv.errors import Problem
+    from agentv.model.request import Request, Scope
+    from agentv.model.response import ProviderResponse
+    from agentv.providers.http_reply import Reading
+    from agentv.providers.http_request import Outgoing, Writer
+    from agentv.providers.wire import Answer, Wire
+
+_Plain = str | int | float | bool
+
+
+class Http(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """An endpoint that is sent a request and answers with a reply, whole or as a stream."""
+
+    provider: Literal["http"] = "http"
+    url: Annotated[str, Meta(min_length=1)]
+    """The address; `{{ id }}` and the like in its path or query stand for the request's, percent-encoded."""
+    method: Literal["POST", "GET", "PUT", "PATCH", "DELETE"] = "POST"
+    """How it is asked."""
+    headers: dict[str, str] = {}
+    """Headers to send; `${NAME}` in them stands for a secret of the environment, `{{ id }}` for a value."""
+    query: dict[str, _Plain | list[_Plain]] = {}
+    """What is added to the address behind its `?`."""
+    body: Any = UNSET
+    """What is sent, any JSON in which `{{ prompt }}`, `{{ messages }}` and the like stand for values."""
+    message_format: Literal["openai", "compact"] = "openai"
+    """How `{{ messages }}` are written."""
+    reply: Pointers = Pointers()
+    stream: Literal["sse", "ndjson", "none"] | None = None
+    """How the reply is read: as events, as JSON lines, or in one piece; by its content type by default."""
+    done: Annotated[str, Meta(min_length=1)] | None = None
+    """In a stream: the data of the event that ends it; a stream without it was cut off. `[DONE]` always ends one."""
+    events: tuple[str, ...] = ()
+    """In a stream: the events that count, by their name or `type`; all by default."""
+    snapshots: bool = False
+    """In a stream: whether each event's text is all of it so far, instead of its next piece."""
+    thread_header: Annotated[str, Meta(min_length=1)] | None = None
+    """The header that tells the conversation's id in a reply, and that further turns send."""
+    new_thread_id: bool = False
+    """Whether the id of a new conversation is made here, for endpoints that expect to be told one."""
+    success_status: tuple[Annotated[int, Meta(ge=100, le=599)], ...] = ()
+    """The statuses of a reply that counts; by default 200 to 299."""
+    max_reply_bytes: Annotated[int, Meta(ge=1, le=67_108_864)] = 10_000_000
+    """How long a reply may be, unpacked."""
+
+    def check(self, path: str) -> list[Problem]:
+        """What is wrong with the address, the templates and the pointers."""
+        from agentv.providers import http_check as check  # noqa: PLC0415 - loading the class shall cost nothing more
+        from agentv.providers.http_template import check_template  # noqa: PLC0415 - as above
+
+        written = {"url": self.url, "headers": self.headers, "query": self.query, "body": self.body}
+        in_stream = {"done": self.done, "events": self.events, "snapshots": self.snapshots}
+        return [
+            *check.check_url(self.url, f"{path}.url", has_thread=self.new_thread_id),
+            *check.check_headers(self.headers, f"{path}.headers"),
+            *check_template(self.query, f"{path}.query"),
+            *check.check_body(self.body, self.headers, f"{path}.body"),
+            *check.check_thread_header(self.thread_header, self.headers, f"{path}.thread_header"),
+            *check.check_pointers(self.reply, f"{path}.reply"),
+            *check.check_streaming(in_stream, self.stream, path),
+            *check.check_braces(written, path),
+        ]
+
+    async def open(self, scope: Scope) -> None:
+        """Make the session; nothing is sent yet."""
+        await super().open(scope)
+        from agentv.providers.http_reply import Reading  # noqa: PLC0415 - only a target that is used needs it
+        from agentv.providers.http_request import Asking, Writer  # noqa: PLC0415 - as above
+        from agentv.providers.wire import Wire  # noqa: PLC0415 - as above
+
+        asking = Asking(
+            url=self.url,
+            method=self.method,
+            headers=self.headers,
+            query=self.query,
+            body=self.body,
+            message_format=self.message_format,
+            stream=self.stream,
+            thread_header=self.thread_header,
+        )
+        reading = Reading(pointers=self.reply, done=self.done, events=self.events, snapshots=self.snapshots)
+        wire = Wire(max_body_bytes=self.max_reply_bytes)
+        await wire.open()
+        self.__dict__.update(writer=Writer(asking), reading=reading, wire=wire)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        wire: Wire | None = self.__dict__.get("wire")
+        if wire is not None:
+            await wire.close()
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        """The endpoint's reply; when this is cancelled, the connection is closed."""
+        from agentv.providers.wire import WireError  # noqa: PLC0415 - loaded when it was opened
+
+        if self.new_thread_id and request.thread_id is None:
+            from uuid import uuid4  # noqa: PLC0415 - only some targets need it
+
+            request = replace(request, thread_id=str(uuid4()))
+        writer: Writer = self.__dict__["writer"]
+        try:
+            outgoing = writer.write(request)
+        except FormatError as error:
+            return failure("transport", f"the request cannot be written: {error}")
+        try:
+            response, head = await self._ask(outgoing, request.prompt)
+        except FormatError as error:
+            return failure("protocol", str(error))
+        except WireError as error:
+            return _advised(error.response)
+        told = head.headers.get(self.thread_header.lower()) if self.thread_header else None
+        return replace(response, thread_id=self._thread(response, told) or request.thread_id)
+
+    def _thread(self, response: ProviderResponse, told: str | None) -> str | None:
+        """The conversation's id: where `reply.thread_id` points, else in the header, else where it usually stands."""
+        if self.reply.thread_id is not None and response.thread_id:
+            return response.thread_id
+        return told or response.thread_id
+
+    async def _ask(self, outgoing: Outgoing, prompt: str) -> tuple[ProviderResponse, Answer]:
+        from agentv.providers.http_events import read_events, receive, stream_kind  # noqa: PLC0415 - as above
+        from agentv.providers.http_reply import read_document  # noqa: PLC0415 - as above
+
+        wire: Wire = self.__dict__["wire"]
+        reading: Reading = self.__dict__["reading"]
+        async with wire.stream(outgoing.method, outgoing.url, headers=outgoing.headers, data=outgoing.data) as stream:
+            is_success = stream.status in self.success_status if self.success_status else stream.is_ok
+            kind = stream_kind(stream.head.content_type, self.stream) if is_success else "none"
+            received = None if kind == "none" else await receive(stream, kind, self.done)
+            answer = await stream.read() if received is None else stream.head
+        # Outside: what is wrong with the words is not trouble with the connection.
+        if not is_success:
+            return self._refused(answer), answer
+        if received is None:
+            return read_document(answer, reading, prompt), answer
+        return read_events(received, answer, kind, reading, prompt), answer
+
+    def _refused(self, answer: Answer) -> ProviderResponse:
+        from agentv.providers.wire import failure_from  # noqa: PLC0415 - only a failure needs it
+
+        if answer.is_ok:
+            listed = ", ".join(map(str, self.success_status))
+            return failure("protocol", f"{answer.url} answered {answer.status}, and `success_status` lists {listed}")
+        return failure_from(answer)
+
+
+def _advised(response: ProviderResponse) -> ProviderResponse:
+    """A reply that was too long says which setting allows more."""
+    error = response.error
+    if error is None or error.code != "too_large" or "max_reply_bytes" in error.message:
+        return response
+    return replace(response, error=replace(error, message=f"{error.message}: raise `max_reply_bytes`"))

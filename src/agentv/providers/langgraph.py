@@ -1,0 +1,102 @@
+"""`langgraph`: a graph behind a LangGraph server, local (`langgraph dev`) or deployed."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from msgspec import UNSET, Meta
+
+from agentv.errors import Problem
+from agentv.providers.base import ProviderBase
+
+if TYPE_CHECKING:
+    from agentv.model.request import Request, Scope
+    from agentv.model.response import ProviderResponse
+    from agentv.providers.wire import Wire
+
+_ADDRESS = re.compile(r"\s*(\$\{|https?://[^/\s?#])", re.IGNORECASE).match
+_Name = Annotated[str, Meta(min_length=1)]
+
+
+class LangGraph(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """A graph that a LangGraph server runs."""
+
+    provider: Literal["langgraph"] = "langgraph"
+    url: _Name
+    """Where the server is, such as `http://127.0.0.1:2024`."""
+    assistant: _Name
+    """The graph's name in `langgraph.json`, or the id of an assistant."""
+    api_key: str = ""
+    """Sent as `x-api-key`."""
+    headers: dict[str, str] = {}
+    """Headers to send beside it."""
+    input_key: _Name = "messages"
+    """The key of the graph's state that takes the messages, and where its own are found."""
+    input_text: bool = False
+    """Whether that key takes the words of the last user message instead of a list of messages."""
+    input: dict[str, Any] = {}
+    """What else the graph's input holds."""
+    output_key: str = ""
+    """The key of the state that holds the answer, where that is not the last message."""
+    config: dict[str, Any] = {}
+    """The run's `config`: `configurable`, `recursion_limit`, `tags`."""
+    context: dict[str, Any] = {}
+    """The run's `context`, which newer graphs take instead of `config.configurable`."""
+    metadata: dict[str, Any] = {}
+    """What the server notes with the run, to find it again."""
+    stream: bool = True
+    """Whether messages are read while the graph works; else from the state that it ends with."""
+    subgraphs: bool = True
+    """Whether messages that only a subgraph has are part of the reply; the state at the end has none."""
+    resume: Any = UNSET
+    """What a graph that waits for somebody (`interrupt`) is answered; without it, that is an error."""
+    max_resumes: Annotated[int, Meta(ge=1, le=1000)] = 20
+    """How often it is answered at most."""
+    durability: Literal["sync", "async", "exit"] | None = None
+    """When the server saves the graph's state; by its own default when not said."""
+    multitask_strategy: Literal["reject", "enqueue", "interrupt", "rollback"] = "reject"
+    """What the server does when the thread is busy."""
+
+    def check(self, path: str) -> list[Problem]:
+        """What is wrong with the address, the headers, and `config` beside `context`."""
+        from agentv.providers.wire import WireError, merge_headers  # noqa: PLC0415 - loaded when a target uses it
+
+        problems = []
+        if not _ADDRESS(self.url):
+            problems.append(
+                Problem(
+                    f"{path}.url", f"{self.url!r} is not the address of a server: write http://HOST or https://HOST"
+                )
+            )
+        try:
+            merge_headers(self.headers)
+        except WireError as error:
+            problems.append(Problem(f"{path}.headers", str(error)))
+        if self.context and self.config.get("configurable"):
+            problems.append(Problem(f"{path}.context", "the server takes `context` or `config.configurable`, not both"))
+        return problems
+
+    async def open(self, scope: Scope) -> None:
+        """Get ready to connect; nothing is sent yet."""
+        await super().open(scope)
+        from agentv.formats.json import MAX_BYTES  # noqa: PLC0415 - loaded when a target uses it
+        from agentv.providers.wire import Wire, merge_headers  # noqa: PLC0415 - as above
+
+        key = {"x-api-key": self.api_key} if self.api_key else {}
+        # A graph with subgraphs sends its whole state again and again, and none of it is kept.
+        wire = Wire(headers=merge_headers(key, self.headers), max_body_bytes=MAX_BYTES)
+        await wire.open()
+        self.__dict__["wire"] = wire
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        """What the graph added to the conversation, on a thread of its own unless the request names one."""
+        from agentv.providers.langgraph_run import Attempt  # noqa: PLC0415 - loaded when a target uses it
+
+        return await Attempt(self, self.__dict__["wire"], request).answer()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        wire: Wire | None = self.__dict__.get("wire")
+        if wire is not None:
+            await wire.close()

@@ -1,0 +1,236 @@
+"""What a graph added to its state, gathered from its updates: every message once, in the order it was sent."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from agentv.formats.json import dump_json, scrub_text
+from agentv.formats.langchain import decode_langchain, unwrap_langchain
+from agentv.model.response import ProviderResponse
+
+INTERRUPT = "__interrupt__"
+MAX_STATE_BYTES = 100_000
+"""How much of the graph's other state a reply keeps."""
+_METADATA = "__metadata__"
+_REMOVE_ALL = "__remove_all__"
+_OVERWRITE = "__overwrite__"
+_TYPES = {"assistant": "ai", "user": "human"}
+_PAIR_ROLES = frozenset(("ai", "assistant", "human", "user", "system", "developer", "tool", "function"))
+_PAIR = 2
+
+
+class _Sent:
+    """One message, and who sent it."""
+
+    __slots__ = ("by_root", "namespace", "node", "raw", "removed")
+
+    def __init__(self, raw: dict[str, Any], node: str, namespace: tuple[str, ...]) -> None:
+        self.raw = raw
+        self.node = node
+        self.namespace = namespace
+        self.by_root = not namespace
+        """Whether the graph itself has it, and not only a subgraph."""
+        self.removed = False
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it could be the last word: the assistant's, and not taken back."""
+        kind = self.raw.get("role", self.raw.get("type"))
+        return not self.removed and isinstance(kind, str) and _TYPES.get(kind, kind) in ("ai", "AIMessageChunk")
+
+
+class Gathered:
+    """The messages of one attempt so far, with what else the graph's state holds and what it asks."""
+
+    def __init__(self, key: str, known: Collection[str] = ()) -> None:
+        self._key = key
+        self._known = set(known)
+        """Ids of messages that were there before, which a graph may send again with all the others."""
+        self._sent: list[_Sent] = []
+        self._by_id: dict[str, _Sent] = {}
+        self._nameless: list[_Sent] = []
+        self.state: dict[str, Any] = {}
+        self.interrupts: list[dict[str, Any]] | None = None
+        """What the graph asks before it goes on; empty at a breakpoint, `None` when it does not wait."""
+
+    def __len__(self) -> int:
+        return len(self._sent)
+
+    @property
+    def last_node(self) -> str:
+        """Who sent the last message."""
+        return self._sent[-1].node if self._sent else ""
+
+    def take_update(self, update: Any, namespace: tuple[str, ...] = ()) -> None:
+        """Take note of what the nodes of one step wrote; the namespace tells which subgraph they belong to."""
+        if not isinstance(update, Mapping):
+            return
+        for node, written in update.items():
+            if node == INTERRUPT:
+                self._ask(written)
+            elif node != _METADATA:
+                # A node may write several times in one step.
+                for each in written if isinstance(written, (list, tuple)) else (written,):
+                    self._take_written(each, node, namespace)
+
+    def take_state(self, state: Any) -> None:
+        """Take note of the whole state; whatever of it is known already stays where it is."""
+        if not isinstance(state, Mapping):
+            return
+        if INTERRUPT in state:
+            self._ask(state[INTERRUPT])
+        self._take_written({key: value for key, value in state.items() if key != INTERRUPT}, "", ())
+
+    def response(self, answer_key: str = "") -> ProviderResponse:
+        """All of it as a reply; the answer is the last message, or what the state holds under this key."""
+        decoded = decode_langchain([_labelled(sent) for sent in self._sent])
+        state, warnings = _bounded(self.state)
+        metadata = {**(decoded.metadata or {}), **({"state": state} if state else {})}
+        return replace(
+            decoded,
+            text=_words(self.state[answer_key]) if answer_key in self.state else self._last_words(),
+            output_messages=decoded.output_messages or None,
+            metadata=metadata or None,
+            warnings=(*decoded.warnings, *warnings),
+        )
+
+    def _last_words(self) -> str:
+        """What the graph itself said last; what its subgraphs say among themselves counts when it says nothing."""
+        answers = [sent for sent in self._sent if sent.is_answer]
+        own = [sent for sent in answers if sent.by_root]
+        return decode_langchain([(own or answers)[-1].raw]).text if answers else ""
+
+    def _ask(self, asked: Any) -> None:
+        items = [item for item in asked if isinstance(item, dict)] if isinstance(asked, (list, tuple)) else []
+        pending = self.interrupts or []
+        # A subgraph and the graph around it tell of the same one.
+        ids = {item.get("id") for item in pending if isinstance(item.get("id"), str)}
+        self.interrupts = [*pending, *(item for item in items if item.get("id") not in ids)]
+
+    def _take_written(self, written: Any, node: str, namespace: tuple[str, ...]) -> None:
+        if not isinstance(written, Mapping):
+            return
+        if self._key not in written and "content" in written and ("type" in written or "role" in written):
+            self._take_messages([dict(written)], node, namespace)  # a state that is nothing but its messages
+            return
+        for key, value in written.items():
+            if key == self._key:
+                self._take_messages(list(_messages(value)), node, namespace)
+            elif not namespace and isinstance(key, str):
+                self.state[key] = value
+
+    def _take_messages(self, messages: list[dict[str, Any]], node: str, namespace: tuple[str, ...]) -> None:
+        again = any(_id(raw) in self._known or _id(raw) in self._by_id for raw in messages if _id(raw))
+        for raw in messages:
+            if raw.get("type") == "remove":
+                self._remove(_id(raw))
+                self._sent.append(_Sent(raw, node, namespace))
+            elif _id(raw) not in self._known:
+                self._take_message(raw, node, namespace, again=again)
+
+    def _take_message(self, raw: dict[str, Any], node: str, namespace: tuple[str, ...], *, again: bool) -> None:
+        own_id = _id(raw)
+        sent = self._by_id.get(own_id) if own_id else None
+        sent = sent or self._twin(raw, namespace, again=again)
+        if sent is None:
+            sent = _Sent(raw, node, namespace)
+            self._sent.append(sent)
+            if not own_id:
+                self._nameless.append(sent)
+        else:
+            sent.raw = raw
+            sent.by_root = sent.by_root or not namespace
+            sent.removed = False
+        if own_id:
+            self._by_id[own_id] = sent
+
+    def _twin(self, raw: dict[str, Any], namespace: tuple[str, ...], *, again: bool) -> _Sent | None:
+        """Find the same message, sent before it had an id: ids are given when a step is over, updates may be sooner."""
+        has_id = _id(raw) is not None
+        for sent in self._nameless:
+            below = len(sent.namespace) > len(namespace) and sent.namespace[: len(namespace)] == namespace
+            if (below or (again and has_id)) and _said(sent.raw) == _said(raw):
+                if has_id:
+                    self._nameless.remove(sent)
+                return sent
+        return None
+
+    def _remove(self, own_id: str | None) -> None:
+        """A message that is taken back was said all the same; only the last word it cannot be."""
+        if own_id == _REMOVE_ALL:
+            for sent in self._sent:
+                sent.removed = True
+        elif own_id in self._by_id:
+            self._by_id[own_id].removed = True
+
+
+def message_ids(value: Any) -> set[str]:
+    """The ids of the messages that a state holds."""
+    return {own_id for raw in _messages(value) if (own_id := _id(raw)) is not None}
+
+
+def _words(value: Any) -> str:
+    """An answer that is no message: a text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return scrub_text(value)
+    messages = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
+    if messages and all("content" in item and ("type" in item or "role" in item) for item in messages):
+        return decode_langchain(messages).text
+    return dump_json(value).decode()
+
+
+def _messages(value: Any) -> Iterator[dict[str, Any]]:
+    """The messages that a node wrote, in any of the short forms that LangGraph takes."""
+    if isinstance(value, Mapping) and value.get("type") == _OVERWRITE:
+        value = value.get("value")
+    items = value if isinstance(value, (list, tuple)) and not _is_pair(value) else [value]
+    for item in items:
+        if isinstance(item, str):
+            yield {"type": "human", "content": item}
+        elif _is_pair(item):
+            yield {"type": _TYPES.get(item[0], item[0]), "content": item[1]}
+        elif isinstance(item, Mapping):
+            yield dict(unwrap_langchain(item))
+
+
+def _is_pair(value: Any) -> bool:
+    """Tell whether it is `("ai", "Hello")`."""
+    if not isinstance(value, (list, tuple)) or len(value) != _PAIR:
+        return False
+    return isinstance(value[0], str) and value[0] in _PAIR_ROLES
+
+
+def _id(raw: Mapping[str, Any]) -> str | None:
+    own_id = raw.get("id")
+    return own_id if isinstance(own_id, str) and own_id else None
+
+
+def _said(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A message without its id and without what says nothing."""
+    said = {
+        key: value for key, value in raw.items() if key not in ("id", "role", "type") and value not in (None, {}, [])
+    }
+    kind = raw.get("role", raw.get("type"))
+    return {**said, "type": _TYPES.get(kind, kind) if isinstance(kind, str) else kind}
+
+
+def _labelled(sent: _Sent) -> dict[str, Any]:
+    """The message with the names of its node and of its subgraph, which end up in its metadata."""
+    label = {"langgraph_node": sent.node} if sent.node else {}
+    if sent.namespace:
+        label["langgraph_subgraph"] = "/".join(name.partition(":")[0] for name in sent.namespace)
+    return {**label, **sent.raw}
+
+
+def _bounded(state: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """What of the state fits into a reply, and which values were left out."""
+    kept, warnings, room = {}, [], MAX_STATE_BYTES
+    for key, value in state.items():
+        size = len(dump_json(value))
+        if size <= room:
+            room -= size
+            kept[key] = value
+        else:
+            warnings.append(f"metadata.state.{key}: left out, it takes {size:,} bytes")
+    return kept, warnings

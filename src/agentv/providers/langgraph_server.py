@@ -1,0 +1,99 @@
+"""The requests that a LangGraph server takes, each for one thread."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+from uuid import uuid4
+
+from agentv.providers.langgraph_words import refused
+from agentv.providers.wire import WireError, join_url, read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractAsyncContextManager
+
+    from agentv.providers.wire import Answer, Stream, Wire
+
+CANCEL_S = 2.0
+"""How long telling the server to stop may take."""
+_PLACE = re.compile(r"/threads/([^/?#]+)/runs/([^/?#]+)")
+_NOT_FOUND = 404
+_LIVE = ("pending", "running")
+
+
+class Server:
+    """One thread on a server, and the run that is under way there."""
+
+    def __init__(self, wire: Wire, url: str, assistant: str, thread_id: str | None) -> None:
+        self._wire = wire
+        self._url = url
+        self._assistant = assistant
+        self._is_ours = thread_id is None
+        self.is_known = thread_id is not None
+        """Whether the server has the thread, as far as it has said."""
+        self.thread_id = thread_id or str(uuid4())
+        self.run_id: str | None = None
+
+    def start(self, body: dict[str, Any], *, stream: bool) -> AbstractAsyncContextManager[Stream]:
+        """Start a run, whose reply is its events, or the state that it ends with."""
+        self.run_id = None
+        return self._wire.stream("POST", self._place("runs", "stream" if stream else "wait"), json=body)
+
+    def note_place(self, headers: Mapping[str, str]) -> None:
+        """Take note of where the server says that the run is; a proxy may have dropped that."""
+        self.is_known = True
+        found = _PLACE.search(headers.get("content-location", ""))
+        if found:
+            self.thread_id, self.run_id = unquote(found[1]), unquote(found[2])
+
+    async def status(self) -> str:
+        """How the run ended, or that it did not; `gone` when the server does not know it any more."""
+        answer = await self._wire.send("GET", self._place("runs", self.run_id or ""))
+        if answer.status == _NOT_FOUND:
+            return "gone"
+        status = self._read(answer).get("status")
+        return status if isinstance(status, str) else "unknown"
+
+    async def join(self) -> Any:
+        """The state that the run ends with, when it has ended."""
+        url = self._place("runs", self.run_id or "", "join")
+        return self._read(await self._wire.send("GET", f"{url}{'&' if '?' in url else '?'}cancel_on_disconnect=1"))
+
+    async def state(self) -> dict[str, Any]:
+        """The thread's state as it is now."""
+        return self._read(await self._wire.send("GET", self._place("state")))
+
+    async def cancel(self) -> None:
+        """Stop the run, as far as that can be done in a moment."""
+        try:
+            async with asyncio.timeout(CANCEL_S):
+                for run_id in [self.run_id] if self.run_id else await self._live_runs():
+                    await self._wire.send("POST", self._place("runs", run_id, "cancel"))
+        except (WireError, TimeoutError):
+            pass  # the server was told on the way in, too: to stop when nobody listens any more
+
+    async def _live_runs(self) -> list[str]:
+        """What runs on the thread: for a request that was given up before the server named its run."""
+        if not self._is_ours:
+            return []
+        answer = await self._wire.send("GET", self._place("runs"))
+        runs = read_json(answer) if answer.is_ok else []
+        if not isinstance(runs, list):
+            return []
+        return [str(run.get("run_id")) for run in runs if isinstance(run, dict) and run.get("status") in _LIVE]
+
+    def shorten(self, message: str) -> str:
+        """The message with the server's address alone: the rest is another for every attempt, and tells nothing."""
+        return re.sub(rf"/threads/{re.escape(quote(self.thread_id, safe=''))}[\w/-]*", "", message)
+
+    def _place(self, *names: str) -> str:
+        return join_url(self._url, "/".join(quote(name, safe="") for name in ("threads", self.thread_id, *names)))
+
+    def _read(self, answer: Answer) -> dict[str, Any]:
+        if not answer.is_ok:
+            raise WireError(refused(answer, self._assistant, self.thread_id))
+        told = read_json(answer)
+        return told if isinstance(told, dict) else {}

@@ -1,0 +1,56 @@
+"""Code of the user's loaded, and what to say when that fails: their line, not ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from traceback import extract_tb
+from typing import TYPE_CHECKING, Any
+
+from agentv.errors import AgentVError, ProviderError
+from agentv.files.code import load_place
+
+if TYPE_CHECKING:
+    from agentv.model.request import Scope
+
+_MAX_WORDS = 500
+
+
+def load(place: str, scope: Scope) -> Any:
+    """What is named; `ProviderError` when it is not there, or its module does not load."""
+    try:
+        return load_place(place, scope)
+    except AgentVError as error:
+        msg = f"{place!r} cannot be loaded: {error}"
+        raise ProviderError(msg) from None
+    except (Exception, SystemExit) as error:
+        msg = f"{place!r} cannot be loaded: {_words_of(error)}{_place_of(error, scope)}"
+        raise ProviderError(msg) from error
+
+
+def _words_of(error: BaseException) -> str:
+    words = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
+    words = words if len(words) <= _MAX_WORDS else f"{words[:_MAX_WORDS]}…"
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+def _place_of(error: BaseException, scope: Scope) -> str:
+    """The line of the user's that failed: the last one in their folder, else the last of all."""
+    root = Path(scope.root).resolve()
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return _told(error.filename, error.lineno, (error.text or "").strip(), root)
+    frames = [frame for frame in extract_tb(error.__traceback__) if Path(frame.filename).is_file()]
+    theirs = [frame for frame in frames if _is_below(frame.filename, root)] or frames[-1:]
+    return _told(theirs[-1].filename, theirs[-1].lineno or 0, theirs[-1].line or "", root) if theirs else ""
+
+
+def _is_below(file: str, root: Path) -> bool:
+    parts = Path(file).resolve()
+    return (
+        parts.is_relative_to(root) and "site-packages" not in parts.parts and Path(__file__).parent not in parts.parents
+    )
+
+
+def _told(file: str, line: int, text: str, root: Path) -> str:
+    path = Path(file).resolve()
+    name = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+    return f" ({name}, line {line}{f': {text}' if text else ''})"

@@ -1,0 +1,75 @@
+"""Workers of a `python` target: programs that stay up and run the same code, one request at a time each."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentv.formats.json import MAX_BYTES, dump_json
+from agentv.process import Command
+from agentv.providers.cli_command import Launch
+from agentv.providers.cli_stream import Stream
+from agentv.providers.python_job import Asked, Job
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agentv.model.request import Request, Scope
+    from agentv.model.response import ProviderResponse
+
+
+class WorkerLaunch(Launch, frozen=True, kw_only=True):
+    """How a worker is started: the same Python with the same environment, in the eval's folder."""
+
+    job: bytes
+
+    def make(self, values: Mapping[str, str], stdin: bytes = b"") -> Command:
+        """The command; nothing of the user's is among its arguments."""
+        del values, stdin
+        return Command(
+            arguments=self.command,
+            folder=self.folder,
+            env=dict(os.environ),
+            stdin=self.job,
+            max_stdout_bytes=self.max_output_bytes,
+        )
+
+    def request_line(self, request: Request, wire_id: str) -> bytes:
+        """The whole request: a worker is no stranger."""
+        return dump_json(Asked(id=wire_id, request=request)) + b"\n"
+
+
+class Workers:
+    """So many processes at most, started when they are needed and replaced when they end."""
+
+    def __init__(self, function: str, args: dict[str, Any], scope: Scope, most: int) -> None:
+        job = Job(function=function, args=args, scope=scope)
+        launch = WorkerLaunch(
+            command=_command(),
+            env=(),
+            folder=scope.folder or ".",
+            max_output_bytes=MAX_BYTES,
+            job=dump_json(job) + b"\n",
+        )
+        self._stream = Stream(launch, most)
+        self._free = asyncio.Semaphore(most)
+        """Each worker has one request at a time: a second one would wait in it, with its clock running."""
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        """One reply."""
+        async with self._free:
+            return await self._stream.invoke(request)
+
+    async def close(self) -> None:
+        """End all of them, with whatever they started."""
+        await self._stream.close()
+
+
+def _command() -> tuple[str, ...]:
+    """The same Python with the same path: nothing in the eval's folder takes the place of a module that we have."""
+    path = [str(Path(each).absolute()) for each in sys.path]
+    program = f"import sys; sys.path[:] = {path!r}; from agentv.agent import work; work()"
+    return (sys.executable, "-P", "-c", program)

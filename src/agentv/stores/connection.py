@@ -1,0 +1,121 @@
+"""One SQLite file, opened safely: steps that are whole or not at all, and complaints that people understand."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+from errno import EACCES, EROFS
+from typing import TYPE_CHECKING
+
+from agentv.errors import StoreError
+from agentv.stores.folder import private_file
+from agentv.stores.migrate import migrate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BUSY_S = 30.0
+"""How long a process waits for another one's transaction, which takes milliseconds."""
+CHECKPOINT_PAGES = 4000
+"""How much is gathered before it is moved to its place: pages that change often are then moved once."""
+
+
+class Connection:
+    """The file, with today's tables; one thread at a time may use it."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self._path = path
+        self._file: tuple[int, int] | None = None
+        """Which file it is, whatever its name comes to stand for."""
+        with self.told():
+            self.db = self._open(path)
+            try:
+                migrate(self.db, self.name)
+            except BaseException:
+                self.db.close()
+                raise
+
+    def _open(self, path: Path) -> sqlite3.Connection:
+        try:
+            self._file = private_file(path)
+        except OSError as error:
+            if error.errno in (EACCES, EROFS) and path.is_file():
+                return _open_to_look(path)
+            raise
+        db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def close(self) -> None:
+        """Let go of it."""
+        self.db.close()
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Everything in it is on the disk afterwards, or nothing of it."""
+        with self.told():
+            self._refuse_another()
+            self.db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self.db.execute("COMMIT")
+            except BaseException:
+                if self.db.in_transaction:
+                    self.db.execute("ROLLBACK")
+                raise
+
+    def _refuse_another(self) -> None:
+        """SQLite would go on writing into a file that was deleted, where nobody finds it again."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            found = None
+        if self._file is not None and (found is None or (found.st_dev, found.st_ino) != self._file):
+            msg = f"{self.name} was deleted or replaced while it was in use: what this execution had kept in it is gone"
+            raise StoreError(msg)
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """What SQLite and the system complain about, in words that name the file and say what to do."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            msg = f"{self.name}: {_complaint(error)}"
+            raise StoreError(msg) from error
+        except OSError as error:
+            msg = f"{self.name} cannot be written: {error.strerror}; name another place with `store`, or use --no-store"
+            raise StoreError(msg) from error
+
+
+def _open_to_look(path: Path) -> sqlite3.Connection:
+    """A file that may be read and not written; where not even a lock may be, nobody else can be writing."""
+    for mode in ("mode=ro", "mode=ro&immutable=1"):
+        db = sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, isolation_level=None)
+        try:
+            db.execute("SELECT count(*) FROM sqlite_schema")
+        except sqlite3.Error:
+            db.close()
+        else:
+            return db
+    raise PermissionError(EACCES, "Permission denied")
+
+
+def _complaint(error: sqlite3.Error) -> str:
+    text = str(error)
+    if "full" in text:
+        return "the disk is full. What was finished before is in it; make room and resume"
+    if "readonly" in text or "unable to open" in text:
+        return "it cannot be written; name another place with `store`, or use --no-store"
+    if "locked" in text:
+        return f"another process has held it for {BUSY_S:g} s; try again when that one is done"
+    if "not a database" in text or "malformed" in text:
+        return f"it is damaged, or no run store ({text}); move it away, and a new one is made"
+    return f"{text}. What was finished before is in it"

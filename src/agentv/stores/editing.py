@@ -1,0 +1,118 @@
+"""Executions put into a store from elsewhere, and taken out of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import json
+
+from agentv.errors import StoreError
+from agentv.formats.json import dump_json
+from agentv.model.record import ResultRecord
+from agentv.stores.reading import Reading
+from agentv.stores.statements import (
+    ATTEMPT,
+    PAYLOAD,
+    RESULT,
+    SNAPSHOT,
+    attempt_row,
+    columns,
+    put,
+    result_rows,
+    snapshot_id,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from agentv.model.run import ExecutionRow, StoredRun
+
+RUN = """
+    INSERT INTO runs (execution, key, position, eval_id, case_id, persona_id, target_id, repeat, place, tries,
+        created_at, updated_at, replaced, content, target, status, verdict, score, started_at, completed_at, latency_ms,
+        input_tokens, output_tokens, total_tokens, cost_usd, thread_id)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_decode = json.Decoder(ResultRecord).decode
+
+
+class Editing(Reading):
+    """The changes one may make to what others have run."""
+
+    def add(self, execution: ExecutionRow, runs: Iterable[StoredRun]) -> int:
+        """An execution of another store, all of it or nothing; returns the number of its runs."""
+        if any(row.id == execution.id for row in self.find_execution(execution.id)):
+            fix = f"delete it first: agentv runs delete {execution.id}"
+            msg = f"{self.name} already holds execution {execution.id}; {fix}"
+            raise StoreError(msg)
+        count = 0
+        with self.step():
+            number = self._insert_execution(execution)
+            for count, run in enumerate(runs, 1):  # noqa: B007 - it is returned
+                self._insert_run(number, run)
+        return count
+
+    def _insert_execution(self, execution: ExecutionRow) -> int:
+        cursor = self.db.execute(
+            "INSERT INTO executions (id, status, persist, command, inputs, planned, runs, passed, failed, errors,"
+            " started_at, completed_at, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                execution.id,
+                execution.status,
+                execution.persist,
+                dump_json(execution.command),
+                execution.inputs,
+                execution.planned,
+                execution.runs,
+                execution.passed,
+                execution.failed,
+                execution.errors,
+                execution.started_at,
+                execution.completed_at,
+                None if execution.summary is None else dump_json(execution.summary),
+            ),
+        )
+        return int(cursor.lastrowid or 0)
+
+    def _insert_run(self, execution: int, run: StoredRun) -> None:
+        record = None if run.line is None else _decode(run.line)
+        content, target = snapshot_id(run.content), snapshot_id(run.target)
+        put(self.db, SNAPSHOT, [(content, run.content), (target, run.target)])
+        values = (None,) * 11 if record is None else columns(record)
+        seq = self.db.execute(
+            RUN,
+            (
+                execution,
+                *run[:8],
+                run.tries,
+                run.created_at,
+                run.updated_at,
+                run.replaced,
+                content,
+                target,
+                run.status,
+                *values[1:3],
+                run.started_at,
+                *values[4:],
+            ),
+        ).lastrowid
+        if record is not None and seq is not None:
+            put(self.db, PAYLOAD, [(seq, run.line, run.response, run.sides)])
+            put(self.db, RESULT, list(result_rows(seq, record)))
+        if seq is not None:
+            put(self.db, ATTEMPT, [attempt_row(seq, number, one) for number, one in run.attempts])
+
+    def delete(self, execution_ids: Sequence[str]) -> None:
+        """Take executions out, and give back their room."""
+        # Looked after here alone: whoever writes a run has just written what it refers to.
+        self.db.execute("PRAGMA foreign_keys = ON")
+        with self.step():
+            for execution_id in execution_ids:
+                self.db.execute("DELETE FROM executions WHERE id = ?", (execution_id,))
+            self.db.execute(
+                "DELETE FROM snapshots WHERE id NOT IN (SELECT content FROM runs UNION SELECT target FROM runs)"
+            )
+        self.db.execute("PRAGMA foreign_keys = OFF")
+        self._executions.clear()
+        with self.told():
+            self.db.execute("VACUUM")

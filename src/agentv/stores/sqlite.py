@@ -1,0 +1,289 @@
+"""Runs in one SQLite file: every step is on the disk before anybody hears of it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from agentv.errors import StoreError
+from agentv.formats.json import dump_json
+from agentv.model.run import Holder
+from agentv.stores.editing import Editing
+from agentv.stores.owners import Owner, Sign, is_alive, this_process, uptime
+from agentv.stores.statements import (
+    ATTEMPT,
+    PAYLOAD,
+    RESULT,
+    SNAPSHOT,
+    attempt_row,
+    columns,
+    put,
+    result_rows,
+    snapshot_id,
+    with_places,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+    from pathlib import Path
+
+    from agentv.model.record import Summary
+    from agentv.model.run import Claim, ExecutionRow, Saved
+
+CLAIM = """
+    INSERT INTO runs (seq, execution, key, position, eval_id, case_id, target_id, repeat, place, started_at, content,
+        target, owner, created_at, updated_at, status, tries)
+    VALUES {rows}
+"""
+CLAIM_AGAIN = """
+    ON CONFLICT (execution, key) DO UPDATE
+    SET status = 'running', tries = tries + 1, owner = excluded.owner, position = excluded.position,
+        place = excluded.place, started_at = excluded.started_at, updated_at = excluded.updated_at, replaced = 0
+    WHERE status IN ('queued', 'cancelled') OR tries = ? AND (status = 'error' AND ? OR verdict = 'fail' AND ?)
+    RETURNING seq, tries
+"""
+SAVE = """
+    UPDATE runs SET status = it.column1, verdict = it.column2, score = it.column3, started_at = it.column4,
+        completed_at = it.column5, latency_ms = it.column6, input_tokens = it.column7, output_tokens = it.column8,
+        total_tokens = it.column9, cost_usd = it.column10, thread_id = it.column11, updated_at = it.column12,
+        owner = NULL
+    FROM (VALUES {rows}) AS it WHERE seq = it.column13
+"""
+GOES_ON = """
+    UPDATE executions SET status = 'running', completed_at = NULL, summary = NULL
+    WHERE seq = ? AND completed_at IS NOT NULL
+"""
+COUNT = """
+    WITH counts (runs, passed, failed, errors) AS (
+        SELECT count(*), total(verdict = 'pass'), total(verdict = 'fail'), total(verdict = 'error')
+        FROM runs WHERE execution = :execution AND replaced = 0 AND status IN ('completed', 'error')
+    )
+    UPDATE executions SET runs = counts.runs, passed = counts.passed, failed = counts.failed, errors = counts.errors,
+        status = CASE WHEN counts.runs < planned THEN 'interrupted' WHEN counts.errors THEN 'error'
+            WHEN counts.failed THEN 'fail' ELSE 'pass' END,
+        completed_at = :now
+    FROM counts WHERE seq = :execution
+"""
+
+
+class SqliteStore(Editing):
+    """The store of a project; one thread at a time may use it."""
+
+    def __init__(self, path: Path, owner: Owner | None = None) -> None:
+        super().__init__(path)
+        self._owner = owner or this_process()
+        self._works = False
+        """Whether this process runs something, and not only reads."""
+        self._mine: dict[str, tuple[int, int]] = {}
+        """The runs that this process has claimed and not finished, with their row and their round."""
+
+    def close(self) -> None:
+        """Let go of it; what this process has claimed and not finished may be claimed by anybody."""
+        try:
+            if self._works:
+                with suppress(StoreError), self.step():
+                    self._give_up(self._owner.id, "cancelled")
+        finally:
+            super().close()
+
+    def begin(self, execution: ExecutionRow) -> None:
+        """A new execution, before anything of it runs."""
+        with self.step():
+            self._beat()
+            self.db.execute(
+                "INSERT INTO executions (id, status, persist, command, inputs, planned, started_at)"
+                " VALUES (?, 'running', ?, ?, ?, ?, ?)",
+                (
+                    execution.id,
+                    execution.persist,
+                    dump_json(execution.command),
+                    execution.inputs,
+                    execution.planned,
+                    execution.started_at,
+                ),
+            )
+
+    def resume(self, execution: ExecutionRow) -> None:
+        """An execution that goes on, perhaps with files that have changed since."""
+        with self.step():
+            self._beat()
+            self._recover()
+            self.db.execute(
+                "UPDATE executions SET status = 'running', inputs = ?, planned = ? WHERE id = ?",
+                (execution.inputs, execution.planned, execution.id),
+            )
+            self.db.execute(GOES_ON, (self.execution_row(execution.id),))
+
+    def write(
+        self, execution_id: str, claims: Sequence[Claim], saved: Sequence[Saved], again: Collection[str] = ()
+    ) -> tuple[set[str], set[str]]:
+        """Claim these runs and keep those results in one step; returns the keys of both that this process may have.
+
+        `again` names what may be claimed although it has a result: `error`, `fail`.
+        """
+        execution = self.execution_row(execution_id)
+        with self.step():
+            if not self._works:
+                self._beat()
+            kept = self._save(saved) if saved else set()
+            claimed = self._claim(execution, claims, again) if claims else set()
+        for key in kept:
+            self._mine.pop(key, None)
+        return claimed, kept
+
+    def _claim(self, execution: int, claims: Sequence[Claim], again: Collection[str]) -> set[str]:
+        now = _now()
+        owner = self._owner.id
+        contents = {claim.content: 0 for claim in claims}
+        targets = {claim.target: 0 for claim in claims}
+        for known in (contents, targets):
+            known.update({data: snapshot_id(data) for data in known})
+            put(self.db, SNAPSHOT, [(number, data) for data, number in known.items()])
+        free = (self.db.execute("SELECT max(seq) FROM runs").fetchone()[0] or 0) + 1
+        rows = [
+            (
+                seq,
+                execution,
+                *claim[:7],
+                now,
+                contents[claim.content],
+                targets[claim.target],
+                owner,
+                now,
+                now,
+                "running",
+                1,
+            )
+            for seq, claim in enumerate(claims, free)
+        ]
+        before = self.db.total_changes
+        put(self.db, f"{CLAIM} ON CONFLICT DO NOTHING", rows)
+        if self.db.total_changes - before == len(claims):
+            won = {claim.key: (seq, 1) for seq, claim in enumerate(claims, free)}
+        else:
+            won = self._claim_again(claims, rows, again)
+        if won:
+            self.db.execute(GOES_ON, (execution,))
+        self._mine.update(won)
+        return set(won)
+
+    def _claim_again(
+        self, claims: Sequence[Claim], rows: Sequence[tuple[Any, ...]], again: Collection[str]
+    ) -> dict[str, tuple[int, int]]:
+        """Some of the runs are there already; perhaps they are free."""
+        mine = self.db.execute("SELECT key, seq FROM runs WHERE seq >= ? AND owner = ?", (rows[0][0], self._owner.id))
+        won = {key: (seq, 1) for key, seq in mine}
+        statement = f"{with_places(CLAIM, 1, len(rows[0]))} {CLAIM_AGAIN}"
+        for claim, row in zip(claims, rows, strict=True):
+            if claim.key not in won:
+                values = (None, *row[1:], claim.tries, "error" in again, "fail" in again)
+                found = self.db.execute(statement, values).fetchone()
+                won.update({claim.key: found} if found else {})
+        return won
+
+    def _save(self, saved: Sequence[Saved]) -> set[str]:
+        now = _now()
+        mine = [(*self._mine[each.key], each) for each in saved if each.key in self._mine]
+        if self._was_given_up():
+            mine = [(seq, tries, each) for seq, tries, each in mine if self._still_has(seq)]
+            self._beat()
+        put(self.db, SAVE, [(*columns(each.record), now, seq) for seq, _, each in mine])
+        again = [(seq,) for seq, tries, _ in mine if tries > 1]
+        if again:
+            self.db.executemany("DELETE FROM evaluator_results WHERE run = ?", again)
+        put(self.db, PAYLOAD, [(seq, each.line, each.response, each.sides) for seq, _, each in mine])
+        put(self.db, ATTEMPT, [attempt_row(seq, tries, one) for seq, tries, each in mine for one in each.attempts])
+        put(self.db, RESULT, [row for seq, _, each in mine for row in result_rows(seq, each.record)])
+        return {each.key for _, _, each in mine}
+
+    def _was_given_up(self) -> bool:
+        """Whether our lease was over, as after a long sleep of the machine, and others may have taken our runs."""
+        return self.db.execute("SELECT 1 FROM owners WHERE id = ?", (self._owner.id,)).fetchone() is None
+
+    def _still_has(self, seq: int) -> bool:
+        held = self.db.execute("SELECT 1 FROM runs WHERE seq = ? AND owner = ?", (seq, self._owner.id)).fetchone()
+        return held is not None
+
+    def beat(self) -> None:
+        """Say that this process still lives; called now and then."""
+        with self.step():
+            self._beat()
+
+    def finish(self, execution_id: str, summary: Summary | None) -> None:
+        """An execution has come to its end, for now; without a summary, its runs are counted to see how it stands."""
+        execution = self.execution_row(execution_id)
+        with self.step():
+            self._give_up(self._owner.id, "cancelled")
+            if summary is None or (summary.runs == summary.planned and self._is_going_on(execution)):
+                self.db.execute(COUNT, {"execution": execution, "now": _now()})
+                return
+            self.db.execute(
+                "UPDATE executions SET status = ?, runs = ?, passed = ?, failed = ?, errors = ?, completed_at = ?,"
+                " summary = ? WHERE seq = ?",
+                (
+                    summary.status,
+                    summary.runs,
+                    summary.passed,
+                    summary.failed,
+                    summary.errors,
+                    summary.completed_at,
+                    dump_json(summary),
+                    execution,
+                ),
+            )
+
+    def _is_going_on(self, execution: int) -> bool:
+        """Whether somebody else runs some of it once more: a summary of all its results says too much then."""
+        query = "SELECT 1 FROM runs WHERE execution = ? AND replaced = 0 AND status NOT IN ('completed', 'error')"
+        return self.db.execute(query, (execution,)).fetchone() is not None
+
+    def replace(self, execution_id: str, keys: Iterable[str], *, replaced: bool = True) -> None:
+        """These runs are no longer part of their execution: their cases were edited, or are gone; or they are again."""
+        execution = self.execution_row(execution_id)
+        with self.step():
+            self.db.executemany(
+                "UPDATE runs SET replaced = ? WHERE execution = ? AND key = ?",
+                [(replaced, execution, key) for key in keys],
+            )
+
+    def holders(self, execution_id: str) -> list[Holder]:
+        """The other processes that are running something of this execution; those that died are relieved of it."""
+        with self.step():
+            self._recover()
+            found = self.db.execute(
+                "SELECT pid, machine, count(*) FROM runs JOIN owners ON owners.id = owner"
+                " WHERE execution = ? AND owner <> ? GROUP BY owners.id",
+                (self.execution_row(execution_id), self._owner.id),
+            )
+            return [Holder(pid, machine.partition("/")[0], runs) for pid, machine, runs in found.fetchall()]
+
+    def _beat(self) -> None:
+        self._works = True
+        self.db.execute(
+            "INSERT OR REPLACE INTO owners (id, machine, names, pid, born, beat, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (*self._owner, uptime(), str(time.time())),
+        )
+
+    def _recover(self) -> None:
+        """Bring back the runs of owners that are dead."""
+        for *owner, beat, seen_at in self.db.execute(
+            "SELECT id, machine, names, pid, born, beat, seen_at FROM owners"
+        ).fetchall():
+            if not is_alive(Sign(Owner(*owner), beat, float(seen_at)), self._owner):
+                self._give_up(owner[0], "queued")
+        for (owner,) in self.db.execute(
+            "SELECT DISTINCT owner FROM runs WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM owners)"
+        ).fetchall():
+            self._give_up(owner, "queued")
+
+    def _give_up(self, owner: str, status: str) -> None:
+        self.db.execute(
+            "UPDATE runs SET status = ?, owner = NULL, updated_at = ? WHERE owner = ?", (status, _now(), owner)
+        )
+        self.db.execute("DELETE FROM owners WHERE id = ?", (owner,))
+
+
+def _now() -> str:
+    moment = time.time()
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(moment))}.{int(moment % 1 * 1000):03d}Z"

@@ -1,0 +1,81 @@
+"""What is written for a run, by whoever writes it."""
+
+from __future__ import annotations
+
+from functools import cache
+from hashlib import blake2b
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from agentv.formats.json import dump_json
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator, Sequence
+
+    from agentv.model.attempt import Attempt
+    from agentv.model.record import ResultRecord
+
+ROWS = "{rows}"
+"""Where the rows stand in a statement that `put` carries out."""
+SNAPSHOT = "INSERT OR IGNORE INTO snapshots (id, data) VALUES {rows}"
+PAYLOAD = "INSERT OR REPLACE INTO payloads (run, record, response, sides) VALUES {rows}"
+ATTEMPT = "INSERT INTO attempts (run, round, number, latency_ms, waited_ms, thread_id, error) VALUES {rows}"
+RESULT = "INSERT INTO evaluator_results (run, position, name, type, kind, status, score, weight) VALUES {rows}"
+_AT_ONCE = (1024, 128, 16, 1)
+"""How many rows go into one statement: few sizes, so that each is prepared once."""
+
+
+def put(db: sqlite3.Connection, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Carry out a statement for these rows, many at once.
+
+    Python takes turns with its other threads after each statement, and whoever writes row by row waits as often.
+    """
+    start = 0
+    for size in _AT_ONCE:
+        while len(rows) - start >= size:
+            some = rows[start : start + size]
+            db.execute(with_places(statement, size, len(some[0])), list(chain.from_iterable(some)))
+            start += size
+
+
+@cache
+def with_places(statement: str, rows: int, columns: int) -> str:
+    """The statement with places for so many rows where it says `{rows}`."""
+    one = f"({', '.join('?' * columns)})"
+    return statement.replace(ROWS, ", ".join([one] * rows))
+
+
+def columns(record: ResultRecord) -> tuple[Any, ...]:
+    """What the index says of a result, from its status to its thread."""
+    usage = record.tokens_usage
+    return (
+        "error" if record.status == "error" else "completed",
+        record.status,
+        record.score,
+        record.started_at,
+        record.completed_at,
+        record.latency_ms,
+        usage and usage.input_tokens,
+        usage and usage.output_tokens,
+        usage and usage.total_tokens,
+        record.cost_usd,
+        record.thread_id,
+    )
+
+
+def snapshot_id(data: bytes) -> int:
+    """The number of a snapshot: a hash of its content."""
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
+
+
+def attempt_row(seq: int, number: int, attempt: Attempt) -> tuple[Any, ...]:
+    """One attempt of a round of a run."""
+    error = attempt.error and dump_json(attempt.error)
+    return seq, number, attempt.number, attempt.latency_ms, attempt.waited_ms, attempt.thread_id, error
+
+
+def result_rows(seq: int, record: ResultRecord) -> Iterator[tuple[Any, ...]]:
+    """What each evaluator found, without its words."""
+    for at, one in enumerate(record.evaluators):
+        yield seq, at, one.name, one.type, one.kind, one.status, one.score, one.weight

@@ -1,0 +1,255 @@
+"""Looking into the run store, taking runs out of it and putting them back."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Command, Json, calls, cases, minimum, mocked
+
+OLD = {
+    "id": "run-1",
+    "scenarioId": "greeting",
+    "connectorId": "langgraph-dev",
+    "executionId": 7,
+    "status": "completed",
+    "startedAt": "2025-01-01T00:00:00.000Z",
+    "messages": [
+        {"role": "user", "content": "weather?"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Bern"}'}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
+        {"role": "assistant", "content": "Sunny."},
+    ],
+    "metadata": {"tokenUsage": {"input": 12, "output": 5}, "latencyMs": 250},
+    "createdAt": "2025-01-01T00:00:00.000Z",
+    "updatedAt": "2025-01-01T00:00:01.000Z",
+}
+
+
+@pytest.fixture(scope="module")
+def filled(module_run: Command) -> Command:
+    """A store with one execution of three runs: a pass, a fail and an error."""
+    run = module_run
+    replies = [calls("search"), calls("other", text="It is {{ done }}."), {"error": {"kind": "agent", "message": "no"}}]
+    run.write("a.eval.yaml", {"targets": [mocked(*replies, retries=0)], "cases": cases("a", "b", "c")})
+    assert run("eval", "a.eval.yaml").code == 3
+    return run
+
+
+def last(run: Command) -> str:
+    return str(json.loads(run.inside("runs", "list", "--json").out)["executions"][0]["id"])
+
+
+class TestLooking:
+    def test_executions_are_listed_with_their_sums(self, filled: Command) -> None:
+        result = filled.inside("runs", "list")
+        assert "3 runs: 1 passed, 1 failed, 1 error  a.eval.yaml" in result.out
+        (row,) = json.loads(filled.inside("runs", "list", "--json").out)["executions"]
+        assert (row["status"], row["planned"], row["passed"]) == ("error", 3, 1)
+
+    def test_an_execution_is_shown_with_what_did_not_pass_first(self, filled: Command) -> None:
+        lines = filled.inside("runs", "show").out.splitlines()
+        verdicts = [line.split()[:2] for line in lines if line.startswith(("PASS", "FAIL", "ERROR"))]
+        assert verdicts == [["FAIL", "b"], ["ERROR", "c"], ["PASS", "a"]]
+        only = filled.inside("runs", "show", "--status", "fail").out
+        assert "FAIL b" in only
+        assert "PASS a" not in only
+
+    def test_a_run_is_shown_with_its_conversation_its_diff_and_its_reasons(self, filled: Command) -> None:
+        result = filled.inside("runs", "show", "last", "--case", "b")
+        for words in ("[0] user: question b", "[1] assistant: It is {{ done }}.", "-> other()", "FAIL  score 0.00"):
+            assert words in result.out
+        assert "search called 0 times (minimum: 1)" in result.out
+
+    def test_a_run_is_found_by_the_beginning_of_its_id(self, filled: Command) -> None:
+        rows = json.loads(filled.inside("runs", "show", "--json").out)["runs"]
+        name = rows[0]["id"]
+        whole = json.loads(filled.inside("runs", "show", name, "--json").out)
+        assert json.loads(filled.inside("runs", "show", name[:-8], "--json").out) == whole
+        assert [message["role"] for message in whole["messages"]] == ["user", "assistant"]
+        assert whole["case"]["id"] == "a"
+        assert whole["evaluators"] == [minimum(search=1)]
+        assert whole["target"]["provider"] == "mock"
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["show", "1999"], "holds no execution '1999'; `agentv runs list` shows those there are"),
+            (["show", "last", "--case", "zzz"], "has no run of case 'zzz'"),
+            (["export", "nothing"], "holds no execution 'nothing'"),
+            (["list", "--store", "nowhere.db"], "there is no store nowhere.db"),
+            (["import", "a.eval.yaml"], "a.eval.yaml, line 1: not a JSON object"),
+            (["prune"], "say what to delete: --keep N, --older-than DAYS, or both"),
+        ],
+    )
+    def test_a_mistake_is_told_in_a_sentence(self, filled: Command, arguments: list[str], words: str) -> None:
+        result = filled.inside("runs", *arguments)
+        assert result.code == 2
+        assert words in result.err
+
+    def test_hostile_words_of_an_agent_stay_words(self, run: Command) -> None:
+        reply = calls("search", text="\x1b[2J\x1b[31mPASS\u202e\x07")
+        run.write("a.eval.yaml", {"targets": [mocked(reply)], "cases": cases("a")})
+        run("eval", "a.eval.yaml")
+        shown = run("runs", "show", "last", "--case", "a").out
+        assert "\x1b" not in shown
+        assert "\u202e" not in shown
+        assert "\\u001b[2J" in shown
+
+
+class TestMoving:
+    def test_an_export_imports_back_bit_for_bit(self, filled: Command) -> None:
+        name = last(filled)
+        assert filled.inside("runs", "export", name, "--out", "all.jsonl").code == 0
+        assert filled.inside("runs", "import", "all.jsonl", "--store", "other.db").code == 0
+        assert filled.inside("runs", "export", name, "--store", "other.db", "--out", "again.jsonl").code == 0
+        written = (filled.folder / "all.jsonl").read_bytes()
+        assert written == (filled.folder / "again.jsonl").read_bytes()
+        assert len(written.splitlines()) == 4
+        assert (filled.folder / "all.jsonl").stat().st_mode & 0o777 == 0o600
+        again = filled.inside("runs", "import", "all.jsonl", "--store", "other.db")
+        assert (again.code, f"already holds execution {name}" in again.err) == (2, True)
+
+    def test_an_imported_execution_can_be_shown_and_rescored_like_any_other(self, filled: Command) -> None:
+        filled.inside("runs", "export", "--out", "moved.jsonl")
+        filled.inside("runs", "import", "moved.jsonl", "--store", "moved.db")
+        shown = filled.inside("runs", "show", "last", "--case", "b", "--store", "moved.db").out
+        assert shown == filled.inside("runs", "show", "last", "--case", "b").out
+        assert filled.inside("rescore", "--store", "moved.db", "-q").code == 3
+
+    def test_the_openai_form_is_that_of_seed_004(self, filled: Command) -> None:
+        lines = filled.inside("runs", "export", "--format", "openai").lines
+        assert [line["case_id"] for line in lines] == ["a", "b", "c"]
+        (call,) = lines[0]["messages"][1]["tool_calls"]
+        assert call["type"] == "function"
+        assert call["function"]["name"] == "search"
+        assert isinstance(call["function"]["arguments"], str)
+        assert lines[0]["messages"][1]["role"] == "assistant"
+        assert {"id", "status", "latency_ms", "tokens_usage", "thread_id", "created_at", "updated_at"} <= lines[
+            0
+        ].keys()
+
+    def test_runs_of_the_older_shape_are_imported(self, run: Command) -> None:
+        run.write(
+            "old.jsonl",
+            json.dumps(OLD) + "\n" + json.dumps({**OLD, "id": "run-2", "error": "it broke", "status": "error"}),
+        )
+        result = run.inside("runs", "import", "old.jsonl")
+        assert result.out.startswith("imported execution-7: 2 runs")
+        rows = json.loads(run.inside("runs", "show", "--json").out)["runs"]
+        assert [row["verdict"] for row in rows] == ["skipped", "error"]
+        assert (rows[0]["input_tokens"], rows[0]["output_tokens"], rows[0]["total_tokens"]) == (12, 5, 17)
+        assert (rows[0]["latency_ms"], rows[0]["case_id"], rows[0]["target_id"]) == (250.0, "greeting", "langgraph-dev")
+        stored = json.loads(run.inside("runs", "show", rows[0]["id"], "--json").out)
+        (call,) = stored["messages"][1]["tool_calls"]
+        assert (call["tool"], call["input"], call["output"]) == ("weather", {"city": "Bern"}, "sunny")
+
+    def test_old_runs_are_scored_with_an_eval_of_today(self, run: Command) -> None:
+        run.write("old.jsonl", json.dumps(OLD))
+        run.inside("runs", "import", "old.jsonl")
+        refused = run.inside("rescore")
+        assert refused.code == 2
+        assert "name an eval with --eval" in refused.err
+        run.write("new.eval.yaml", {"targets": [mocked()], "cases": cases("greeting", check=minimum(weather=1))})
+        result = run.inside("rescore", "--eval", "new.eval.yaml", "--json")
+        assert (result.code, result.lines[0]["status"], result.lines[0]["target"]) == (0, "pass", "langgraph-dev")
+
+    @pytest.mark.parametrize(
+        "line", ['{"schema": "agentv.run/9"}', "[1]", '{"messages": []}', "{", '{"schema": "agentv.run/1"}']
+    )
+    def test_what_is_no_run_is_refused_and_nothing_is_imported(self, run: Command, line: str) -> None:
+        run.write("bad.jsonl", json.dumps(OLD) + "\n" + line + "\n")
+        result = run.inside("runs", "import", "bad.jsonl")
+        assert result.code == 2
+        assert "bad.jsonl, line 2: " in result.err
+        assert json.loads(run.inside("runs", "list", "--json").out)["executions"] == []
+
+
+class TestDeleting:
+    def fill(self, run: Command, times: int) -> list[str]:
+        run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a")})
+        for _ in range(times):
+            run.inside("eval", "a.eval.yaml", "-q")
+        return [row["id"] for row in json.loads(run.inside("runs", "list", "--json").out)["executions"]]
+
+    def test_executions_are_deleted_by_name(self, run: Command) -> None:
+        newest, oldest = self.fill(run, 2)
+        assert run.inside("runs", "delete", oldest).out == f"deleted {oldest}\n"
+        assert [row["id"] for row in json.loads(run.inside("runs", "list", "--json").out)["executions"]] == [newest]
+
+    def test_old_ones_are_pruned(self, run: Command) -> None:
+        newest, *older = self.fill(run, 3)
+        assert run.inside("runs", "prune", "--older-than", "1").out == "nothing to delete\n"
+        assert run.inside("runs", "prune", "--keep", "1", "--dry-run").out.count("would delete") == 2
+        assert sorted(run.inside("runs", "prune", "--keep", "1").out.split()) == sorted(["deleted", *older, "deleted"])
+        assert last(run) == newest
+
+
+class TestRescoring:
+    def test_no_agent_is_called_and_the_earlier_results_stay(self, run: Command) -> None:
+        run.write("agent.py", "print(open('count', 'a').write('x') and '{\"text\": \"It was Bern.\"}')")
+        from tests.cli.command import program  # noqa: PLC0415 - only this test has a program
+
+        check: Json = {"type": "contains", "value": "Basel"}
+        run.write("a.eval.yaml", {"targets": [program("agent.py")], "cases": cases("a", "b", check=check)})
+        assert run("eval", "a.eval.yaml").code == 1
+        first = last(run)
+        again = run.inside("rescore", "--json")
+        assert (again.code, [line["status"] for line in again.lines[:-1]]) == (1, ["fail", "fail"])
+        text = (run.folder / "a.eval.yaml").read_text().replace("Basel", "Bern")
+        run.write("a.eval.yaml", text)
+        better = run.inside("rescore", first, "--eval", "a.eval.yaml", "--out", "results.jsonl")
+        assert better.code == 0
+        assert [record["status"] for record in run.records()] == ["pass", "pass"]
+        assert (run.folder / "count").read_text() == "xx"
+        listed = json.loads(run.inside("runs", "list", "--json").out)["executions"]
+        assert [(row["passed"], row["failed"]) for row in listed] == [(2, 0), (0, 2), (0, 2)]
+
+    def test_budgets_see_the_numbers_of_then(self, run: Command) -> None:
+        reply = {**calls("search"), "tokens_usage": {"input_tokens": 90, "output_tokens": 10}, "latency_ms": 1234}
+        check: Json = {"type": "token_budget", "max_total": 100}
+        run.write("a.eval.yaml", {"targets": [mocked(reply)], "cases": cases("a", check=check)})
+        run("eval", "a.eval.yaml")
+        result = run.inside("rescore", "--json")
+        assert result.lines[0]["latency_ms"] == 1234.0
+        assert result.lines[0]["tokens_usage"]["total_tokens"] == 100
+        assert result.lines[0]["status"] == "pass"
+
+    def test_cases_that_the_eval_has_no_more_are_named(self, run: Command) -> None:
+        run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a", "b")})
+        run("eval", "a.eval.yaml")
+        run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a", "new")})
+        result = run.inside("rescore", "--eval", "a.eval.yaml", "--json")
+        assert "1 kept cases are not in the eval and left out: b" in result.err
+        assert [line["case_id"] for line in result.lines[:-1]] == ["a"]
+
+    def test_what_was_kept_without_messages_cannot_be_rescored(self, run: Command) -> None:
+        run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a")})
+        run("eval", "a.eval.yaml", "--persist", "summary")
+        assert "was kept without its messages (persist: summary)" in run.inside("rescore").err
+
+
+def test_a_pipe_that_nobody_reads_is_no_crash(filled: Command) -> None:
+    line = " ".join(filled.line("runs", "export"))
+    done = subprocess.run(
+        ["sh", "-c", f"{line} | head -c 10"],
+        cwd=filled.folder,
+        env=filled.environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.stderr == b""
+
+
+def test_a_store_is_found_from_a_folder_below(filled: Command) -> None:
+    below = filled.folder / "deep" / "down"
+    below.mkdir(parents=True, exist_ok=True)
+    other = Command(Path(below), filled.temporary)
+    assert other.inside("runs", "list").out == filled.inside("runs", "list").out

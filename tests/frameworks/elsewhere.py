@@ -1,0 +1,60 @@
+"""A target whose library lives in an environment of its own: it is asked there, and its reply brought here."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import agentv
+from agentv.formats.response import decode_response
+from agentv.model.response import ProviderResponse
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import asyncio, sys
+from agentv.formats.json import dump_json
+from agentv.model.message import Message
+from agentv.model.request import Request, Scope
+from agentv.providers.python import PythonAgent
+
+async def main():
+    replies = []
+    for name in sys.argv[1:]:
+        provider = PythonAgent(function=f"./agent.py:{name}")
+        await provider.open(Scope(root=".", folder="."))
+        question = Message(role="user", content="Weather in Paris?")
+        replies.append(await provider.invoke(Request(id="a", input_messages=(question,))))
+        await provider.close()
+    return replies
+
+print(dump_json(asyncio.run(main())).decode())
+"""
+
+
+def ask_there(environment: str, code: str, folder: Path, *names: str) -> list[ProviderResponse]:
+    """What each of these says of the weather in Paris, or a skip when there is no such environment."""
+    python = ROOT / environment / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"there is no {environment}: `make test` installs it")
+    (folder / "agent.py").write_text(code)
+    # Ours, and the one package that it cannot do without; nothing else of this environment.
+    packages = folder / "packages"
+    packages.mkdir(exist_ok=True)
+    for module in (agentv, msgspec):
+        home = Path(str(module.__file__)).parent
+        if not (packages / home.name).exists():
+            (packages / home.name).symlink_to(home)
+    done = subprocess.run(
+        [python, "-c", PROGRAM, *names],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return [decode_response(reply) for reply in json.loads(done.stdout.splitlines()[-1])]

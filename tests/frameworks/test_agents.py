@@ -1,0 +1,236 @@
+"""Agents of real libraries as targets: asked in their own way, with nothing written but where they are."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentv.model.message import Message, ToolCall
+from agentv.model.request import Request, Scope
+from agentv.model.response import ProviderResponse
+from agentv.providers.python import PythonAgent
+
+PATIENCE = 60.0
+HISTORY = (
+    Message(role="system", content="Be brief."),
+    Message(role="user", content="Weather in Paris?"),
+    Message(
+        role="assistant",
+        tool_calls=(ToolCall(tool="weather", input={"city": "Paris"}, output={"temp_c": 18}, id="c0"),),
+    ),
+    Message(role="assistant", content="18 degrees."),
+    Message(role="user", content="And the time?"),
+)
+
+PYDANTIC_AI = """
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.models.function import FunctionModel
+
+def model(messages, info):
+    parts = [part for message in messages for part in message.parts]
+    if isinstance(parts[-1], UserPromptPart):
+        return ModelResponse(parts=[ToolCallPart("now", {"zone": "CET"}, tool_call_id="c1")])
+    told = [type(part).__name__ for part in parts]
+    return ModelResponse(parts=[TextPart(f"{info.instructions} {told}")])
+
+agent = Agent(FunctionModel(model), instructions="Own.")
+
+@agent.tool_plain
+def now(zone: str) -> str:
+    return f"noon {zone}"
+"""
+
+OPENAI_AGENTS = """
+import json
+from agents import Agent, Model, ModelResponse, Usage, set_tracing_disabled
+from agents.tool import function_tool
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+
+set_tracing_disabled(True)
+
+class Scripted(Model):
+    async def get_response(self, system_instructions, input, *rest, **more):
+        usage = Usage(requests=1, input_tokens=10, output_tokens=5, total_tokens=15)
+        if input[-1].get("role") == "user":
+            call = ResponseFunctionToolCall(
+                call_id="c1", name="now", arguments='{"zone": "CET"}', type="function_call", id="f"
+            )
+            return ModelResponse(output=[call], usage=usage, response_id=None)
+        told = [item.get("role") or item["type"] for item in input]
+        text = ResponseOutputText(type="output_text", text=f"{system_instructions} {told}", annotations=[])
+        said = ResponseOutputMessage(id="m", type="message", role="assistant", status="completed", content=[text])
+        return ModelResponse(output=[said], usage=usage, response_id=None)
+
+    def stream_response(self, *rest, **more):
+        raise NotImplementedError
+
+@function_tool
+def now(zone: str) -> str:
+    return f"noon {zone}"
+
+agent = Agent(name="Clock", instructions="Own.", model=Scripted(), tools=[now])
+"""
+
+LANGCHAIN = """
+from langchain_core.messages import AIMessage, ToolMessage, convert_to_messages
+from langchain_core.runnables import RunnableLambda
+
+def act(state):
+    told = convert_to_messages(state["messages"])
+    usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+    call = AIMessage("", tool_calls=[{"name": "now", "args": {"zone": "CET"}, "id": "c1"}], usage_metadata=usage)
+    words = AIMessage(f"Own. {[type(message).__name__ for message in told]}", usage_metadata=usage)
+    return {"messages": [*told, call, ToolMessage("noon CET", tool_call_id="c1"), words], "steps": 2}
+
+agent = RunnableLambda(act)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ask(code: str, messages: tuple[Message, ...] = HISTORY[-1:], **settings: Any) -> ProviderResponse:
+    Path("agent.py").write_text(code)
+
+    async def main() -> ProviderResponse:
+        here = str(Path.cwd())
+        provider = PythonAgent(name="agent", function="./agent.py:agent", **settings)
+        await provider.open(Scope(root=here, folder=here))
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await provider.invoke(Request(id="a", input_messages=messages))
+        finally:
+            await provider.close()
+
+    return asyncio.run(main())
+
+
+def told(response: ProviderResponse) -> list[str]:
+    """What the model was told before its last words, by the words themselves."""
+    found: list[str] = json.loads(response.text[response.text.index("[") :].replace("'", '"'))
+    return found
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("code", [PYDANTIC_AI, OPENAI_AGENTS, LANGCHAIN])
+@pytest.mark.parametrize("workers", [None, 1])
+def test_an_agent_is_asked_and_what_it_did_is_read(code: str, workers: int | None) -> None:
+    response = ask(code, workers=workers)
+    assert response.error is None
+    assert [message.role for message in response.output_messages or ()] == ["assistant", "assistant"]
+    (call,) = [call for message in response.output_messages or () for call in message.tool_calls]
+    assert (call.tool, call.input, call.output, call.id) == ("now", {"zone": "CET"}, "noon CET", "c1")
+    assert response.text.startswith("Own. ")
+    assert response.tokens_usage is not None
+    assert response.tokens_usage.total_tokens is not None
+    if code is not PYDANTIC_AI:  # whose stand-in for a model guesses
+        assert response.tokens_usage.total_tokens == 30
+    assert response.warnings == ()
+
+
+@pytest.mark.usefixtures("folder")
+def test_pydantic_ai_gets_the_history_and_keeps_its_own_instructions() -> None:
+    response = ask(PYDANTIC_AI, HISTORY)
+    assert response.text.startswith("Own.")
+    assert "Be brief." in response.text
+    assert told(response) == [
+        "UserPromptPart",
+        "ToolCallPart",
+        "ToolReturnPart",
+        "TextPart",
+        "UserPromptPart",
+        "ToolCallPart",
+        "ToolReturnPart",
+    ]
+    assert len(response.output_messages or ()) == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_openai_agents_gets_the_history() -> None:
+    response = ask(OPENAI_AGENTS, HISTORY)
+    assert told(response) == [
+        "system",
+        "user",
+        "function_call",
+        "function_call_output",
+        "assistant",
+        "user",
+        "function_call",
+        "function_call_output",
+    ]
+    assert len(response.output_messages or ()) == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_langchain_gets_the_history() -> None:
+    response = ask(LANGCHAIN, HISTORY)
+    assert told(response) == [
+        "SystemMessage",
+        "HumanMessage",
+        "AIMessage",
+        "ToolMessage",
+        "AIMessage",
+        "HumanMessage",
+    ]
+    assert len(response.output_messages or ()) == 2
+    assert response.metadata == {"steps": 2}
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_chat_model_alone_gets_the_messages() -> None:
+    code = """
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+agent = FakeListChatModel(responses=["Hello"])
+"""
+    assert ask(code).text == "Hello"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_function_may_return_what_its_library_gives() -> None:
+    code = PYDANTIC_AI + "\nclock = agent\nasync def agent(prompt): return await clock.run(f'Question: {prompt}')\n"
+    assert [message.role for message in ask(code).output_messages or ()] == ["assistant", "assistant"]
+    code = f"""{OPENAI_AGENTS}
+from agents import Runner
+clock = agent
+def agent(prompt): return Runner.run(clock, [{{"role": "user", "content": prompt}}])
+"""
+    assert [message.role for message in ask(code).output_messages or ()] == ["assistant", "assistant"]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("code", [PYDANTIC_AI, OPENAI_AGENTS])
+def test_a_picture_is_an_error_rather_than_forgotten(code: str) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:,"}}
+    found = ask(code, (Message(role="user", content=[{"type": "text", "text": "What is this?"}, picture]),))
+    assert found.error is not None
+    assert found.error.kind == "protocol"
+    assert "a block of type 'image_url': write a function" in found.error.message
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("code", [PYDANTIC_AI, OPENAI_AGENTS, LANGCHAIN])
+def test_args_make_no_sense_for_an_agent_that_is_there_already(code: str) -> None:
+    found = ask(code, args={"model": "x"})
+    assert found.error is not None
+    assert "`args` are for a function or a class" in found.error.message
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_stream_of_openai_agents_is_read_to_its_end() -> None:
+    code = """
+import agents
+class RunResultStreaming:
+    __module__ = "agents.result"
+    new_items, raw_responses, final_output = [], [], None
+    async def stream_events(self):
+        yield 1
+        self.final_output = "whole"
+def agent(prompt): return RunResultStreaming()
+"""
+    assert ask(code).text == "whole"

@@ -1,0 +1,29 @@
+"""The `langgraph` provider keeps the contract with a real server."""
+
+from msgspec.structs import replace
+
+from agentv.model.message import Message
+from agentv.model.request import Request
+from agentv.model.response import ProviderResponse
+from agentv.providers.langgraph import LangGraph
+from agentv.testing import provider_conformance
+from tests.langgraph.asking import target
+from tests.langgraph.server import KEY
+
+
+class Slow(LangGraph, frozen=True, kw_only=True, dict=True):
+    """Asks the graph to sleep, whatever it is asked itself."""
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        return await super().invoke(replace(request, input_messages=(Message(role="user", content="sleep 600"),)))
+
+
+def test_it_keeps_the_contract(server: str) -> None:
+    checks = provider_conformance(
+        lambda: target(server),
+        failing=lambda: target(server, assistant="nobody"),
+        slow=lambda: Slow(url=server, assistant="agent", api_key=KEY),
+    )
+    assert [f"{check.name}: {check.sentence}" for check in checks if check.status == "fail"] == []
+    looked_at = {check.name for check in checks if check.status == "pass"}
+    assert {"every attempt has a thread of its own", "cancelling ends it at once"} <= looked_at

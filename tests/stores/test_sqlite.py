@@ -1,0 +1,372 @@
+"""The run store: whole or not at all, claimed by one, found again after any crash."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from agentv.errors import StoreError
+from agentv.formats.json import dump_json
+from agentv.model.attempt import Attempt
+from agentv.model.record import ResultRecord
+from agentv.model.response import ResponseError
+from agentv.model.result import EvaluatorResult
+from agentv.model.run import Claim, ExecutionRow, Saved
+from agentv.stores import migrate as migrations
+from agentv.stores import owners
+from agentv.stores.owners import Owner, Sign, is_alive, this_process
+from agentv.stores.sqlite import SqliteStore
+
+NOBODY = 2**22 + 1
+"""No process has this number."""
+NAME = "20261116T000000-abcdef"
+_numbers = count()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / ".agentv" / "runs.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    opened = SqliteStore(path)
+    opened.begin(ExecutionRow(id=NAME, status="running", planned=3, started_at="2026-11-16T00:00:00.000Z"))
+    yield opened
+    opened.close()
+
+
+def claim(key: str, tries: int = 0) -> Claim:
+    content = dump_json([{"id": key, "input_messages": [{"role": "user", "content": "hello"}]}, []])
+    return Claim(
+        key, int(key, 16) % 1000, "eval", f"case-{key}", "target", 0, "a.yaml:1:1", content, b'{"name":"target"}', tries
+    )
+
+
+def saved(key: str, status: str = "pass") -> Saved:
+    found = EvaluatorResult(name="check", type="contains", status=status, score=1.0)  # type: ignore[arg-type]  # a verdict
+    record = ResultRecord(
+        execution_id=NAME,
+        run_id=f"{NAME}-{key}",
+        eval_id="eval",
+        case_id=f"case-{key}",
+        target="target",
+        repeat=0,
+        attempts=1,
+        status=status,  # type: ignore[arg-type]  # as above
+        score=None if status == "error" else 1.0,
+        candidate="hi",
+        evaluators=(found,),
+        trace_summary=None,
+        tokens_usage=None,
+        cost_usd=None,
+        latency_ms=1.5,
+        thread_id=None,
+        warnings=(),
+        error=None,
+        started_at="2026-11-16T00:00:00.000Z",
+        completed_at="2026-11-16T00:00:01.000Z",
+    )
+    return Saved(key, record, dump_json(record), b'{"text":"hi"}', None, (Attempt(number=1, latency_ms=1.5),))
+
+
+def somebody(**changed: Any) -> Owner:
+    return this_process()._replace(id=f"other-{next(_numbers)}", **changed)
+
+
+class TestClaims:
+    def test_a_run_belongs_to_whoever_claims_it_first(self, store: SqliteStore, path: Path) -> None:
+        other = SqliteStore(path)
+        assert store.write(NAME, [claim("a"), claim("b")], [])[0] == {"a", "b"}
+        assert other.write(NAME, [claim("b"), claim("c")], [])[0] == {"c"}
+        other.close()
+
+    def test_a_result_is_kept_from_its_owner_only(self, store: SqliteStore, path: Path) -> None:
+        other = SqliteStore(path)
+        store.write(NAME, [claim("a")], [])
+        assert other.write(NAME, [], [saved("a")])[1] == set()
+        assert store.write(NAME, [], [saved("a")])[1] == {"a"}
+        assert store.write(NAME, [], [saved("a")])[1] == set(), "and only once"
+        other.close()
+
+    def test_a_finished_run_is_claimed_again_only_where_its_end_is_named(self, store: SqliteStore) -> None:
+        store.write(NAME, [claim("a"), claim("b"), claim("c")], [])
+        store.write(NAME, [], [saved("a"), saved("b", "fail"), saved("c", "error")])
+        again = [claim("a", 1), claim("b", 1), claim("c", 1)]
+        assert store.write(NAME, again, [])[0] == set()
+        assert store.write(NAME, again, [], ["error"])[0] == {"c"}
+        assert store.write(NAME, again, [], ["fail"])[0] == {"b"}
+
+    def test_somebody_who_was_faster_is_noticed_by_the_number_of_tries(self, store: SqliteStore, path: Path) -> None:
+        store.write(NAME, [claim("a")], [])
+        store.write(NAME, [], [saved("a", "error")])
+        other = SqliteStore(path)
+        assert other.write(NAME, [claim("a", 1)], [], ["error"])[0] == {"a"}
+        other.write(NAME, [], [saved("a", "error")])
+        assert store.write(NAME, [claim("a", 1)], [], ["error"])[0] == set(), "it was an error again, but not ours"
+        other.close()
+
+    def test_a_dead_owners_runs_come_back(self, store: SqliteStore, path: Path) -> None:
+        dead = subprocess.Popen([sys.executable, "-c", ""])
+        dead.wait()
+        other = SqliteStore(path, somebody(pid=dead.pid, born="1"))
+        other.beat()
+        assert other.write(NAME, [claim("a")], [])[0] == {"a"}
+        assert store.write(NAME, [claim("a")], [])[0] == set()
+        assert store.holders(NAME) == []
+        assert store.write(NAME, [claim("a")], [])[0] == {"a"}
+        assert other.write(NAME, [], [saved("a")])[1] == set(), "too late: it is somebody else's now"
+
+    def test_a_living_owner_is_named(self, store: SqliteStore, path: Path) -> None:
+        other = SqliteStore(path)
+        other.beat()
+        other.write(NAME, [claim("a"), claim("b")], [])
+        (holder,) = store.holders(NAME)
+        assert (holder.pid, holder.runs) == (os.getpid(), 2)
+        other.close()
+        assert store.holders(NAME) == []
+        assert store.write(NAME, [claim("a")], [])[0] == {"a"}, "whoever leaves gives up what it had"
+
+    def test_an_owner_that_stood_still_notices(
+        self, store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.beat()
+        store.write(NAME, [claim("a"), claim("b")], [])
+        other = SqliteStore(path)
+        later = owners.uptime() + owners.LEASE_S + 1
+        with monkeypatch.context() as patch:
+            patch.setattr(owners, "uptime", lambda: later)
+            assert other.holders(NAME) == []
+        assert other.write(NAME, [claim("b")], [])[0] == {"b"}
+        assert store.write(NAME, [], [saved("a"), saved("b")])[1] == set()
+        other.close()
+
+
+class TestLeases:
+    HERE = this_process()
+
+    def sign(self, **changed: Any) -> Sign:
+        return Sign(somebody(**changed), owners.uptime(), time.time())
+
+    def test_a_lease_ends_on_the_machines_own_clock(self) -> None:
+        sign = self.sign()
+        assert is_alive(sign, self.HERE)
+        assert is_alive(sign, self.HERE, now=sign.beat + owners.LEASE_S - 1)
+        assert not is_alive(sign, self.HERE, now=sign.beat + owners.LEASE_S + 1)
+
+    @pytest.mark.parametrize("jump", [-1e6, -3600, 3600, 1e6])
+    def test_a_clock_that_jumps_neither_ends_nor_prolongs_it(
+        self, monkeypatch: pytest.MonkeyPatch, jump: float
+    ) -> None:
+        sign = self.sign()
+        moved = time.time() + jump
+        monkeypatch.setattr(time, "time", lambda: moved)
+        assert is_alive(sign, self.HERE)
+        assert not is_alive(sign._replace(beat=sign.beat - owners.LEASE_S - 1), self.HERE)
+
+    def test_a_process_number_that_was_given_again_is_another_process(self) -> None:
+        assert not is_alive(self.sign(born="1"), self.HERE)
+
+    def test_in_another_container_numbers_mean_nothing(self) -> None:
+        assert is_alive(self.sign(names="pid:[1]", pid=2**22 + 1), self.HERE)
+
+    def test_a_machine_that_was_started_anew_runs_nothing_of_before(self) -> None:
+        host = self.HERE.machine.partition("/")[0]
+        assert not is_alive(self.sign(machine=f"{host}/another-start"), self.HERE)
+
+    def test_another_machine_is_believed_for_a_lease(self) -> None:
+        sign = self.sign(machine="elsewhere/x")
+        assert is_alive(sign, self.HERE)
+        assert not is_alive(sign._replace(seen_at=time.time() - owners.LEASE_S - 1), self.HERE)
+
+
+class TestFile:
+    def test_it_is_for_its_owner_only_and_ignored_by_git(self, store: SqliteStore, path: Path) -> None:
+        store.beat()
+        modes = {each.name: each.stat().st_mode & 0o777 for each in path.parent.iterdir()}
+        assert modes["runs.db"] == modes["runs.db-wal"] == modes["runs.db-shm"] == 0o600
+        assert (path.parent / ".gitignore").read_text() == "runs.db*\n"
+
+    def test_a_file_that_others_could_read_is_closed_to_them(self, store: SqliteStore, path: Path) -> None:
+        store.close()
+        path.chmod(0o644)
+        SqliteStore(path).close()
+        assert path.stat().st_mode & 0o777 == 0o600
+
+    def test_a_newer_file_is_refused(self, store: SqliteStore, path: Path) -> None:
+        store.close()
+        with sqlite3.connect(path) as db:
+            db.execute("PRAGMA user_version = 999")
+        db.close()
+        with pytest.raises(StoreError, match=r"written by a newer agentv .* version 999, .* update agentv"):
+            SqliteStore(path)
+
+    def test_a_database_of_another_program_is_left_alone(self, path: Path) -> None:
+        path.parent.mkdir()
+        with sqlite3.connect(path) as db:
+            db.execute("CREATE TABLE theirs (x)")
+        db.close()
+        with pytest.raises(StoreError, match="a database of another program"):
+            SqliteStore(path)
+
+    def test_a_damaged_file_is_said_to_be_one(self, path: Path) -> None:
+        path.parent.mkdir()
+        path.write_bytes(b"not a database at all" * 100)
+        with pytest.raises(StoreError, match="it is damaged, or no run store"):
+            SqliteStore(path)
+
+    @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="the superuser may write anywhere")
+    def test_a_folder_that_cannot_be_written_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "fixed").mkdir(mode=0o500)
+        with pytest.raises(StoreError, match="cannot be written: Permission denied; name another place"):
+            SqliteStore(tmp_path / "fixed" / "runs.db")
+
+
+class TestMigrations:
+    @pytest.mark.parametrize("version", range(1, len(migrations.steps()) + 1))
+    def test_a_file_of_any_earlier_version_is_brought_forward_with_its_runs(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+    ) -> None:
+        all_steps = migrations.steps()
+        with monkeypatch.context() as patch:
+            patch.setattr(migrations, "steps", lambda: all_steps[:version])
+            old = SqliteStore(path)
+            old.begin(ExecutionRow(id=NAME, status="running", started_at="x"))
+            old.write(NAME, [claim("a")], [])
+            old.write(NAME, [], [saved("a")])
+            old.close()
+        new = SqliteStore(path)
+        assert [each.key for each in new.kept(NAME)] == ["a"]
+        assert new.db.execute("PRAGMA user_version").fetchone() == (len(all_steps),)
+        fresh = SqliteStore(path.with_name("fresh.db"))
+        tables = "SELECT type, name, sql FROM sqlite_schema ORDER BY type, name"
+        assert new.db.execute(tables).fetchall() == fresh.db.execute(tables).fetchall()
+        new.close()
+        fresh.close()
+
+    def test_a_step_that_fails_leaves_the_file_as_it_was(
+        self, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        SqliteStore(path).close()
+        broken = tmp_path / "9999_broken.sql"
+        broken.write_text("CREATE TABLE half (x);\nCREATE TABLE executions (twice);\n")
+        all_steps = migrations.steps()
+        with monkeypatch.context() as patch:
+            patch.setattr(migrations, "steps", lambda: [*all_steps, broken])
+            with pytest.raises(StoreError, match="already exists"):
+                SqliteStore(path)
+        store = SqliteStore(path)
+        assert store.db.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").fetchone() == (0,)
+        store.close()
+
+
+class TestKeeping:
+    def test_lists_read_no_payload(self, store: SqliteStore) -> None:
+        store.write(NAME, [claim("a")], [])
+        store.write(NAME, [], [saved("a")])
+        store.db.execute("DROP TABLE payloads")
+        assert [row.case_id for row in store.runs(NAME)] == ["case-a"]
+        assert [row.id for row in store.executions()] == [NAME]
+
+    def test_the_order_of_executions_is_that_of_beginning_whatever_the_clock_says(self, store: SqliteStore) -> None:
+        store.begin(ExecutionRow(id="19990101T000000-000000", status="running", started_at="1999-01-01T00:00:00.000Z"))
+        assert [row.id for row in store.executions()] == ["19990101T000000-000000", NAME]
+
+    def test_a_case_that_many_runs_share_is_kept_once(self, store: SqliteStore) -> None:
+        store.write(NAME, [claim("a")._replace(key=key) for key in "abc"], [])
+        assert store.db.execute("SELECT count(*) FROM snapshots").fetchone() == (2,)
+
+    def test_every_round_of_attempts_is_kept(self, store: SqliteStore) -> None:
+        error = ResponseError(kind="transport", message="down", retryable=True, code="rate_limited", retry_after_s=2.0)
+        attempts = (Attempt(number=1, error=error, waited_ms=3.0), Attempt(number=2, latency_ms=4.0, thread_id="t"))
+        store.write(NAME, [claim("a")], [])
+        store.write(NAME, [], [saved("a", "error")._replace(attempts=attempts)])
+        store.write(NAME, [claim("a", 1)], [], ["error"])
+        store.write(NAME, [], [saved("a")])
+        (run,) = store.stored(NAME)
+        assert run.attempts == ((1, attempts[0]), (1, attempts[1]), (2, Attempt(number=1, latency_ms=1.5)))
+        assert store.db.execute("SELECT count(*) FROM evaluator_results").fetchone() == (1,)
+
+    def test_deleting_takes_everything_with_it(self, store: SqliteStore) -> None:
+        store.write(NAME, [claim("a")], [])
+        store.write(NAME, [], [saved("a")])
+        store.delete([NAME])
+        for table in ("executions", "runs", "attempts", "evaluator_results", "payloads", "snapshots"):
+            assert store.db.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # noqa: S608 - ours
+
+
+ACTIONS = st.lists(
+    st.tuples(st.sampled_from(["claim", "save", "crash", "leave", "beat"]), st.integers(0, 7), st.integers(0, 1)),
+    max_size=20,
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ACTIONS)
+def test_any_interleaving_of_writes_and_crashes_leaves_a_store_that_opens_lists_and_resumes(
+    tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, int, int]]
+) -> None:
+    """Two processes at one store; a crash is what `kill -9` leaves: the files as they are, and an owner gone."""
+    path = tmp_path_factory.mktemp("crash") / "runs.db"
+    first = SqliteStore(path)
+    first.begin(ExecutionRow(id=NAME, status="running", planned=8, started_at="x"))
+    processes = [first, SqliteStore(path)]
+    finished: set[str] = set()
+    for action, number, who in actions:
+        process, key = processes[who], f"{number:x}"
+        if action == "claim":
+            process.write(NAME, [claim(key)], [])
+        elif action == "save":
+            _, kept = process.write(NAME, [], [saved(key)])
+            assert not kept & finished, "a result is kept once"
+            finished |= kept
+        elif action == "beat":
+            process.beat()
+        else:
+            if action == "crash":
+                path = crashed(path, processes, who)
+            processes[who].close()
+            processes[who] = SqliteStore(path)
+    for process in processes:
+        process.close()
+    last = SqliteStore(path)
+    last.resume(replace(ExecutionRow(id=NAME, status="running"), planned=8))
+    assert [row.id for row in last.executions()] == [NAME]
+    assert {each.key for each in last.kept(NAME)} == finished
+    todo = {f"{number:x}" for number in range(8)} - finished
+    assert last.write(NAME, [claim(key) for key in sorted(todo)], [])[0] == todo
+    assert last.write(NAME, [], [saved(key) for key in todo])[1] == todo
+    assert len(list(last.kept(NAME))) == 8
+    last.close()
+
+
+def crashed(path: Path, processes: list[SqliteStore], who: int) -> Path:
+    """The store as a killed process leaves it: its files are copied while it has them open."""
+    folder = path.parent / f"after-{next(_numbers)}"
+    folder.mkdir()
+    for each in path.parent.glob("runs.db*"):
+        shutil.copy2(each, folder / each.name)
+    owner = processes[who]._owner  # noqa: SLF001 - it dies here, which nobody but a test can arrange
+    copy = folder / path.name
+    with sqlite3.connect(copy) as db:
+        db.execute("UPDATE owners SET pid = ?, born = '1' WHERE id = ?", (NOBODY, owner.id))
+    db.close()
+    other = processes[1 - who]
+    replacement = SqliteStore(copy, other._owner)  # noqa: SLF001 - as above
+    replacement._mine.update(other._mine)  # noqa: SLF001 - as above
+    replacement._works = True  # noqa: SLF001 - as above
+    other.db.close()
+    processes[1 - who] = replacement
+    replacement.holders(NAME)
+    return copy

@@ -1,0 +1,32 @@
+"""How tests put one question to a provider."""
+
+import asyncio
+from typing import Any
+
+from agentv.model.message import Message
+from agentv.model.request import Request, Scope
+from agentv.model.response import ProviderResponse, ResponseError
+from agentv.protocols import Provider
+
+SCOPE = Scope(root=".", folder=".")
+
+
+def ask(provider: Provider, *messages: str | Message, **request: Any) -> ProviderResponse:
+    """The reply, after which everything is closed again."""
+    said = tuple(Message(role="user", content=each) if isinstance(each, str) else each for each in messages)
+
+    async def once() -> ProviderResponse:
+        await provider.open(SCOPE)
+        try:
+            return await provider.invoke(Request(id="c", input_messages=said, **request))
+        finally:
+            await provider.close()
+
+    return asyncio.run(once())
+
+
+def error_of(response: ProviderResponse) -> ResponseError:
+    """Why it failed, which it must have."""
+    assert not response.success
+    assert response.error is not None
+    return response.error
