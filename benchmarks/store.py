@@ -50,7 +50,7 @@ def _writing(folder: Path) -> Row:
         keeping = begin(store, new_execution(prepared, command_of([], (), RunOptions())))
         told: list[RunFinished] = []
         ledger = Ledger(
-            store, keeping.execution.id, prepared.redactor, persist="messages", tell=told.append, fail=_fail
+            store, keeping.execution.id, prepared.redactor, persist="messages", tell=told.extend, fail=_fail
         )
         ours.append(timed(partial(asyncio.run, _keep(ledger, runs, events)))[0])
         assert len(told) == _WRITTEN

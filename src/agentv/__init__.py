@@ -29,7 +29,8 @@ if TYPE_CHECKING:
         TraceEvent,
         TraceSummary,
     )
-    from agentv.model.request import Request
+    from agentv.model.request import Request, Scope
+    from agentv.model.response import ResponseError
     from agentv.protocols import Context
     from agentv.scoring.trace import trace_from_messages
 
@@ -48,7 +49,9 @@ __all__ = [
     "ProviderError",
     "ProviderResponse",
     "Request",
+    "ResponseError",
     "RunResult",
+    "Scope",
     "Scorer",
     "SpecError",
     "TokensUsage",
@@ -91,7 +94,8 @@ _PLACES = {
     "formats.mastra": ("to_mastra",),
     "formats.openai": ("from_openai", "to_openai"),
     "formats.response": ("decode_response", "decode_response_json"),
-    "model.request": ("Request",),
+    "model.request": ("Request", "Scope"),
+    "model.response": ("ResponseError",),
     "protocols": ("Context",),
     "scoring.trace": ("trace_from_messages",),
 }

@@ -74,6 +74,7 @@ def work() -> None:
 async def _work(target: PythonAgent, scope: Scope, pipes: _Pipes, held: bytes) -> None:
     await target.open(scope)
     await _serve(target, 1, pipes, _read_asked, held, is_patient=False)
+    await target.close()
 
 
 class _Pipes(NamedTuple):

@@ -222,8 +222,8 @@ class Store(Protocol):
         """How every run of an execution stands, by its key; replaced ones too."""
         ...
 
-    def kept(self, execution_id: str, keys: Sequence[str] | None = None) -> Iterator[Kept]:
-        """The results of an execution in the order of its plan, or those of these keys."""
+    def kept(self, execution_id: str, keys: Sequence[str] | None = None, *, replies: bool = True) -> Iterator[Kept]:
+        """The results of an execution in the order of its plan, or those of these keys; with replies, or without."""
         ...
 
     def holders(self, execution_id: str) -> list[Holder]:

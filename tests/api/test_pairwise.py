@@ -49,8 +49,8 @@ def test_each_pair_is_won_lost_tied_or_an_error(project: Path) -> None:
         "odd": None,
     }
     assert (found.a_wins, found.b_wins, found.ties, found.inconsistent, found.errors) == (1, 1, 1, 1, 1)
-    assert found.pairs[0].reason == "a is better: it says more"
-    assert "the judge said 'a' when a came first" in found.pairs[2].reason
+    assert found.pairs[0].reason == "A is better: it says more"
+    assert "the judge said A when A came first and B when B came first" in found.pairs[2].reason
     assert "could not be read, 2 times" in (found.pairs[3].error or "")
     assert found.judges["judge"].calls == 8
     assert found.judges["judge"].cost_usd == pytest.approx(0.8)
@@ -66,7 +66,9 @@ def test_the_limit_on_cost_holds() -> None:
 
 
 def test_a_judge_that_is_not_there_is_a_mistake() -> None:
-    with pytest.raises(agentv.SpecError, match=r"'jugde' is no target of agentv\.yaml; did you mean 'judge'"):
+    with pytest.raises(
+        agentv.SpecError, match=r"'jugde' is no target of agentv\.yaml, nor of an eval .*; did you mean 'judge'"
+    ):
         judge_pairs(PAIRS, "jugde")
     with pytest.raises(agentv.SpecError, match="no judge: name a target with --judge; the targets are judge"):
         judge_pairs(PAIRS)

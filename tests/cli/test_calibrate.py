@@ -208,7 +208,10 @@ def test_max_judge_cost_holds_here_too(project: Command) -> None:
         ('{"reply": "x", "labels": {"polit": true}}', "unknown key 'polit'; did you mean 'polite'?"),
         ('{"reply": "x", "lable": "pass"}', "unknown key 'lable'; did you mean 'label'?"),
         ('{"reply": 7, "label": "pass"}', "expected an object or a list of messages"),
-        ("", "holds no label"),
+        ('{"reply": "x", "label": "pass", "input": 5}', "labels.jsonl:1: input: expected a text, a message, or a list"),
+        ('{"reply": "x", "label": "pass", "label": "fail"}', "labels.jsonl:1: duplicate key 'label'"),
+        ('\ufeff{"reply": "x", "label": "pass", "reply": ""}', "labels.jsonl:1: duplicate key 'reply'"),
+        ("", "labels.jsonl:1: holds no label"),
     ],
 )
 def test_mistakes_in_the_labels_are_found_before_anybody_is_asked(project: Command, line: str, message: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -89,12 +90,77 @@ class TestResuming:
 
     def test_a_complete_execution_is_told_again_to_the_letter_and_nothing_is_run(self, run: Command) -> None:
         witness(run, "a", "b")
-        first = run("eval", "a.eval.yaml", "--out", "first.jsonl")
+        first = run("eval", "a.eval.yaml", "--out", "first.jsonl", "--max-concurrency", "1")
         again = run("eval", "--resume", "--out", "again.jsonl")
         assert "nothing is run" in again.err
         assert (again.code, again.out.replace("again", "first")) == (first.code, first.out)
         assert (run.folder / "again.jsonl").read_bytes() == (run.folder / "first.jsonl").read_bytes()
         assert asked(run) == ["a", "b"]
+
+    def test_an_edit_that_is_taken_back_finds_its_result_again(self, run: Command) -> None:
+        witness(run, "a", "b")
+        run("eval", "a.eval.yaml")
+        text = (run.folder / "a.eval.yaml").read_text()
+        run.write("a.eval.yaml", text.replace("question b", "another question"))
+        run("eval", "--resume")
+        run.write("a.eval.yaml", text)
+        result = run("eval", "--resume", "--out", "results.jsonl")
+        assert result.code == 0
+        assert sorted(asked(run)) == ["a", "b", "b"]
+        assert statuses(run.records()) == {"a": "pass", "b": "pass"}
+        assert [row["case_id"] for row in json.loads(run("runs", "show", "--json").out)["runs"]] == ["a", "b"]
+
+    def test_a_part_that_is_resumed_is_not_taken_for_the_whole(self, run: Command) -> None:
+        witness(run, *"abcd")
+        run.write("broken-b", "")
+        run("eval", "a.eval.yaml", "--fail-fast", "--max-concurrency", "1")
+        assert run("eval", "--resume", "--case", "c").code == 0
+        (row,) = json.loads(run("runs", "list", "--json").out)["executions"]
+        assert (row["status"], row["planned"], row["runs"], row["errors"]) == ("interrupted", 4, 3, 1)
+        result = run("eval", "--resume", "--out", "results.jsonl")
+        assert sorted(asked(run)) == [*"abcd"]
+        assert (result.code, len(run.records())) == (3, 4)
+
+    def test_a_file_that_was_added_to_a_folder_is_run(self, run: Command) -> None:
+        for name in ("one", "two"):
+            run.write(f"evals/{name}.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a")})
+            assert run("eval", "evals", *(["--resume"] if name == "two" else []), "--out", "results.jsonl").code == 0
+        assert [record["eval_id"] for record in run.records()] == ["one", "two"]
+
+    def test_a_project_may_be_moved_and_resumed_from_any_folder(self, run: Command) -> None:
+        witness(run, "a", "b")
+        run.write("broken-b", "")
+        run("eval", "a.eval.yaml")
+        (run.folder / "broken-b").unlink()
+        moved = run.folder.with_name("moved")
+        run.folder.rename(moved)
+        (moved / "below").mkdir()
+        there = Command(moved / "below", run.temporary)
+        result = there("eval", "--retry-errors", "--out", "results.jsonl")
+        assert (result.code, statuses(there.records())) == (0, {"a": "pass", "b": "pass"})
+        assert sorted((moved / "asked").read_text().split()) == ["a", "b", "b"]
+
+    def test_no_retries_stay_no_retries(self, run: Command) -> None:
+        witness(run, "a")
+        run("eval", "a.eval.yaml", "--retries", "0")
+        (row,) = json.loads(run("runs", "list", "--json").out)["executions"]
+        assert row["command"]["options"] == {"retries": 0}
+
+    def test_what_was_rescored_is_not_resumed(self, run: Command) -> None:
+        witness(run, "a")
+        run("eval", "a.eval.yaml")
+        run("rescore")
+        newest = json.loads(run("runs", "list", "--json").out)["executions"][0]["id"]
+        assert f"{newest} asked no agent" in run.inside("eval", "--resume", newest).err
+        assert run("eval", "--resume").code == 0, "the last one that was begun with files"
+
+    def test_a_full_disk_under_what_is_told_again_is_no_crash(self, run: Command) -> None:
+        witness(run, "a")
+        run("eval", "a.eval.yaml")
+        if not Path("/dev/full").exists():
+            pytest.skip("there is no device that is always full")
+        result = run("eval", "--resume", "--out", "/dev/full")
+        assert (result.code, "cannot be written" in result.err) == (3, True)
 
     def test_messages_are_in_the_file_when_it_is_asked_for_afterwards(self, run: Command) -> None:
         witness(run, "a")
@@ -250,6 +316,48 @@ class TestSharing:
             assert process.returncode == 0, err
         listed = json.loads(run("runs", "list", "--json").out)["executions"]
         assert [row["runs"] for row in listed] == [300, 300, 300]
+
+    def test_a_retry_that_dies_while_another_process_finishes_leaves_nothing_out(self, run: Command) -> None:
+        witness(run, "a", "b")
+        run.write("broken-a", "")
+        first = run.start("eval", "a.eval.yaml", "--max-concurrency", "1", env={"PAUSE": "1"})
+        wait_for(lambda: len(asked(run)) >= 2, "the second case")
+        retry = run.start("eval", "--resume", "--retry-errors", env={"PAUSE": "30"})
+        wait_for(lambda: asked(run).count("a") == 2, "the first case again")
+        first.communicate(timeout=DEADLINE_S)
+        retry.kill()
+        retry.communicate(timeout=DEADLINE_S)
+        run("eval", "--resume", "--out", "results.jsonl")
+        assert statuses(run.records()) == {"a": "error", "b": "pass"}
+
+
+class TestTrouble:
+    def test_a_store_that_is_deleted_under_way_is_noticed(self, run: Command) -> None:
+        witness(run, "a", "b")
+        process = run.start("eval", "a.eval.yaml", "--max-concurrency", "1", env={"PAUSE": "0.5"})
+        wait_for(lambda: asked(run), "the first case")
+        shutil.rmtree(run.folder / ".agentv")
+        _, err = process.communicate(timeout=DEADLINE_S)
+        assert (process.returncode, b"was deleted or replaced while it was in use" in err) == (3, True)
+
+    def test_a_file_where_the_folder_should_be_is_named(self, run: Command) -> None:
+        witness(run, "a")
+        run.write(".agentv", "")
+        result = run("eval", "a.eval.yaml")
+        assert result.code == 3
+        assert ".agentv/runs.db cannot be written: Not a directory; name another place with `store`" in result.err
+
+    def test_a_store_that_may_only_be_read_can_be_looked_at(self, tmp_path: Path) -> None:
+        from tests.cli.test_hostile import mounted  # noqa: PLC0415 - it skips where nothing can be mounted
+
+        small = tmp_path / "small"
+        with mounted(small, "size=5m"):
+            run = command_in(small)
+            witness(run, "a")
+            run("eval", "a.eval.yaml")
+            subprocess.run(["mount", "-o", "remount,ro", str(small)], check=True)
+            assert "1 passed" in run("runs", "list").out
+            assert "it cannot be written; name another place" in run("eval", "a.eval.yaml").err
 
 
 class TestSecrets:

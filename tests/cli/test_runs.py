@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import Command, Json, calls, cases, minimum, mocked
+from tests.cli.command import DEADLINE_S, Command, Json, calls, cases, minimum, mocked, wait_for
 
 OLD = {
     "id": "run-1",
@@ -253,3 +253,46 @@ def test_a_store_is_found_from_a_folder_below(filled: Command) -> None:
     below.mkdir(parents=True, exist_ok=True)
     other = Command(Path(below), filled.temporary)
     assert other.inside("runs", "list").out == filled.inside("runs", "list").out
+
+
+def test_an_execution_may_have_any_name(run: Command) -> None:
+    old = {**OLD, "executionId": "my-old-one"}
+    run.write("old.jsonl", json.dumps(old) + "\n")
+    run("runs", "import", "old.jsonl")
+    assert "my-old-one  imported  1 runs" in run.inside("runs", "show", "my-old-one").out
+    key = json.loads(run.inside("runs", "show", "my-old-one", "--json").out)["runs"][0]["id"]
+    assert "weather" in run.inside("runs", "show", key).out
+
+
+def test_odd_runs_of_the_older_shape_are_read_for_what_they_say(run: Command) -> None:
+    odd: list[Json] = [
+        {"scenarioId": 5, "messages": [], "status": "running"},
+        {"scenarioId": "b", "messages": [], "status": "failed", "error": {"message": "boom", "code": 3}},
+        {"scenarioId": "c", "messages": [], "output": {"total": 3}, "result": {"passed": True, "score": 7}},
+    ]
+    run.write("old.jsonl", "".join(json.dumps({"executionId": "old", **each}) + "\n" for each in odd))
+    run("runs", "import", "old.jsonl")
+    found = [json.loads(line) for line in run("runs", "export", "old").out.splitlines()[1:]]
+    assert [(each["case_id"], each["status"], each["result"]["status"]) for each in found] == [
+        ("5", "cancelled", "skipped"),
+        ("b", "error", "error"),
+        ("c", "completed", "pass"),
+    ]
+    assert found[1]["error"]["message"] == "boom"
+    assert found[2]["output"] == {"total": 3}
+
+
+def test_what_is_not_finished_is_counted_and_says_how_to_go_on(run: Command) -> None:
+    run.write("a.eval.yaml", {"targets": [mocked(calls("search"), delay_ms=1000)], "cases": cases(*"abcdefgh")})
+    process = run.start("eval", "a.eval.yaml", "--max-concurrency", "1", "-q")
+    wait_for(
+        lambda: " 0 of 8 " not in run("runs", "list").out and "of 8" in run("runs", "list").out, "the first result"
+    )
+    shown = run("runs", "show").out
+    process.kill()
+    process.communicate(timeout=DEADLINE_S)
+    assert f"process {process.pid} on " in shown
+    name = last(run)
+    after = run("runs", "show").out
+    assert f"{name}  interrupted  " in after
+    assert f"go on with it: agentv eval --resume {name}" in after

@@ -3,10 +3,12 @@
 import json
 import sys
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.cli.command import Command
+from tests.cli.command import Command, Json
+from tests.endpoints.server import answering, serving
 
 FULL = {
     "output_messages": [
@@ -211,3 +213,35 @@ class TestCheck:
     def test_what_an_agent_smuggles_in_does_not_reach_the_terminal(self, run: Command) -> None:
         run.write("agentv.yaml", {"targets": [{"name": "t", "provider": "mock", "reply": "a\x1b[31mred\u202e"}]})
         assert "\x1b" not in run.inside("target", "check", "t").out
+
+
+HOSTILE = "{{ prompt }} {{{ id }}} {prompt} {{vars.x}} { a"
+
+
+def test_what_a_variable_holds_is_never_read_as_a_placeholder(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOSTILE", HOSTILE)
+    with serving(answering({"text": "done"})) as endpoint:
+        web: Json = {
+            "name": "web",
+            "provider": "http",
+            "url": f"{endpoint.url}/x?q=${{HOSTILE}}",
+            "query": {"v": "${HOSTILE}"},
+        }
+        web |= {
+            "headers": {"x-v": "${HOSTILE} {{ id }}"},
+            "body": {"v": "${HOSTILE}", "w": "{{ prompt }}: {${HOSTILE}"},
+        }
+        printing = "import sys, json; print(json.dumps({'text': '|'.join(sys.argv[1:])}))"
+        cli = {
+            "name": "cli",
+            "provider": "cli",
+            "command": [sys.executable, "-c", printing, "${HOSTILE}", "{prompt} ${HOSTILE}"],
+        }
+        run.write("agentv.yaml", {"targets": [web, cli]})
+        assert run.inside("target", "check", "web", "--prompt", "Hi").code == 0
+        (asked,) = endpoint.asked
+    assert asked.json == {"v": HOSTILE, "w": "Hi: {" + HOSTILE}
+    assert asked.header("x-v") == f"{HOSTILE} check"
+    assert parse_qs(urlsplit(asked.path).query)["v"] == [HOSTILE]
+    said = json.loads(run.inside("target", "check", "cli", "--prompt", "Hi", "--json").out)
+    assert said["response"]["text"] == "[redacted:HOSTILE]|Hi [redacted:HOSTILE]"

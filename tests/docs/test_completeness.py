@@ -17,6 +17,8 @@ from agentv.model.comparison import (
     CaseSide,
     Change,
     Comparison,
+    JudgedCase,
+    JudgedSide,
     Measure,
     Measures,
     Named,
@@ -54,7 +56,10 @@ from agentv.spec.entries import (
 DOCS = Path(__file__).parents[2] / "docs"
 RECORD = (ResultRecord, EvaluatorResult, TraceSummary, TokensUsage, ResponseError)
 SUMMARY = (Summary, Tally, Spread, Reported, Repeats, RepeatedCase, RepeatedTarget, JudgeSums)
-COMPARISON = (Comparison, Side, Measures, Measure, Change, CaseSide, CallPair, Named, CaseName, Needed)
+COMPARISON = (
+    *(Comparison, Side, Measures, Measure, Change, CaseSide, CallPair, Named, CaseName, Needed),
+    *(JudgedSide, JudgedCase),
+)
 
 
 def words(page: str) -> set[str]:

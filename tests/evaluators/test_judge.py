@@ -81,7 +81,7 @@ def test_scores_in_ranges_become_shares(score: int, value: float, met: bool) -> 
     assert (result.hits or result.misses)[0].startswith(f"tone scores {score} of 10: How warm is it?")
 
 
-@pytest.mark.parametrize("score", [-1, 4, 11, 2.5, "3", True, None, float("nan")])
+@pytest.mark.parametrize("score", [-1, 4, 11, 2.5, "3", True, None])
 def test_a_score_outside_of_the_ranges_is_no_verdict(score: Any) -> None:
     rubric = [{"id": "tone", "criterion": "How warm?", "scores": {"0-3": "cold", "5-10": "warm"}}]
     said = {"id": "tone", "score": score, "quote": "refunded", "reason": ""}
@@ -101,7 +101,8 @@ def test_an_unreadable_reply_is_asked_for_once_more_with_what_was_wrong() -> Non
     first, second = judge.prompts
     assert "your last reply" not in first
     assert "It is fine, 10/10." in second
-    assert result.details["asked_again"] in second
+    wrong = result.details["asked_again"].replace(word_in(second), "(the word)")
+    assert f"BEGIN {word_in(second)} what was wrong with it\n{wrong}\nEND" in second
     assert second.rindex("It is fine") < second.rindex("Reply with one JSON object"), "instructions come last"
 
 
@@ -230,6 +231,17 @@ class TestPrompt:
         assert result.status == "error"
         assert "the prompt could not be rendered: UndefinedError" in result.details["error"]
 
+    def test_what_is_made_of_the_rubric_and_the_answer_is_fenced(self) -> None:
+        for template in (
+            "{{ rubric ~ candidate }}",
+            "{{ rubric.replace('A', candidate) }}",
+            "{{ rubric.format(candidate) }}",
+        ):
+            text = self.prompt(template, {"text": "INJECTED"})
+            body = text.partition("Everything above")[0]
+            word = word_in(text)
+            assert f"\n\n«{word} " in body or f"BEGIN {word} data" in body
+
     @pytest.mark.parametrize(
         "template",
         [
@@ -262,6 +274,8 @@ WRONG: list[tuple[Json, str]] = [
     ({"rubric": ["A"], "prompt": "{{ range(3) }}"}, "'range' is no variable here"),
     ({"rubric": ["A"], "prompt": "a\n{% if %}"}, "not a template, says Jinja (line 2 of the template): "),
     ({"rubric": ["A"], "prompt": "{{ candidate | nope }}"}, "No filter named 'nope'"),
+    ({"rubric": ["A"], "prompt": "{% include 'other' %}"}, "a prompt is one template: it includes"),
+    ({"rubric": ["A"], "prompt": "{% extends candidate %}"}, "a prompt is one template: it includes"),
     ({"rubric": ["A"], "prompt": "x", "show": ["trace"]}, "a `prompt` of your own says itself what is shown"),
     ({"rubric": ["A"], "show": ["calls"]}, "expected one of tool_calls, trace, trace_summary"),
     ({"rubric": ["A"], "require_calibration": {"kapa": 0.6}}, "did you mean 'kappa'?"),
@@ -301,7 +315,9 @@ def test_a_word_that_stands_in_the_data_is_not_used() -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.text(min_size=1), st.integers(0, 50), st.integers(1, 50))
 def test_every_part_of_a_text_is_a_quotation_of_it(text: str, start: int, length: int) -> None:
-    assert Evidence([text]).holds(visible(text)[start : start + length]) or "⟨" in visible(text)
+    part = visible(text)[start : start + length]
+    few = part.isascii() and sum(char.isalnum() for char in part) <= 2
+    assert few or Evidence([text]).holds(part) or "⟨" in visible(text)
 
 
 def steps(number: int, size: int) -> list[Step]:
@@ -321,5 +337,6 @@ def test_long_transcripts_are_folded_by_the_stated_rule(number: int, size: int, 
     assert numbers[-LAST:] == list(range(number - LAST + 1, number + 1))
     assert bool(folded.note) == bool(folded.details) == bool(shortened or left_out)
     if left_out:
-        assert "steps 6 to 4990 are left out: 4985 of tool_call search" in folded.steps[FIRST].texts[0]
+        assert "steps 6 to 4990 are left out: 4985 of tool_call search" in dict(folded.steps[FIRST].fields)["text"]
+        assert folded.steps[FIRST].texts == (), "our own words are nothing to quote"
         assert "4985 are only counted" in folded.note

@@ -215,14 +215,14 @@ class TestPairwise:
     def test_the_better_one_wins_from_either_place(self) -> None:
         found = compare("We are open from 9 to 5.", "We are open.", by_word("9 to 5"))
         assert (found.winner, found.consistent) == ("a", True)
-        assert found.sentence == "a is better: it says 9 to 5"
+        assert found.sentence == "A is better: it says 9 to 5"
         assert compare("We are open.", "We are open from 9 to 5.", by_word("9 to 5")).winner == "b"
         assert found.usage.calls == 2
 
     def test_a_judge_that_likes_the_first_place_decides_nothing(self) -> None:
         found = compare("We are open.", "Yes, open.", first)
         assert (found.winner, found.consistent) == ("tie", False)
-        assert found.sentence == "a tie: the judge said 'a' when a came first and 'b' when b came first"
+        assert found.sentence == "a tie: the judge said A when A came first and B when B came first"
 
     def test_a_tie_is_one(self) -> None:
         found = compare("We are open.", "Yes, open.", by_word("closed"))

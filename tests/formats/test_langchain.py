@@ -266,6 +266,18 @@ def test_one_message_that_does_not_say_makes_the_sum_unknown() -> None:
     )
 
 
+@pytest.mark.parametrize("key", ["model_name", "model", "model_id"])
+def test_the_model_is_named_so_that_its_price_is_found(key: str) -> None:
+    said = ai(response_metadata={key: "gpt-4o"})
+    assert decode_langchain([said, {**BARE, "type": "human"}, said]).metadata == {"model": "gpt-4o"}
+
+
+@pytest.mark.parametrize("other", [{"model_name": "gpt-4o-mini"}, {}, {"model_name": 7}])
+def test_turns_of_several_models_have_no_one_price(other: dict[str, Any]) -> None:
+    response = decode_langchain([ai(response_metadata={"model_name": "gpt-4o"}), ai(response_metadata=other)])
+    assert response.metadata is None
+
+
 @pytest.mark.parametrize("items", [[], [ai()], [{**BARE, "type": "human", "usage_metadata": usage(1, 1)}]])
 def test_usage_that_nobody_reports_is_unknown_without_a_word(items: list[Any]) -> None:
     response = decode_langchain(items)

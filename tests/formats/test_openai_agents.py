@@ -134,7 +134,14 @@ def test_usage_is_that_of_all_turns() -> None:
 
 def test_one_turn_that_does_not_say_makes_the_sum_unknown() -> None:
     usage = [spent(100, 10), Usage()]
-    assert decode_returned(run(agent_of([call("c", "now", "{}")], [say("noon")], usage=usage))).tokens_usage is None
+    response = decode_returned(run(agent_of([call("c", "now", "{}")], [say("noon")], usage=usage)))
+    assert response.tokens_usage is None
+    assert response.warnings == ("raw_responses[1].usage: missing, so the tokens of the run together are unknown",)
+
+
+def test_a_run_of_which_nobody_counted_anything_is_unknown_without_a_word() -> None:
+    response = decode_returned(run(agent_of([say("noon")], usage=[Usage()])))
+    assert (response.tokens_usage, response.warnings) == (None, ())
 
 
 def test_agents_that_were_called_as_tools_cost_as_well_and_only_once() -> None:

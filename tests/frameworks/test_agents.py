@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import agentv
 from agentv.model.message import Message, ToolCall
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
@@ -132,6 +133,16 @@ def test_an_agent_is_asked_and_what_it_did_is_read(code: str, workers: int | Non
     if code is not PYDANTIC_AI:  # whose stand-in for a model guesses
         assert response.tokens_usage.total_tokens == 30
     assert response.warnings == ()
+
+
+@pytest.mark.parametrize(("code", "name"), [(PYDANTIC_AI, "Agent"), (OPENAI_AGENTS, "Clock"), (LANGCHAIN, "act")])
+def test_an_agent_may_be_handed_to_evaluate_as_it_is(code: str, name: str) -> None:
+    made: dict[str, Any] = {}
+    exec(code, made)  # noqa: S102 - our own, above
+    case = {"id": "a", "input": "The time?", "evaluators": [{"type": "tool_trajectory", "minimums": {"now": 1}}]}
+    execution = agentv.evaluate({"cases": [case]}, target=made["agent"])
+    (record,) = execution.results
+    assert (record.status, record.target) == ("pass", name)
 
 
 @pytest.mark.usefixtures("folder")

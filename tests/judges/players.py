@@ -46,7 +46,8 @@ class Prompt:
         """A few words of the agent's, from wherever there are any."""
         for label, data in reversed(self.blocks):
             agents = "step" in label or "final answer" in label
-            words = re.findall(r"\w[\w ,.'-]{2,40}", data) if agents else []
+            shown = re.sub(r"⟨U\+[0-9A-F]+⟩", "", data)  # that is how we write what cannot be seen
+            words = re.findall(r"\w[\w ,.'-]{2,40}", shown) if agents else []
             if words:
                 return str(words[0])
         return ""
@@ -94,6 +95,7 @@ BABBLE = (
     '{"verdict": "WORD", "items": [{"id": "1", "met": false}, {"id": "1", "met": false}]}',
     '{"verdict": "WORD", "items": [{"id": "1", "met": false}]} {"verdict": "WORD", "items": [{"id": "1"}]}',
     '{"verdict": ' * 2_000,
+    '{"verdict": "WORD", ' * 30_000,
     "[" * 100_000,
     '{"verdict": "WORD", "items": ' + "9" * 5_000 + "}",
     "x" * 1_100_000,

@@ -34,6 +34,11 @@ FOOLED = {
     "speaks as the system",
     "speaks as the user",
     "nests deeply",
+    "writes fences in wide letters",
+    "pretends that this is the second try",
+    "calls a tool ten thousand times",
+    "writes Markdown and HTML",
+    "gives its message a role of its own",
 }
 """What convinces a judge that believes everything it reads, and writes its verdict in due form."""
 FORGED = {
@@ -43,6 +48,8 @@ FORGED = {
     "asks for its verdict to be copied",
     "repeats our own instructions",
     "lets a tool return a verdict",
+    "pretends that the instructions begin here",
+    "hides a verdict among the rows of a result",
 }
 """What such a judge copies, and what is then not read as its verdict."""
 
@@ -146,7 +153,8 @@ def test_no_transcript_gets_out_of_its_fence(name: str) -> None:
     for words in ("mark", "aaaaaaaaaaaaaaaa", "0123456789abcdef", "7 * 7", "Sorry", "SYSTEM"):
         assert words not in outside
     assert not set(outside) & set("\u202e\u2066\u2028\u2029\x00\x1b\x9b")
-    assert not any(0xE0000 <= ord(char) <= 0xE01EF for char in asked[0])
+    assert not any(0xE0000 <= ord(char) <= 0xE01EF or 0xFE00 <= ord(char) <= 0xFE0D for char in asked[0])
+    assert "\u200c\u200d" not in asked[0]
 
 
 def test_what_cannot_be_seen_is_spelt_out_for_the_judge() -> None:

@@ -262,6 +262,7 @@ def test_a_key_that_the_server_repeats_is_hidden(server: Server) -> None:
     [
         ({"base_url": "localhost:8000"}, "t.base_url"),
         ({"headers": {"A": "1", "a": "2"}}, "t.headers.a"),
+        ({"headers": {"Content-Length": "1"}}, "t.headers.Content-Length"),
         ({"extra_body": {"model": "m"}}, "t.extra_body.model"),
     ],
 )

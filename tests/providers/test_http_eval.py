@@ -119,6 +119,23 @@ def test_a_failure_that_may_pass_is_tried_again(run: Command) -> None:
     assert "warming up" in json.dumps(record["warnings"])
 
 
+def test_a_retry_begins_a_conversation_of_its_own(run: Command) -> None:
+    replies = in_turn(answering({"detail": "warming up"}, status=503), answering({"text": "Hi"}))
+    with serving(replies) as endpoint:
+        target = {
+            "name": "agent",
+            "provider": "http",
+            "url": f"{endpoint.url}/{{{{ thread_id }}}}",
+            "new_thread_id": True,
+        }
+        case = {"id": "a", "input": "x", "evaluators": [{"type": "contains", "value": "Hi"}]}
+        run.write("a.eval.yaml", {"targets": [target], "cases": [case]})
+        assert run.inside("eval", "a.eval.yaml", "--out", "results.jsonl").code == 0
+        first, second = [each.path.strip("/") for each in endpoint.asked]
+    assert first != second
+    assert run.records()[0]["thread_id"] == second
+
+
 def test_an_unknown_shape_tells_what_to_write_into_the_file(run: Command) -> None:
     with serving(answering({"result": {"final": "Hi"}})) as endpoint:
         target = {"name": "agent", "provider": "http", "url": endpoint.url}

@@ -19,6 +19,7 @@ from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.model.usage import TokensUsage
 from agentv.providers.openai import OpenAI
+from tests.endpoints.server import answering, events, serving, streaming
 from tests.wires.asking import SCOPE, ask, error_of
 from tests.wires.replies import LONG
 from tests.wires.server import Server, running
@@ -113,7 +114,10 @@ def test_a_response_is_read_as_the_vendor_s_client_reads_it(server: Server, mode
     assert [(call.id, call.tool) for call in calls(ours) if call.tool != "web_search"] == [
         (item.call_id, item.name) for item in functions
     ]
-    assert ours.thread_id == theirs.id
+    # Each response has an id of its own, and is where the next one goes on from.
+    assert ours.thread_id is not None
+    assert ours.thread_id.startswith("resp_")
+    assert ours.thread_id != theirs.id
     assert ours.tokens_usage == TokensUsage(
         input_tokens=theirs.usage.input_tokens,
         output_tokens=theirs.usage.output_tokens,
@@ -141,6 +145,26 @@ def test_pieces_give_the_same_reply_as_the_whole(server: Server, api: str, model
         whole.warnings,
     )
     assert pieces.raw_response.keys() == whole.raw_response.keys()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_of_several_answers_the_first_is_taken_with_a_word_about_the_others(*, stream: bool) -> None:
+    def choice(index: int, **said: Any) -> dict[str, Any]:
+        return {"index": index, "finish_reason": "stop", **said}
+
+    usage = {"prompt_tokens": 3, "completion_tokens": 8}
+    texts = {"role": "assistant", "content": "one"}, {"role": "assistant", "content": "two"}
+    if stream:
+        chunks = [{"model": "m", "choices": [choice(at, delta=texts[at])]} for at in (1, 0)]
+        handler = streaming(events(*chunks, {"model": "m", "choices": [], "usage": usage}, done=True))
+    else:
+        choices = [choice(at, message=texts[at]) for at in (0, 1)]
+        handler = answering({"model": "m", "choices": choices, "usage": usage})
+    with serving(handler) as endpoint:
+        several = OpenAI(model="m", base_url=endpoint.url, api_key="k", stream=stream, extra_body={"n": 2})
+        response = ask(several, "Hi")
+    assert (response.text, response.warnings) == ("one", ("choices: 2 answers came, the first is taken",))
+    assert response.tokens_usage == TokensUsage(input_tokens=3, output_tokens=8, total_tokens=11)
 
 
 # What is sent
@@ -222,7 +246,7 @@ def test_a_thread_goes_on_with_what_is_new_in_it(server: Server) -> None:
         target(server, "tools", api="responses"), "How is it?", answered, "And now?", thread_id=first.thread_id
     )
     assert continued.success
-    assert server.last.body["previous_response_id"] == "resp_1"
+    assert server.last.body["previous_response_id"] == first.thread_id
     assert server.last.body["input"] == [
         {"type": "function_call_output", "call_id": "call_weather", "output": "18"},
         {"type": "function_call_output", "call_id": "call_time", "output": "18"},
@@ -426,6 +450,7 @@ def test_many_questions_share_one_provider(server: Server) -> None:
         ({"base_url": "localhost:8000"}, "t.base_url"),
         ({"headers": {"a b": "1"}}, "t.headers.a b"),
         ({"headers": {"A": "1", "a": "2"}}, "t.headers.a"),
+        ({"headers": {"Content-Length": "1"}}, "t.headers.Content-Length"),
         ({"extra_body": {"stream": True}}, "t.extra_body.stream"),
         ({"extra_body": {"messages": []}}, "t.extra_body.messages"),
         ({"max_tokens": 1, "max_completion_tokens": 1}, "t.max_completion_tokens"),

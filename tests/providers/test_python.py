@@ -159,6 +159,32 @@ class Agent:
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("workers", [None, 2])
+@pytest.mark.parametrize("close", ["def close(self)", "async def close(self)", "async def aclose(self)"])
+def test_an_instance_is_closed_at_the_end_once(close: str, workers: int | None) -> None:
+    code = f"""
+import os
+class Agent:
+    def __call__(self, prompt):
+        return "hello"
+    {close}:
+        with open("closed", "a") as stream:
+            print(os.getpid(), file=stream)
+"""
+    ask(code, *[question()] * 2, name="Agent", workers=workers)
+    closed = Path("closed").read_text().split()
+    assert len(set(closed)) == len(closed)
+    assert len(closed) == 1 if workers is None else 1 <= len(closed) <= workers
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_was_there_before_is_not_ours_to_close() -> None:
+    code = "class Agent:\n  def run(self, prompt): return 'a'\n  def close(self): open('closed', 'w')\nagent = Agent()"
+    assert text(code) == "a"
+    assert not Path("closed").exists()
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_function_gets_its_args_at_each_call() -> None:
     assert text("def agent(prompt, *, shout): return prompt + shout", args={"shout": "!"}) == "Hi!"
 
@@ -659,6 +685,23 @@ def test_a_function_handed_to_evaluate_is_called_and_read_in_the_same_way() -> N
     case = {"id": "a", "input": "Hi", "evaluators": [{"type": "contains", "value": "You said Hi"}]}
     assert agentv.evaluate({"cases": [case]}, target=Agent()).passed
     assert agentv.evaluate({"cases": [case]}, target=Agent).passed
+
+
+def test_an_object_that_can_be_asked_is_a_target_and_any_other_is_refused() -> None:
+    class Agent:
+        closed = False
+
+        def run(self, prompt: str) -> str:
+            return f"You said {prompt}"
+
+        def close(self) -> None:
+            Agent.closed = True
+
+    case = {"id": "a", "input": "Hi", "evaluators": [{"type": "contains", "value": "You said Hi"}]}
+    assert agentv.evaluate({"cases": [case]}, target=Agent()).passed
+    assert not Agent.closed
+    with pytest.raises(agentv.SpecError, match="a mapping, a function, or an agent; got int"):
+        agentv.evaluate({"cases": [case]}, target=5)
 
 
 def test_errors_of_loading_are_ours() -> None:

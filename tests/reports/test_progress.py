@@ -7,7 +7,8 @@ import pytest
 
 import agentv
 from agentv.formats.redaction import Redactor
-from agentv.model.event import ExecutionFinished, ExecutionStarted, RunFinished
+from agentv.model.event import AttemptFinished, ExecutionFinished, ExecutionStarted, RunFinished
+from agentv.model.response import ResponseError
 from agentv.reports import progress
 from agentv.reports.progress import Lines, Live
 
@@ -43,6 +44,39 @@ def test_the_live_line_tells_counts_cost_and_failures_and_is_gone_in_the_end(
     assert "400 tokens  $1.00" in text
     assert "FAIL c1  a called 0 times (minimum: 1)\n" in text
     assert text.endswith(progress.CLEAR)
+
+
+def test_a_target_that_is_too_busy_is_why_nothing_moves(events: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "LIVE_EVERY_S", 0.0)
+    stream = io.StringIO()
+    live = Live(stream, Redactor({}))
+    live.handle(events[0])
+    live.handle_attempt(attempt(None))
+    assert "waiting" not in stream.getvalue()
+    limited = ResponseError(kind="transport", message="429", code="rate_limited", retry_after_s=30.0)
+    for _ in range(100):
+        live.handle_attempt(attempt(limited))
+    live.handle(events[1])
+    assert stream.getvalue().count("0 of 4  waiting: rate limited") == 1
+    assert "1 of 4  waiting: rate limited  1 passed" in stream.getvalue()
+
+
+def test_once_it_may_be_asked_again_nothing_is_said_of_it(events: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "LEAST_WAIT_S", 0.0)
+    monkeypatch.setattr(progress, "LIVE_EVERY_S", 0.0)
+    stream = io.StringIO()
+    live = Live(stream, Redactor({}))
+    live.handle(events[0])
+    live.handle_attempt(attempt(ResponseError(kind="transport", message="429", code="rate_limited")))
+    live.handle(events[1])
+    assert "1 of 4  1 passed" in stream.getvalue()
+
+
+def attempt(error: ResponseError | None) -> AttemptFinished:
+    response = agentv.ProviderResponse(success=error is None, error=error)
+    return AttemptFinished(
+        execution_id="e", eval_id="a", case_id="c", target="t", repeat=0, attempt=1, response=response
+    )
 
 
 def test_it_is_drawn_no_more_often_than_anybody_can_read(events: list[Any]) -> None:

@@ -1,5 +1,6 @@
 """How judges are asked: once for the same question, within their limits, without secrets, and on their own account."""
 
+import asyncio
 import json
 import sqlite3
 import stat
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import agentv
+from agentv.api.evaluate import function_target
 from agentv.checked import Target
 from agentv.evaluators.judge.sample import word_in
 from agentv.providers.base import ProviderBase
@@ -214,9 +216,10 @@ def test_the_key_of_a_judge_that_no_selected_case_asks_is_not_needed(run: Comman
     assert run("eval", "a.eval.yaml", "--case", "plain").code == 0
 
 
-def test_the_sums_are_on_the_terminal(run: Command) -> None:
+def test_the_sums_are_on_the_terminal_and_on_the_page(run: Command) -> None:
     write(run, "It is Paris.")
-    assert "judge judge: asked 1 time · tokens " in run("eval", "a.eval.yaml").out
+    assert "judge judge: asked 1 time · tokens " in run("eval", "a.eval.yaml", "--out", "page.md").out
+    assert "\nJudge `judge`: asked 1 time · tokens " in (run.folder / "page.md").read_text()
     assert "judge judge: asked 1 time, 1 known already · cost $0.0000" in run("eval", "a.eval.yaml").out
 
 
@@ -322,3 +325,23 @@ def test_a_judge_that_only_the_eval_knows_is_found_with_the_eval(run: Command) -
     assert "case 'c0', evaluators[0]: no judge" in done.err
     assert "name the eval, which may know more targets, with --eval" in done.err
     assert run.inside("rescore", "--eval", "a.eval.yaml").code == 0
+
+
+def test_a_target_that_is_tested_and_judges_is_asked_no_more_often_than_it_allows() -> None:
+    asked: list[int] = []
+    now = 0
+
+    async def both(prompt: str) -> str:
+        nonlocal now
+        now += 1
+        asked.append(now)
+        await asyncio.sleep(0.002)
+        now -= 1
+        return prompt[:10]
+
+    target = function_target(both, max_concurrency=1)
+    judge = {"type": "llm_judge", "criterion": "It is polite."}
+    cases = [{"id": str(number), "input": "Hello?", "evaluators": [judge]} for number in range(6)]
+    agentv.evaluate({"cases": cases}, target=target, judge=target, max_concurrency=6)
+    assert len(asked) > 6, "the judge was asked, too"
+    assert max(asked) == 1

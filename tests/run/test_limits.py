@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.usage import TokensUsage
-from agentv.run.limits import Limiter, Pace, Turn
+from agentv.run.limits import REFUSALS, REFUSALS_LATER, Limiter, Pace, Turn
 from tests.run.instant import instantly, now
 
 OK = ProviderResponse(text="fine")
@@ -288,6 +288,29 @@ class TestRefusals:
         found = instantly(scene())
         assert found.message == "not asked: this target's quota is exhausted, as it said before: no credit left"
         assert (found.code, found.retryable) == ("quota_exhausted", False)
+
+    def test_a_key_that_is_refused_from_the_start_is_not_tried_with_every_run(self) -> None:
+        async def scene() -> list[Any]:
+            limiter = Limiter()
+            for _ in range(REFUSALS):
+                limiter.leave(await turn_of(limiter), [busy(code="unauthorized", retryable=False, message="bad key")])
+            return [await limiter.queue(), limiter.pass_by()]
+
+        found, passed = instantly(scene())
+        assert passed is None
+        assert found.message == "not asked: this target has refused 5 requests in a row, the last one so: bad key"
+        assert (found.code, found.retryable) == ("unauthorized", False)
+
+    def test_a_target_that_forbids_single_requests_is_asked_on(self) -> None:
+        forbidden = busy(code="unauthorized", retryable=False)
+
+        async def scene() -> None:
+            limiter = Limiter()
+            for reply in [forbidden] * (REFUSALS - 1) + [OK] + [forbidden] * (REFUSALS_LATER - 1) + [OK, forbidden]:
+                limiter.leave(await turn_of(limiter), [reply])
+            await turn_of(limiter)
+
+        instantly(scene())
 
 
 class TestLeaving:

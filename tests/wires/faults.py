@@ -144,6 +144,14 @@ async def trickle(fault: Fault) -> web.StreamResponse:
     return response
 
 
+async def drip(fault: Fault) -> web.StreamResponse:
+    """A reply that never stops coming and never comes to its end, too slow for anybody's patience."""
+    response = await _begin(fault)
+    while True:
+        await response.write(b": one moment\n\n")
+        await asyncio.sleep(0.05)
+
+
 async def endless(fault: Fault) -> web.StreamResponse:
     """A reply that never ends."""
     response = await _begin(fault) if fault.events else web.StreamResponse()
@@ -204,6 +212,7 @@ FAULTS: dict[str, Handler] = {
     "limited": refused(429, "rate_limit_error", _LIMITED, "rate_limit_exceeded"),
     "limited-seconds": refused(429, "rate_limit_error", _LIMITED, "rate_limit_exceeded", Retry_After="7"),
     "limited-ms": refused(429, "rate_limit_error", _LIMITED, "rate_limit_exceeded", retry_after_ms="1500"),
+    "limited-shortly": refused(429, "rate_limit_error", _LIMITED, "rate_limit_exceeded", retry_after_ms="300"),
     "limited-date": refused(
         429, "rate_limit_error", _LIMITED, Retry_After=lambda: formatdate(time() + 30, usegmt=True)
     ),
@@ -223,6 +232,7 @@ FAULTS: dict[str, Handler] = {
     "ended-early": ended_early,
     "no-answer": no_answer,
     "trickle": trickle,
+    "drip": drip,
     "endless": endless,
     "silent": silent,
     "silent-body": silent_body,

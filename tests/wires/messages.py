@@ -23,14 +23,14 @@ def whole(reply: Reply, body: dict[str, Any]) -> dict[str, Any]:
         "content": list(_blocks(reply)),
         "stop_reason": _reason(reply),
         "stop_sequence": None,
-        **({"usage": _usage(reply.counts)} if reply.counts else {}),
+        **_counted(reply.counts),
     }
 
 
 def events(reply: Reply, body: dict[str, Any]) -> Iterator[Event]:
-    counts = reply.counts or Counts()
+    counts = reply.counts
     begun = {**_head(body), "content": [], "stop_reason": None, "stop_sequence": None}
-    yield _event("message_start", message={**begun, "usage": {**_usage(counts), "output_tokens": 1}})
+    yield _event("message_start", message={**begun, **_counted(counts and counts._replace(wrote=1))})
     yield _event("ping")
     for index, block in enumerate(_blocks(reply)):
         yield _event("content_block_start", index=index, content_block=_begun(block))
@@ -39,8 +39,12 @@ def events(reply: Reply, body: dict[str, Any]) -> Iterator[Event]:
         yield _event("content_block_stop", index=index)
     ending = {"stop_reason": _reason(reply), "stop_sequence": None}
     # Counted from the beginning each time, the input once more included.
-    usage = {"output_tokens": counts.wrote, "input_tokens": _usage(counts)["input_tokens"]}
-    yield _event("message_delta", delta=ending, usage=usage)
+    told = (
+        {key: value for key, value in _usage(counts).items() if key in ("input_tokens", "output_tokens")}
+        if counts
+        else None
+    )
+    yield _event("message_delta", delta=ending, **({"usage": told} if told else {}))
     yield _event("message_stop")
 
 
@@ -99,6 +103,10 @@ def _deltas(block: dict[str, Any], reply: Reply) -> Iterator[dict[str, Any]]:
         yield {"type": "input_json_delta", "partial_json": ""}
         for piece in pieces(written[0] if written else json.dumps(block["input"])):
             yield {"type": "input_json_delta", "partial_json": piece}
+
+
+def _counted(counts: Counts | None) -> dict[str, Any]:
+    return {"usage": _usage(counts)} if counts else {}
 
 
 def _usage(counts: Counts) -> dict[str, Any]:

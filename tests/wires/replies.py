@@ -31,6 +31,8 @@ class Reply(NamedTuple):
     refusal: str | None = None
     search: str | None = None
     """What the vendor's own search was asked before the text was written."""
+    remote: str | None = None
+    """What a tool that the vendor calls by itself (MCP) gave; only the Responses API tells of it."""
     is_cut: bool = False
     """Whether the limit of tokens ended it."""
     counts: Counts | None = Counts()
@@ -49,6 +51,7 @@ FIXED = {
     "refusal": Reply(None, refusal="I cannot help with that."),
     "cut-by-length": Reply("It was a dark and", is_cut=True),
     "search": Reply("It rains in Bergen.", search="weather bergen"),
+    "remote": Reply("It rains in Bergen.", remote="rain"),
     "cached": Reply("Yes.", counts=Counts(1000, 3, cached=900, written=50)),
     "no-usage": Reply("Yes.", counts=None),
 }

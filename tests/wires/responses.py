@@ -7,6 +7,8 @@ from typing import Any
 from tests.wires.chat import text_of
 from tests.wires.replies import Call, Counts, Event, Reply, pieces
 
+_numbers = count(1)
+
 
 def read_request(body: dict[str, Any]) -> tuple[str, bool]:
     """The last prompt, and whether results of tools stand after it."""
@@ -25,12 +27,12 @@ def events(reply: Reply, body: dict[str, Any]) -> Iterator[Event]:
     def event(kind: str, **fields: Any) -> Event:
         return kind, {"type": kind, "sequence_number": next(number), **fields}
 
-    begun = _response(reply, body, "in_progress", [])
+    done = whole(reply, body)
+    begun = {**_response(reply, body, "in_progress", []), "id": done["id"]}
     yield event("response.created", response=begun)
     yield event("response.in_progress", response=begun)
     for index, item in enumerate(_items(reply)):
         yield from _item_events(event, item, {"output_index": index, "item_id": item["id"]})
-    done = whole(reply, body)
     yield event(f"response.{done['status']}", response=done)
 
 
@@ -64,6 +66,9 @@ def _items(reply: Reply) -> Iterator[dict[str, Any]]:
     if reply.search:
         action = {"type": "search", "query": reply.search}
         yield {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": action}
+    if reply.remote:
+        named = {"id": "mcp_1", "type": "mcp_call", "server_label": "met", "name": "forecast", "status": "completed"}
+        yield {**named, "arguments": '{"city": "Bergen"}', "output": reply.remote, "error": None}
     content: dict[str, Any] | None = None
     if reply.refusal:
         content = {"type": "refusal", "refusal": reply.refusal}
@@ -84,7 +89,7 @@ def _call(call: Call, number: int) -> dict[str, Any]:
 def _response(reply: Reply, body: dict[str, Any], status: str, output: list[Any]) -> dict[str, Any]:
     is_over = status != "in_progress"
     return {
-        "id": "resp_1",
+        "id": f"resp_{next(_numbers)}",
         "object": "response",
         "created_at": 1_750_000_000,
         "status": status,

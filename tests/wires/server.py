@@ -84,6 +84,10 @@ class Server:
         if model.startswith("flaky-"):
             self._failed[f"{model} {prompt}"] += 1
             fault = FAULTS["unavailable"] if self._failed[f"{model} {prompt}"] <= int(model[6:]) else None
+        if model.startswith("first-"):  # only so many requests, and no more
+            self._failed[model] += 1
+            name, _, number = model.removeprefix("first-").rpartition("-")
+            fault = FAULTS[name] if self._failed[model] <= int(number) else None
         if model == "slow":
             await asyncio.sleep(0.05)
         reply = reply_of(model, prompt, has_results=has_results)

@@ -35,7 +35,7 @@ def tell_again(
         targets=tuple(summary.targets),
     )
     audience.tell(started)
-    for kept in store.kept(execution.id):
+    for kept in store.kept(execution.id, replies=options.include_trace):
         audience.tell(told_again(kept, options))
         if audience.broken is not None:
             break

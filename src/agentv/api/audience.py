@@ -9,7 +9,7 @@ from agentv.errors import OutputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from agentv.model.event import AttemptFinished, Event
+    from agentv.model.event import AttemptFinished, Event, RunFinished
     from agentv.protocols import Reporter
 
 
@@ -25,6 +25,19 @@ class Audience:
         for reporter in list(self._reporters):
             try:
                 reporter.handle(event)
+            except OSError as error:
+                self._lose(reporter, error)
+
+    def tell_results(self, events: Sequence[RunFinished]) -> None:
+        """Tell everybody of several results; who has `handle_many` hears of them at once."""
+        for reporter in list(self._reporters):
+            many: Callable[[Sequence[RunFinished]], None] | None = getattr(reporter, "handle_many", None)
+            try:
+                if many is not None:
+                    many(events)
+                else:
+                    for event in events:
+                        reporter.handle(event)
             except OSError as error:
                 self._lose(reporter, error)
 

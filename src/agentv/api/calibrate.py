@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from agentv.api.desk import Desk, project_judge
+from agentv.api.desk import Desk, find_judge
 from agentv.api.score import following
 from agentv.checked import Checked, every_check
 from agentv.errors import Problem, SpecError
@@ -84,8 +84,8 @@ def _alone(evaluator: JudgeBase) -> JudgeBase:
 
 
 def _own_criterion(criterion: str, judge: str | None) -> Subject:
-    """One criterion, with the targets of the project that this folder is in."""
-    each = project_judge(judge)
+    """One criterion, with the targets of the project that this folder is in, and of its evals."""
+    each = find_judge(judge)
     return Subject(each, LlmJudge(criterion=criterion), each.judge or "")
 
 
@@ -148,7 +148,8 @@ def _report(subject: Subject, judge_key: str, judged: list[tuple[Label, Evaluato
                     Difference(id=label.id, line=label.line, item=name, human=human, judge=judge, sentences=said)
                 )
     pooled = [pair for pairs in by_item.values() for pair in pairs]
-    main = agree(overall, ANSWERS) if overall else agree(pooled, ITEMS)
+    over_verdicts = bool(overall) or not pooled
+    main = agree(overall, ANSWERS) if over_verdicts else agree(pooled, ITEMS)
     numbers = {name: getattr(main, name) for name in ("kappa", "low", "high", "agreement", "n")}
     return CalibrationReport(
         calibration=Calibration(
@@ -160,7 +161,7 @@ def _report(subject: Subject, judge_key: str, judged: list[tuple[Label, Evaluato
             created_at=now(),
             **numbers,
         ),
-        over="verdicts" if overall else "items",
+        over="verdicts" if over_verdicts else "items",
         table=main.table,
         items={name: Confusion(**agree(pairs, ITEMS)._asdict()) for name, pairs in by_item.items()},
         differences=tuple(differences),

@@ -13,6 +13,7 @@ from agentv.api.compare_source import read_side
 from agentv.api.compare_table import Sheet, pair_targets
 from agentv.errors import FormatError, Problem, SpecError
 from agentv.model.comparison import CaseName, Change, Comparison, Named, Needed, Side
+from agentv.run.options import RunOptions
 from agentv.scoring.paired import POWER, cases_needed, mcnemar
 from agentv.scoring.stats import CONFIDENCE
 
@@ -39,6 +40,9 @@ class Options(NamedTuple):
     seed: int = 0
     confidence: float = CONFIDENCE
     difference: float = DIFFERENCE
+    judge: str | None = None
+    asking: RunOptions | None = None
+    """How the judge is asked."""
 
     def check(self) -> Options:
         """Itself, or a `SpecError` that says what cannot be."""
@@ -61,19 +65,29 @@ def compare(  # noqa: PLR0913 - each is a question that somebody has
     seed: int = 0,
     confidence: float = CONFIDENCE,
     difference: float = DIFFERENCE,
+    judge: str | None = None,
+    max_judge_cost: float | None = None,
+    cache: bool = True,
 ) -> Comparison:
     """Whether B is better or worse than A: result files, executions, or records.
 
     Cases are matched by eval and id. `seed` is that of the bootstrap, `difference` the one to ask how many cases it
-    would take to see.
+    would take to see. `judge` names a target of this folder's project, or of an eval in it, that says which answer to
+    each case is better.
     """
-    options = Options(target_a, target_b, seed, confidence, difference).check()
+    asking = RunOptions(max_judge_cost=max_judge_cost, cache=cache)
+    options = Options(target_a, target_b, seed, confidence, difference, judge, asking).check()
     first, second = Sheet(read_side(a, "A")), Sheet(read_side(b, "B"))
     targets = pair_targets(first, second, target_a, target_b)
     pairs = gather(first, second, targets)
     if not pairs.matched:
         raise FormatError(_nothing_in_common(first, second))
-    return _conclude(first, second, pairs, options)
+    concluded = _conclude(first, second, pairs, options)
+    if judge is None:
+        return concluded
+    from agentv.api.compare_judge import judge_sides  # noqa: PLC0415 - only who asks a judge needs it
+
+    return replace(concluded, judged=judge_sides(first, second, pairs, judge, asking))
 
 
 def _conclude(first: Sheet, second: Sheet, pairs: Pairs, options: Options) -> Comparison:

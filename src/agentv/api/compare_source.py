@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agentv.api.evaluate import Execution
 from agentv.api.keeping import decode_sides, existing_store, find, told_again
@@ -16,9 +16,10 @@ from agentv.run.options import RunOptions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from agentv.model.message import Message
     from agentv.model.result import Sides
     from agentv.model.run import Kept as Stored
-    from agentv.protocols import Store
+    from agentv.stores.sqlite import SqliteStore
 
     SideLike = str | Path | Execution | Iterable[ResultRecord]
 
@@ -38,6 +39,10 @@ class Source(Protocol):
 
     def sides(self, place: int) -> Sequence[Sides | None]:
         """For its diff, what the indices of alignments stand for, one for each evaluator; nothing where unknown."""
+        ...
+
+    def asked(self, place: int) -> tuple[Message, ...] | None:
+        """What the agent was asked there; `None` where that is known from the messages of the result at best."""
         ...
 
 
@@ -64,6 +69,11 @@ class ResultFile:
         del place
         return ()
 
+    def asked(self, place: int) -> tuple[Message, ...] | None:
+        """A file does not tell the question from the answer."""
+        del place
+        return None
+
 
 class Kept:
     """Results that are in memory already."""
@@ -85,11 +95,16 @@ class Kept:
         del place
         return ()
 
+    def asked(self, place: int) -> tuple[Message, ...] | None:
+        """Records do not tell the question from the answer."""
+        del place
+        return None
+
 
 class StoredExecution:
     """An execution of the run store."""
 
-    def __init__(self, store: Store, execution_id: str) -> None:
+    def __init__(self, store: SqliteStore, execution_id: str) -> None:
         self.name = execution_id
         self._store = store
         self._keys: list[str] = []
@@ -112,11 +127,17 @@ class StoredExecution:
         """As they were kept with what did not pass."""
         return decode_sides(self._kept(place).sides)
 
+    def asked(self, place: int) -> tuple[Message, ...] | None:
+        """The question of the case as it was."""
+        from agentv.api.runs import case_of  # noqa: PLC0415 - only who shows it to a judge needs it
+
+        return next((case_of(run)[0].input_messages for run in self._store.stored(self.name, self._keys[place])), None)
+
 
 def _stored(name: str) -> StoredExecution | None:
     """The execution of this name in the store of this folder, if there is one."""
     try:
-        store = existing_store()
+        store: Any = existing_store()
         return StoredExecution(store, find(store, "" if name == "last" else name).id)
     except StoreError as error:
         if name == "last" or re.match(r"[0-9]{4}|imported|execution", name):

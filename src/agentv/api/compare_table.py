@@ -34,6 +34,8 @@ class Half:
         self.latencies, self.latency_rows = array("d"), array("I")
         self.passing, self.failing = array("q"), array("q")
         """Where the first run that passed, and the first that failed, is found again."""
+        self.answered = array("q")
+        """Where the first run that has an answer is, whatever the evaluators made of it."""
         self._seen: list[int] = []
         """Which repetitions there were, a bit each."""
 
@@ -44,6 +46,8 @@ class Half:
         if self._seen[row] & bit:
             return False
         self._seen[row] |= bit
+        if self.answered[row] < 0 and record.error is None and record.candidate.strip():
+            self.answered[row] = place
         if record.status == "pass":
             self.passed[row] += 1
             self.passing[row] = place if self.passing[row] < 0 else self.passing[row]
@@ -77,6 +81,7 @@ class Half:
                 count.append(0)
             self.passing.append(-1)
             self.failing.append(-1)
+            self.answered.append(-1)
             self._seen.append(0)
         return row
 

@@ -17,12 +17,17 @@ from agentv.model.request import Scope
 from agentv.run.judging import Judges
 from agentv.run.options import RunOptions
 from agentv.run.spending import Spending
+from agentv.spec.find import find_evals
+from agentv.spec.load import load_evals
 from agentv.spec.project import Project, find_project, load_project
 from agentv.spec.targets import make_provider, variables_of
 
 if TYPE_CHECKING:
+    from agentv.checked import Target
     from agentv.protocols import Provider
     from agentv.run.judging import JudgeTarget, Memory
+
+MAX_NAMED = 5
 
 
 def project_judge(judge: str | None) -> Eval:
@@ -47,6 +52,41 @@ def project_judge(judge: str | None) -> Eval:
         prices=project.prices,
         store=project.store,
     )
+
+
+def find_judge(judge: str | None) -> Eval:
+    """The same, also where only an eval of this folder has the target."""
+    try:
+        return project_judge(judge)
+    except SpecError as error:
+        if judge is None:
+            raise
+        wrong = error
+    found: list[Eval] = []
+    unread = 0
+    with suppress(SpecError):  # a folder without evals has no other targets
+        for path in find_evals(["."]):
+            try:
+                (each,) = load_evals([path], judge=judge)
+            except SpecError as error:
+                unread += any(problem.path != "--judge" for problem in error.problems)
+                continue
+            judges = tuple(target for target in each.judges if target.name == judge)
+            if judges and not any(_alike(judges[0], known.judges[0]) for known in found):
+                found.append(replace(each, cases=(), targets=(), judge=judge, judges=judges))
+    if len(found) > 1:
+        files = ", ".join(str(each.file) for each in found[:MAX_NAMED])
+        message = f"{judge!r} is another target in each of {files}: move the one that is meant to agentv.yaml"
+        raise SpecError([Problem("", message, "whole")])
+    if not found:
+        more = "; some evals could not be read: see `agentv validate`" if unread else ""
+        said = wrong.problems[0].message.replace("agentv.yaml", "agentv.yaml, nor of an eval in this folder", 1)
+        raise SpecError([Problem("", said + more, "whole")])
+    return found[0]
+
+
+def _alike(one: Target, other: Target) -> bool:
+    return (one.provider, one.settings) == (other.provider, other.settings)
 
 
 class Desk:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,15 +24,19 @@ from agentv.spec.load import load_data, load_evals
 from agentv.spec.targets import check_targets
 
 if TYPE_CHECKING:
+    from agentv.api.keeping import Keeping
+    from agentv.api.prepare import Prepared
     from agentv.model.event import Event
     from agentv.protocols import Reporter
 
 Source = str | Path | Mapping[str, Any] | Sequence[str | Path]
 """An eval file, a folder of them, several of these, or an eval in Python: the same words as in a file."""
-TargetLike = str | Sequence[str] | Mapping[str, Any] | Target | Callable[..., Any]
-"""The name of a target or several, a target's settings, or a function to be called."""
-JudgeTargetLike = str | Mapping[str, Any] | Target | Callable[..., Any]
-"""The name of a target, a target's settings, or a function to be called: asked where an evaluator names no judge."""
+TargetLike = str | Sequence[str] | Mapping[str, Any] | Target | Callable[..., Any] | object
+"""The name of a target or several, a target's settings, a function to be called, or an agent of a known library."""
+JudgeTargetLike = str | Mapping[str, Any] | Target | Callable[..., Any] | object
+"""The same, of one target: asked where an evaluator names no judge."""
+StoreLike = bool | str | Path | None
+"""Where runs are kept: nowhere, in the project's store (`True`), or in this file."""
 
 
 class Execution(Struct, frozen=True, kw_only=True):
@@ -53,14 +58,16 @@ def evaluate(
     target: TargetLike | None = None,
     judge: JudgeTargetLike | None = None,
     keep_results: bool = True,
+    store: StoreLike = None,
     **options: Any,
 ) -> Execution:
     """Run an eval and return its results; inside a running event loop it works too, in a thread of its own.
 
+    With `store`, the runs are kept as those of `agentv eval` are: in the project's store (`True`), or in this file.
     `options` are those of `agentv.run.options.RunOptions`: `cases`, `tags`, `repeat`, `timeout_s`, `retries`,
     `max_concurrency`, `fail_fast` and so on.
     """
-    work = aevaluate(source, target=target, judge=judge, keep_results=keep_results, **options)
+    work = aevaluate(source, target=target, judge=judge, keep_results=keep_results, store=store, **options)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -77,16 +84,31 @@ async def aevaluate(
     target: TargetLike | None = None,
     judge: JudgeTargetLike | None = None,
     keep_results: bool = True,
+    store: StoreLike = None,
     **options: Any,
 ) -> Execution:
     """The same as `evaluate`, for code that is already in an event loop."""
     prepared = prepare(load(source, target, judge), _options(options))
     kept: list[RunFinished] = []
     reporters: list[Reporter] = [_Keeper(kept)] if keep_results else []
-    with recalling(prepared) as ready:
-        summary = await execute(ready, reporters)
+    with recalling(prepared) as ready, _keeping(prepared, store, source, target) as keeping:
+        summary = await execute(ready, reporters, keeping=keeping)
     kept.sort(key=lambda event: event.order)
     return Execution(summary=summary, results=tuple(event.record for event in kept))
+
+
+def _keeping(
+    prepared: Prepared, store: StoreLike, source: Source, target: TargetLike | None
+) -> AbstractContextManager[Keeping | None]:
+    """Where the runs are kept, if anywhere; only what files alone began can be taken up again by `agentv eval`."""
+    if store is None or store is False:
+        return nullcontext()
+    from agentv.api.resuming import kept_in  # noqa: PLC0415 - only who keeps runs needs it
+
+    names = (target,) if isinstance(target, str) else tuple(target) if isinstance(target, (list, tuple)) else ()
+    from_files = not isinstance(source, Mapping) and (target is None or bool(names))
+    paths = ([source] if isinstance(source, (str, Path)) else list(source)) if from_files else []
+    return kept_in(prepared, None if store is True else Path(store), paths, names)
 
 
 class _Keeper:
@@ -107,9 +129,9 @@ def load(source: Source, target: TargetLike | None = None, judge: JudgeTargetLik
     if isinstance(target, (list, tuple)) and not isinstance(target, Target):
         names = tuple(target)
     elif target is not None:
-        found = _one(target, "target", "a target's name, several names, a mapping, or a function")
+        found = _one(target, "target", "a target's name, several names, a mapping, a function, or an agent")
         names, made = ((found,), None) if isinstance(found, str) else ((), found)
-    asked = None if judge is None else _one(judge, "judge", "a target's name, a mapping, or a function")
+    asked = None if judge is None else _one(judge, "judge", "a target's name, a mapping, a function, or an agent")
     if isinstance(source, Mapping):
         return [load_data(dict(source), names, lone=made, judge=asked)]
     paths = [source] if isinstance(source, (str, Path)) else list(source)
@@ -122,14 +144,21 @@ def _one(given: Any, what: str, expected: str) -> Target | str:
         return given
     if isinstance(given, Mapping):
         return _target_of(given, what)
-    if callable(given):
+    if callable(given) or _can_be_asked(given):
         return function_target(given)
     raise SpecError([Problem(what, f"expected {expected}; got {type(given).__name__}")])
 
 
+def _can_be_asked(given: Any) -> bool:
+    from agentv.providers.python_call import can_be_asked  # noqa: PLC0415 - only an object needs it
+
+    return can_be_asked(given)
+
+
 def function_target(function: Callable[..., Any], **settings: Any) -> Target:
     """A function as a target, with such settings as `max_concurrency`."""
-    name = settings.pop("name", None) or getattr(function, "__name__", type(function).__name__)
+    own = getattr(function, "__name__", None) or getattr(function, "name", None)
+    name = settings.pop("name", None) or (own if isinstance(own, str) and own else type(function).__name__)
     words = {"name": name, "provider": "function", **settings}
     return Target(name, "function", words, made=Function(function=function, name=name, **settings))
 

@@ -81,7 +81,7 @@ class _Execution:
             self._audience.attempts,
             share=None if self.keeper is None else self.keeper.share,
         )
-        self.engine.judges = judges_at_work(prepared, self.engine.spending)
+        self.engine.judges = judges_at_work(prepared, self.engine)
         if self.keeper is not None:
             self.keeper.share.is_stopping = self.engine.is_stopping
 
@@ -125,12 +125,13 @@ class _Execution:
         """A run has its result: it is told at once, or when it is on the disk."""
         if self.keeper is not None:
             return self.keeper.ledger.save(event, attempts)
-        self._hear(event)
+        self._hear((event,))
         return None
 
-    def _hear(self, event: RunFinished) -> None:
-        self._totals.add(event.record)
-        self._audience.tell(event)
+    def _hear(self, events: Sequence[RunFinished]) -> None:
+        for event in events:
+            self._totals.add(event.record)
+        self._audience.tell_results(events)
         if self._audience.broken is not None:
             self._halt()
 

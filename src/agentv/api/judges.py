@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from agentv.api.prepare import Prepared
     from agentv.checked import Target
     from agentv.protocols import Ask
-    from agentv.run.spending import Spending
+    from agentv.run.engine import Engine
     from agentv.stores.judgements import Judgements
 
 OURS = frozenset((
@@ -69,15 +69,15 @@ def is_judge(key: tuple[str, str]) -> bool:
 
 def judge_target(key: tuple[str, str], target: Target, environment: Mapping[str, str]) -> JudgeTarget:
     """A target as a judge, with what its replies are remembered by."""
-    return JudgeTarget(key, identity_of(target, environment))
+    return JudgeTarget(key, identity_of(target, environment), dump_json(target.settings))
 
 
-def judges_at_work(prepared: Prepared, spending: Spending) -> Judges | None:
+def judges_at_work(prepared: Prepared, engine: Engine) -> Judges | None:
     """Those who judge in this execution, if anybody does."""
     if not prepared.judges:
         return None
     judges = Judges(prepared.judges, prepared.providers, prepared.redactor, prepared.options, prepared.memory)
-    judges.spending = spending
+    judges.spending, judges.limiters = engine.spending, engine.limiters
     return judges
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.json import decode
+
 from agentv.api.keeping import told_again
 from agentv.errors import AgentVError, StoreError
+from agentv.formats.json import dump_json
+from agentv.model.record import Summary
 from agentv.run.ledger import Ledger
 from agentv.run.share import StoreShare
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from agentv.api.keeping import Keeping
     from agentv.formats.redaction import Redactor
     from agentv.model.event import RunFinished
-    from agentv.model.record import Summary
     from agentv.model.run import Kept
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
@@ -29,10 +32,11 @@ class Keeper:
         keeping: Keeping,
         redactor: Redactor,
         options: RunOptions,
-        tell: Callable[[RunFinished], None],
+        tell: Callable[[Sequence[RunFinished]], None],
         halt: Callable[[], None],
     ) -> None:
         self._keeping = keeping
+        self._redactor = redactor
         self._options = options
         self._tell = tell
         self._halt = halt
@@ -73,6 +77,9 @@ class Keeper:
         """Note how the execution ended, and which of its runs are no longer part of it."""
         if self.broken is not None:
             return
+        line = dump_json(summary)
+        clean = self._redactor.line(line)
+        summary = summary if clean is line else decode(clean, type=Summary)
         try:
             store, execution_id = self._keeping.store, self._keeping.execution.id
             is_whole = self._keeping.is_whole and summary.status != "interrupted"
@@ -87,7 +94,7 @@ class Keeper:
             self.broken = error
 
     def _replay(self, planned: PlannedRun, kept: Kept) -> None:
-        self._tell(told_again(kept, self._options, planned))
+        self._tell((told_again(kept, self._options, planned),))
 
     def _fail(self, error: AgentVError) -> None:
         self.broken = error

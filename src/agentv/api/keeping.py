@@ -10,12 +10,13 @@ from msgspec import Struct
 
 from agentv.api.inputs import fingerprint
 from agentv.errors import FormatError, StoreError
+from agentv.formats.json import dump_json
 from agentv.formats.response import decode_response
 from agentv.model.event import RunFinished
 from agentv.model.record import ResultRecord
 from agentv.model.response import ProviderResponse
 from agentv.model.result import Sides
-from agentv.model.run import DEFAULT_PERSIST, ExecutionRow, Outcome, Persist
+from agentv.model.run import DEFAULT_PERSIST, Command, ExecutionRow, Outcome, Persist
 from agentv.run.records import new_id, now
 
 if TYPE_CHECKING:
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
 
     from agentv.api.prepare import Prepared
     from agentv.checked import Eval
-    from agentv.model.run import Command, Holder, Kept
+    from agentv.model.run import Holder, Kept
     from agentv.protocols import Store
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
 
 OFF = "off"
+MAX_NAMED = 5
 _decode_record = msgspec.json.Decoder(ResultRecord).decode
 _decode_sides = msgspec.json.Decoder(list[tuple[str, list[str], dict[int, str]] | None]).decode
 
@@ -84,8 +86,26 @@ def locate_store(paths: Sequence[str | Path] = ()) -> Path:
         from agentv.spec.find import find_evals  # noqa: PLC0415 - as above
 
         folder = find_evals([start])[0].parent
-    there = (default_path(parent) for parent in (folder.resolve(), *folder.resolve().parents))
-    return next((path for path in there if path.is_file()), default_path(folder))
+    folder = folder.resolve()
+    own = default_path(folder)
+    if own.is_file():
+        return own
+    return _only(_below(folder)) or next((path for path in map(default_path, folder.parents) if path.is_file()), own)
+
+
+def _below(folder: Path) -> list[Path]:
+    """The stores of evals that lie below a folder: without a project, each folder of evals has its own."""
+    from agentv.stores.folder import default_path  # noqa: PLC0415 - only who looks for one needs it
+
+    return [path for pattern in ("*", "*/*") for path in folder.glob(str(default_path(pattern))) if path.is_file()]
+
+
+def _only(stores: list[Path]) -> Path | None:
+    if len(stores) > 1:
+        some = ", ".join(str(path) for path in stores[:MAX_NAMED])
+        msg = f"there are several stores below this folder: {some}; name one with --store, or name the evals"
+        raise StoreError(msg)
+    return stores[0] if stores else None
 
 
 def existing_store(paths: Sequence[str | Path] = ()) -> Store:
@@ -99,6 +119,7 @@ def existing_store(paths: Sequence[str | Path] = ()) -> Store:
 
 def new_execution(prepared: Prepared, command: Command, persist: Persist | None = None) -> ExecutionRow:
     """An execution that is about to begin."""
+    command = msgspec.json.decode(prepared.redactor.line(dump_json(command)), type=Command)
     return ExecutionRow(
         id=new_id(),
         status="running",
@@ -129,14 +150,14 @@ def find(store: Store, name: str) -> ExecutionRow:
         msg = f"{store.name} holds no execution {name!r}; `agentv runs list` shows those there are"
         raise StoreError(msg)
     if len(found) > 1:
-        some = ", ".join(each.id for each in found[:5])
-        msg = f"{name!r} could be any of {len(found)} executions: {some}{', …' if len(found) > 5 else ''}"  # noqa: PLR2004 - as many as are shown
+        some = ", ".join([*(each.id for each in found[:MAX_NAMED]), *(["…"] if len(found) > MAX_NAMED else [])])
+        msg = f"{name!r} could be any of {len(found)} executions: {some}"
         raise StoreError(msg)
     return found[0]
 
 
 def told_again(kept: Kept, options: RunOptions, planned: PlannedRun | None = None) -> RunFinished:
-    """The event of a result that was kept, as it was told the first time."""
+    """The event of a result that was kept, as it was told the first time; without a reply, with its text alone."""
     record = _decode_record(kept.line)
     response = ProviderResponse(text=record.candidate) if kept.response is None else _response(kept.response)
     line: bytes | None = kept.line

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, to_builtins
 
-from agentv.api.desk import Desk, project_judge
+from agentv.api.desk import Desk, find_judge
 from agentv.api.judges import open_memory
 from agentv.api.keeping import store_path
 from agentv.errors import EvaluationError
@@ -18,7 +18,7 @@ from agentv.run.options import DEFAULT_CONCURRENCY, RunOptions
 from agentv.run.usage import JudgeTotals
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from agentv.model.message import Message
 
@@ -41,6 +41,8 @@ class Preferred(Struct, frozen=True, kw_only=True):
     consistent: bool = True
     """Whether both orders came to the same; what does not is a tie."""
     reason: str = ""
+    shortened: bool = False
+    """Whether the judge saw only the beginning and the end of a long text."""
     error: str | None = None
 
 
@@ -67,14 +69,25 @@ def judge_pairs(
     options: RunOptions | None = None,
     keep: bool = True,
 ) -> Pairwise:
-    """Which answer of each pair a target of this folder's project prefers; `SpecError` when there is none."""
-    each = project_judge(judge)
-    memory = open_memory(store_path([each])) if keep else None
+    """Which answer of each pair a target of this folder's project or evals prefers; `SpecError` without one."""
+    each = find_judge(judge)
+
+    def work() -> Pairwise:
+        memory = open_memory(store_path([each])) if keep else None
+        try:
+            return asyncio.run(_judge(pairs, Desk(each, each.judge or "", options, memory), criterion, options))
+        finally:
+            if memory is not None:
+                memory.close()
+
     try:
-        return asyncio.run(_judge(pairs, Desk(each, each.judge or "", options, memory), criterion, options))
-    finally:
-        if memory is not None:
-            memory.close()
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only a notebook needs it
+
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(work).result()
 
 
 async def _judge(pairs: Sequence[Pair], desk: Desk, criterion: str, options: RunOptions | None) -> Pairwise:
@@ -92,7 +105,8 @@ async def _judge(pairs: Sequence[Pair], desk: Desk, criterion: str, options: Run
 
     async with desk:
         found = await asyncio.gather(*[one(pair) for pair in pairs])
-    said = [_preferred(pair, each, totals) for pair, each in zip(pairs, found, strict=True)]
+    clean = desk.redactor.text
+    said = [_preferred(pair, each, totals, clean) for pair, each in zip(pairs, found, strict=True)]
     winners = [each.winner for each in said]
     return Pairwise(
         judge=desk.ask.default or "",
@@ -106,10 +120,18 @@ async def _judge(pairs: Sequence[Pair], desk: Desk, criterion: str, options: Run
     )
 
 
-def _preferred(pair: Pair, found: Preference | EvaluationError, totals: JudgeTotals) -> Preferred:
+def _preferred(
+    pair: Pair, found: Preference | EvaluationError, totals: JudgeTotals, clean: Callable[[str], str]
+) -> Preferred:
     if isinstance(found, Preference):
         totals.add({"judge": to_builtins(found.usage)})
-        return Preferred(id=pair.id, winner=found.winner, consistent=found.consistent, reason=found.sentence)
+        return Preferred(
+            id=pair.id,
+            winner=found.winner,
+            consistent=found.consistent,
+            reason=clean(found.sentence),
+            shortened=found.shortened,
+        )
     if isinstance(found, JudgeError):
         totals.add(found.details)
-    return Preferred(id=pair.id, winner=None, error=str(found))
+    return Preferred(id=pair.id, winner=None, error=clean(str(found)))

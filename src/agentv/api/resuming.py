@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,12 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from agentv.api.inputs import files_of, fingerprint, fingerprint_files
-from agentv.api.keeping import Keeping, find
+from agentv.api.keeping import Keeping, begin, find, new_execution, open_store, store_path
 from agentv.errors import StoreError
 from agentv.model.run import Command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from agentv.api.prepare import Prepared
     from agentv.model.run import ExecutionRow
@@ -91,6 +92,23 @@ def again(execution: ExecutionRow, prepared: Prepared, *, is_whole: bool = True)
     if not is_whole:
         return execution
     return replace(execution, inputs=fingerprint(prepared.evals), planned=prepared.planned.runs)
+
+
+@contextmanager
+def kept_in(
+    prepared: Prepared, path: Path | None, paths: Sequence[str | Path], targets: Sequence[str]
+) -> Iterator[Keeping]:
+    """A new execution in the store of this file, or else of its project."""
+    where = path or store_path(prepared.evals)
+    if where is None:
+        msg = "the project says `store: off`: name a file to keep the runs in"
+        raise StoreError(msg)
+    store = open_store(where)
+    try:
+        command = command_of(paths, targets, prepared.options, store=where)
+        yield begin(store, new_execution(prepared, command))
+    finally:
+        store.close()
 
 
 def take_up(store: Store, execution: ExecutionRow, again: Iterable[str] = (), *, is_whole: bool = True) -> Keeping:

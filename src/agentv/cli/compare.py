@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentv.cli.exits import ERROR, fail_usage
+from agentv.cli.eval import DOLLARS, read_variables_file
+from agentv.cli.exits import ERROR, fail_usage, refuse
 
 if TYPE_CHECKING:
     from agentv.model.comparison import Comparison
@@ -47,39 +48,55 @@ SHARE = Share(min=0, max=1, min_open=True, max_open=True)
 @click.option("--confidence", type=SHARE, default=0.95, metavar="SHARE", help="Of intervals and tests; 0.95.")
 @click.option("--difference", type=SHARE, default=0.05, metavar="SHARE", help="Say how many cases would show it; 0.05.")
 @click.option("--seed", type=int, default=0, metavar="N", help="Of the bootstrap; 0.")
+@click.option("--judge", metavar="NAME", help="Ask this target which answer to each case is better.")
+@click.option("--max-judge-cost", type=DOLLARS, metavar="USD", help="Ask no more once so many dollars are spent.")
+@click.option("--no-cache", is_flag=True, help="Ask the judge again, whatever it said before.")
+@click.option(
+    "--env-file", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Read variables from FILE (.env)."
+)
 def command(a: str, b: str, **given: Any) -> None:
     """Say whether B is better or worse than A: result files (.jsonl), or executions of the run store by their ids.
 
     Exit code: 0, or with --fail-on 1 when that holds and 3 when B could not measure what A did; 2 when a file cannot
-    be read or no case is in both.
+    be read or no case is in both; with --judge 3 when it could not say of some cases.
     """
     from agentv.api.compare import compare  # noqa: PLC0415 - `--help` needs none of it
-    from agentv.errors import AgentVError  # noqa: PLC0415 - as above
+    from agentv.errors import AgentVError, EvaluationError, SpecError  # noqa: PLC0415 - as above
 
-    out = given["out"]
+    out, as_json = given["out"], given["as_json"] or given["form"] == "json"
     if out is not None:
         _check_output(out, (a, b))
-    names = ("target_a", "target_b", "seed", "confidence", "difference")
+    names = ("target_a", "target_b", "seed", "confidence", "difference", "judge", "max_judge_cost")
+    if given["judge"] is None and (given["max_judge_cost"] is not None or given["no_cache"]):
+        fail_usage("--max-judge-cost and --no-cache are about a judge: name one with --judge")
+    if given["env_file"]:
+        read_variables_file(given["env_file"])
     try:
-        comparison = compare(a, b, **{name: given[name] for name in names})
+        comparison = compare(a, b, cache=not given["no_cache"], **{name: given[name] for name in names})
+    except SpecError as error:
+        refuse(error, as_json=as_json)
+    except EvaluationError as error:
+        click.echo(f"agentv: {error}", err=True)
+        sys.exit(ERROR)
     except (AgentVError, OSError) as error:
         fail_usage(str(error))
     if out is not None:
         _write(comparison, Path(out))
     try:
-        _print(comparison, "json" if given["as_json"] else given["form"] or "text")
+        _print(comparison, "json" if as_json else given["form"] or "text")
     except BrokenPipeError:  # whoever closed the pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(_code(comparison, given["fail_on"]))
 
 
 def _code(comparison: Comparison, fail_on: str | None) -> int:
+    unjudged = ERROR if comparison.judged is not None and comparison.judged.errors else 0
     if fail_on is None:
-        return 0
+        return unjudged
     if comparison.verdict == "worse" or (fail_on == "regression" and comparison.regression):
         return FAILED
     # What B could not even measure is no proof that nothing was lost.
-    return ERROR if comparison.lost_to_errors or comparison.verdict == "nothing measured" else 0
+    return ERROR if comparison.lost_to_errors or comparison.verdict == "nothing measured" else unjudged
 
 
 def _print(comparison: Comparison, form: str) -> None:

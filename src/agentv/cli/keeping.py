@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,9 +66,16 @@ def recall(paths: tuple[str, ...], given: dict[str, Any], options: RunOptions) -
         options=chosen,
         again=frozenset(again),
         is_same=is_same,
-        # What was said is told with the cases at hand, for the question is theirs.
-        is_complete=is_same and not again and not options.include_messages and is_unchanged(execution, usual),
+        is_complete=is_same and not again and not _asks_more(given) and is_unchanged(execution, usual),
     )
+
+
+def _asks_more(given: dict[str, Any]) -> bool:
+    """Whether the results are wanted with something that only their cases and replies can tell."""
+    from agentv.cli.outputs import STEP_SUMMARY, in_github  # noqa: PLC0415 - only a resume needs it
+
+    wanted = given["include_messages"] or given["dump_traces"]
+    return bool(wanted) or in_github() or STEP_SUMMARY in os.environ
 
 
 def show_again(recalled: Recalled, given: dict[str, Any]) -> int:

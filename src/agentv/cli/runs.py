@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentv.cli.execution_shown import as_it_stands, begun_with, counts, listed, print_json, show_execution
 from agentv.cli.exits import fail_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agentv.model.run import ExecutionRow, RunRow
+    from agentv.model.run import ExecutionRow
     from agentv.stores.sqlite import SqliteStore
 
 STORE = click.option(
@@ -38,15 +38,12 @@ def command() -> None:
 def list_executions(limit: int, store: str | None, *, as_json: bool) -> None:
     """List executions, the last one first."""
     with _opened(store) as opened:
-        found = opened.executions(limit)
+        found = [as_it_stands(opened, row)[0] for row in opened.executions(limit)]
     if as_json:
-        _print_json({"schema": "agentv.executions/1", "executions": [_listed(row) for row in found]})
+        print_json({"schema": "agentv.executions/1", "executions": [listed(row) for row in found]})
         return
     for row in found:
-        done = f"{row.runs:,} of {row.planned:,} runs" if row.runs != row.planned else f"{row.runs:,} runs"
-        sums = f"{row.passed:,} passed, {row.failed:,} failed, {row.errors:,} error{'s' * (row.errors != 1)}"
-        counts = f"{done}: {sums}" if row.completed_at else f"{row.planned:,} planned"
-        click.echo(f"{row.id}  {row.status:<11}  {counts}  {' '.join(row.command.paths)}".rstrip())
+        click.echo(f"{row.id}  {row.status:<11}  {counts(row)}  {begun_with(row)}".rstrip())
     if found:
         click.echo(f"\nnext: agentv runs show {found[0].id}")
     else:
@@ -77,7 +74,7 @@ def show(name: str, store: str | None, **given: Any) -> None:
             if not keys:
                 fail_usage(f"{named.execution.id} has no run of case {given['case_id']!r}")
         if not keys:
-            _show_execution(opened, named.execution, given)
+            show_execution(opened, named.execution, given)
             return
         for key in keys:
             for run in opened.stored(named.execution.id, key):
@@ -89,48 +86,6 @@ def show(name: str, store: str | None, **given: Any) -> None:
                     from agentv.cli.run_shown import show_run  # noqa: PLC0415 - as above
 
                     show_run(run, named.execution.id)
-
-
-def _show_execution(store: SqliteStore, execution: ExecutionRow, given: dict[str, Any]) -> None:
-    rows = [row for row in store.runs(execution.id) if given["status"] in (None, row.verdict or "unfinished")]
-    if given["as_json"]:
-        runs = [{**row._asdict(), "id": f"{execution.id}-{row.key}"} for row in rows]
-        _print_json({"schema": "agentv.execution/1", **_listed(execution), "summary": execution.summary, "runs": runs})
-        return
-    from agentv.reports.terminal import Style, clean  # noqa: PLC0415 - only people need it
-
-    style = Style.of(sys.stdout)
-    click.echo(f"{execution.id}  {execution.status}  {' '.join(execution.command.paths)}".rstrip())
-    when = f"began {execution.started_at}"
-    click.echo(f"{when}, ended {execution.completed_at}" if execution.completed_at else when)
-    order = {"fail": 0, "error": 1, None: 2, "pass": 3}
-    rows.sort(key=lambda row: order.get(row.verdict, 2))
-    for row in rows[: given["limit"]]:
-        what = f"{_verdict(row, style)} {clean(row.case_id)}{_repeat(row)}  {clean(row.target_id)}"
-        click.echo(f"{what}  {_numbers(row)}".rstrip())
-        click.echo(style.paint("dim", f"    {execution.id}-{row.key}"))
-    if len(rows) > given["limit"]:
-        click.echo(f"… and {len(rows) - given['limit']:,} more: --limit, --status or --case choose")
-    if rows:
-        click.echo(f"\nnext: agentv runs show {execution.id} --case {shlex.quote(rows[0].case_id)}")
-
-
-def _verdict(row: RunRow, style: Any) -> str:
-    return str(style.verdict(row.verdict)) if row.verdict else row.status
-
-
-def _repeat(row: RunRow) -> str:
-    return f" #{row.repeat + 1}" if row.repeat else ""
-
-
-def _numbers(row: RunRow) -> str:
-    parts = [
-        f"{row.score:.2f}" if row.score is not None else "",
-        f"{row.latency_ms / 1000:.2f} s" if row.latency_ms is not None else "",
-        f"{row.total_tokens:,} tokens" if row.total_tokens is not None else "",
-        f"${row.cost_usd:.4f}" if row.cost_usd is not None else "",
-    ]
-    return " · ".join(filter(None, parts))
 
 
 @command.command("export")
@@ -187,9 +142,7 @@ def import_file(path: str, store: str | None, *, as_json: bool) -> None:
     except (AgentVError, OSError) as error:
         fail_usage(str(error))
     if as_json:
-        _print_json(
-            {"schema": "agentv.imported/1", "executions": [{"id": row.id, "runs": runs} for row, runs in added]}
-        )
+        print_json({"schema": "agentv.imported/1", "executions": [{"id": row.id, "runs": runs} for row, runs in added]})
         return
     for row, runs in added:
         click.echo(f"imported {row.id}: {runs:,} runs")
@@ -264,15 +217,3 @@ def _opened(path: str | None) -> Iterator[SqliteStore]:
         sys.exit(0)
     except AgentVError as error:
         fail_usage(str(error))
-
-
-def _listed(row: ExecutionRow) -> dict[str, Any]:
-    from msgspec.structs import asdict  # noqa: PLC0415 - only JSON needs it
-
-    return {name: value for name, value in asdict(row).items() if name not in ("seq", "inputs", "summary")}
-
-
-def _print_json(value: Any) -> None:
-    from agentv.formats.json import dump_json  # noqa: PLC0415 - only JSON needs it
-
-    click.echo(dump_json(value))

@@ -35,21 +35,26 @@ _CLASSES = {
 _CHAT = ("chat", "ChatMessageChunk")
 _READ = frozenset(("type", "role", "tool_calls", "invalid_tool_calls", "tool_call_chunks", "chunk_position"))
 _CACHE_WRITES = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+_MODELS = ("model_name", "model", "model_id")
+"""Under which name clients of different vendors say who answered."""
 _NO_REASON = "the agent did not say why they could not be read"
 
 
-def decode_langchain(messages: Iterable[Any]) -> ProviderResponse:
-    """Read LangChain messages as dicts: what was said and called, and what the model's turns cost together."""
+def decode_langchain(messages: Iterable[Any], name: str = "messages") -> ProviderResponse:
+    """Read LangChain messages as dicts: what was said and called, and what the model's turns cost together.
+
+    `name` is how warnings call the list.
+    """
     items = [unwrap_langchain(item) for item in as_list(messages)]
     report = Report()
-    decoded = decode_messages([_plain(item) for item in items], report, ("messages",))
-    usage = _usage(items, report)
+    decoded = decode_messages([_plain(item) for item in items], report, (name,))
+    usage = _usage(items, report, name)
     return ProviderResponse(
         text=next((whole_text(message.text) for message in reversed(decoded) if message.role == "assistant"), ""),
         output_messages=decoded,
         reasoning=_reasoning(decoded),
         tokens_usage=usage,
-        metadata={"malformed": report.malformed} if report.malformed else None,
+        metadata=({"malformed": report.malformed} if report.malformed else {}) | _model(items) or None,
         warnings=report.warnings,
     )
 
@@ -153,22 +158,32 @@ def _invalid_call(raw: Any) -> Any:
     return call
 
 
-def _usage(items: list[Any], report: Report) -> TokensUsage | None:
+def _usage(items: list[Any], report: Report, name: str) -> TokensUsage | None:
     """Add up what the model's turns cost; one turn that does not say makes the sum unknown."""
     turns: list[TokensUsage | None] = []
     silent: list[int] = []
     for position, item in enumerate(items):
         if not isinstance(item, OBJECT) or not _is_assistant(item):
             continue
-        path = ("messages", position, "usage_metadata")
+        path = (name, position, "usage_metadata")
         turns.append(read_usage(_counts(item), path, report)[0])
         if turns[-1] is None:
             silent.append(position)
     if silent and len(silent) < len(turns):
-        report.warn(
-            ("messages", silent[0], "usage_metadata"), "missing, so the tokens of the messages together are unknown"
-        )
+        told = "missing, so the tokens of the messages together are unknown"
+        report.warn((name, silent[0], "usage_metadata"), told)
     return add_usage(turns)
+
+
+def _model(items: list[Any]) -> dict[str, str]:
+    """Name the model, when all of its turns name the same: what they cost together goes by its price."""
+    said = [item.get("response_metadata") for item in items if isinstance(item, OBJECT) and _is_assistant(item)]
+    names = {
+        next((each[key] for key in _MODELS if each.get(key)), None) if isinstance(each, OBJECT) else None
+        for each in said
+    }
+    name = names.pop() if len(names) == 1 else None
+    return {"model": name} if isinstance(name, str) else {}
 
 
 def _is_assistant(item: Mapping[Any, Any]) -> bool:

@@ -23,6 +23,11 @@ _NAMES = {
     "function_call": "function_call",
 }
 _LANGCHAIN_ROLES = {"ai": "assistant", "human": "user", "tool": "tool", "system": "system"}
+LANGCHAIN_TYPES = frozenset((
+    *("human", "ai", "system", "tool", "function", "chat", "remove", "constructor"),
+    *(f"{name}MessageChunk" for name in ("AI", "Human", "System", "Tool", "Function", "Chat")),
+))  # fmt: skip
+"""What a message of LangChain's is, by its `type`."""
 _RESULT_STATUSES = {**{status: status for status in STATUSES}, "success": "ok"}
 
 
@@ -32,6 +37,12 @@ def as_list(messages: Iterable[Any]) -> list[Any]:
         msg = f"expected a list of messages, got {show(messages)}"
         raise FormatError(msg)
     return list(messages)
+
+
+def is_langchain(item: Any) -> bool:
+    """Tell a message of LangChain's, which has a type where others have a role."""
+    kind = item.get("type") if isinstance(item, OBJECT) and "role" not in item else None
+    return isinstance(kind, str) and kind in LANGCHAIN_TYPES
 
 
 def as_messages(messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:

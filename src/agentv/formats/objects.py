@@ -6,7 +6,7 @@ from typing import Any, Literal
 from msgspec import to_builtins
 from msgspec.json import Decoder, Encoder
 
-from agentv.formats.json import describe, scrub
+from agentv.formats.json import describe, dump_json, scrub
 
 Library = Literal["langchain", "openai_agents", "pydantic_ai", "adk"]
 
@@ -50,6 +50,14 @@ def plain(value: Any) -> Any:
         return scrub(to_builtins(value, enc_hook=_plain_object))  # text that UTF-8 cannot hold, or keys that are none
     except _UNFIT:  # a circle
         return scrub(value)
+
+
+def final_output(output: Any, words: str) -> tuple[str, Any]:
+    """Give an agent's answer as a text, and its value where it is none; without one, the words it said last."""
+    if output is None or isinstance(output, str):
+        return words if output is None else output, None
+    value = plain(output)
+    return dump_json(value).decode(), value
 
 
 def dump_model(value: Any) -> Any:

@@ -11,7 +11,7 @@ from agentv.formats.call_ids import fresh_call_ids
 from agentv.formats.calls import parse_arguments
 from agentv.formats.json import dump_json
 from agentv.formats.messages import as_list, as_messages
-from agentv.formats.objects import plain
+from agentv.formats.objects import final_output, plain
 from agentv.formats.reading import OBJECT, Path, Report
 from agentv.formats.usage import finish_usage
 from agentv.model.message import Message, Status, ToolCall
@@ -189,37 +189,35 @@ def plain_item(item: Any) -> dict[str, Any]:
 def decode_openai_agents_run(result: Any) -> ProviderResponse:
     """Read a `RunResult`, or whatever offers the same: what the run added, its final output and its usage."""
     response = decode_openai_agents([plain_item(item) for item in result.new_items])
-    output = getattr(result, "final_output", None)
-    text, value = response.text, None
-    if isinstance(output, str):
-        text = output
-    elif output is not None:
-        value = plain(output)
-        text = dump_json(value).decode()
+    text, value = final_output(getattr(result, "final_output", None), response.text)
+    usage, silent = _run_usage(result)
     return ProviderResponse(
         text=text,
         output_messages=response.output_messages,
         reasoning=response.reasoning,
-        tokens_usage=_run_usage(result),
+        tokens_usage=usage,
         thread_id=text_or_none(getattr(result, "conversation_id", None)),
         raw_response=value,
         metadata=response.metadata,
-        warnings=response.warnings,
+        warnings=(*response.warnings, *silent),
     )
 
 
-def _run_usage(result: Any) -> TokensUsage | None:
+def _run_usage(result: Any) -> tuple[TokensUsage | None, tuple[str, ...]]:
     """Add up what the model's replies cost; `None` when any of them does not say, for that is what 0 means here."""
     turns = [_counts(plain(getattr(reply, "usage", None))) for reply in getattr(result, "raw_responses", None) or ()]
     told = [turn for turn in turns if turn is not None]
-    if not told or len(told) < len(turns):
-        return None
+    if not told:
+        return None, ()
+    if len(told) < len(turns):
+        at = turns.index(None)
+        return None, (f"raw_responses[{at}].usage: missing, so the tokens of the run together are unknown",)
     sums = {name: sum(turn[name] for turn in told) for name in told[0]}
     # The context's counter has the agents that were called as tools as well.
     whole = _counts(plain(getattr(getattr(result, "context_wrapper", None), "usage", None)))
     if whole is not None and all(whole[name] >= count for name, count in sums.items()):
         sums = whole
-    return finish_usage({name: None if name in _PARTS and not count else count for name, count in sums.items()})
+    return finish_usage({name: None if name in _PARTS and not count else count for name, count in sums.items()}), ()
 
 
 def _counts(usage: Any) -> dict[str, int] | None:

@@ -10,7 +10,7 @@ from agentv.formats.call_ids import fresh_call_ids
 from agentv.formats.calls import parse_arguments
 from agentv.formats.json import dump_json
 from agentv.formats.messages import as_list, as_messages
-from agentv.formats.objects import plain
+from agentv.formats.objects import final_output, plain
 from agentv.formats.reading import OBJECT, Path, Report
 from agentv.formats.usage import finish_usage
 from agentv.model.message import Message, Status, ToolCall
@@ -232,13 +232,7 @@ def decode_pydantic_ai_run(result: Any) -> ProviderResponse:
     if callable(usage) and not hasattr(usage, "input_tokens"):  # a method, before it became a property
         usage = usage()
     whole = None if usage is None else read_run_usage(plain(usage))
-    output = getattr(result, "output", None)
-    text, value = response.text, None
-    if isinstance(output, str):
-        text = output
-    elif output is not None:
-        value = plain(output)
-        text = dump_json(value).decode()
+    text, value = final_output(getattr(result, "output", None), response.text)
     return ProviderResponse(
         text=text,
         output_messages=response.output_messages,

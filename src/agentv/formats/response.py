@@ -8,7 +8,7 @@ from msgspec.structs import force_setattr
 
 from agentv.errors import FormatError
 from agentv.formats.json import dump_json, parse_json
-from agentv.formats.messages import decode_messages
+from agentv.formats.messages import decode_messages, is_langchain
 from agentv.formats.plain import is_settled, read_plain
 from agentv.formats.reading import OBJECT, Fields, Report, show, whole_text
 from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary
@@ -116,6 +116,7 @@ def _last_words(messages: tuple[Message, ...] | None) -> str:
 
 def decode_foreign(reply: Mapping[Any, Any]) -> ProviderResponse:
     """Read a reply in any mixture of shapes, field by field."""
+    reply = _with_langchain(reply)
     report = Report()
     fields = Fields(_raise_old_metadata(reply), _NAMES, (), report)
     items, events = fields.items("output_messages"), fields.items("trace")
@@ -142,6 +143,24 @@ def decode_foreign(reply: Mapping[Any, Any]) -> ProviderResponse:
         metadata=fields.metadata(),
         warnings=(*earlier, *report.warnings),  # last: everything above may add to them
     )
+
+
+def _with_langchain(reply: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Give the reply with messages of LangChain's read, and with what only these tell: tokens, thoughts, model."""
+    for key, items in reply.items():
+        if _NAMES.get(key) == "output_messages" and isinstance(items, (list, tuple)) and any(map(is_langchain, items)):
+            break
+    else:
+        return reply
+    from agentv.formats.langchain import decode_langchain  # noqa: PLC0415 - few replies are of that kind
+
+    said = decode_langchain(items, "output_messages")
+    told = {**(said.metadata or {}), "tokens_usage": said.tokens_usage, "reasoning": said.reasoning}
+    present = {_NAMES.get(name, name) for name, value in reply.items() if value is not None}
+    beside = {name: value for name, value in told.items() if value is not None and name not in present}
+    earlier = reply.get("warnings")
+    earlier = list(earlier) if isinstance(earlier, (list, tuple)) else []
+    return {**reply, key: said.output_messages, **beside, "warnings": [*earlier, *said.warnings]}
 
 
 def _raise_old_metadata(reply: Mapping[Any, Any]) -> Mapping[Any, Any]:

@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.json import dump_json
+from agentv.formats.messages import LANGCHAIN_TYPES
 from agentv.formats.objects import dump_model, library_of, plain
 from agentv.formats.reading import OBJECT
 from agentv.formats.response import REPLY_KEYS, decode_response
 from agentv.model.message import Message
 from agentv.model.response import ProviderResponse
 
-_LANGCHAIN = frozenset(("human", "ai", "system", "tool", "function", "chat", "remove", "constructor"))
 _OWN: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("output_messages", "outputMessages", "messages", "trace"), (list, tuple)),
     **dict.fromkeys(("text", "trace_ref", "traceRef"), (str,)),
@@ -133,7 +133,7 @@ def _reader_of_data(item: Mapping[Any, Any]) -> _Read | None:
     kind = item.get("type")
     if not isinstance(kind, str):
         return None
-    if kind in _LANGCHAIN:
+    if kind in LANGCHAIN_TYPES:
         return _read_langchain
     if "role" in item:
         return None

@@ -15,10 +15,12 @@ from agentv.model.run import ExecutionRow, RunStatus, StoredRun
 RUN_SCHEMA = "agentv.run/1"
 EXECUTION_SCHEMA = "agentv.execution/1"
 TOP = ("latency_ms", "tokens_usage", "cost_usd", "thread_id", "error", "completed_at")
-"""The fields of a result record that stand at the top of a run."""
+"""The fields that a run has from its result record."""
 NAMES = {"run_id": "id", "target": "target_id"}
 """Fields that a record calls otherwise."""
 SAME = ("execution_id", "run_id", "eval_id", "case_id", "target", "repeat", "started_at", *TOP)
+"""The fields of a record that stand in a run, too: they are not written twice unless they differ, as when it is run
+again."""
 NULL = Raw(b"null")
 
 
@@ -90,8 +92,8 @@ def write_run(run: StoredRun, execution_id: str) -> bytes:
         "started_at": run.started_at,
         **{name: record.get(name, NULL) for name in TOP},
         "messages": None if response is None else [*asked, *(json.decode(said, type=list[Raw]) if said else ())],
-        "output": None,
-        "result": {name: value for name, value in record.items() if name not in SAME} or None,
+        "output": NULL if response is None else _output(response),
+        "result": None,
         "created_at": run.created_at,
         "updated_at": run.updated_at,
         "case": case,
@@ -107,7 +109,20 @@ def write_run(run: StoredRun, execution_id: str) -> bytes:
         "response": response,
         "sides": NULL if run.sides is None else Raw(run.sides),
     }
+    if record:
+        fields["result"] = {name: value for name, value in record.items() if not _is_told(name, value, fields)}
     return json.encode(fields)
+
+
+def _is_told(name: str, value: Raw, fields: Mapping[str, Any]) -> bool:
+    """Whether a field of the record stands in the run itself, the same to the letter."""
+    return name in TOP or (name in SAME and json.encode(fields[NAMES.get(name, name)]) == bytes(value))
+
+
+def _output(response: Mapping[str, Raw]) -> Raw:
+    """The structured output of an agent that sent one beside its messages."""
+    metadata = response.get("metadata", NULL)
+    return (json.decode(metadata, type=dict[str, Raw] | None) or {}).get("output", NULL)
 
 
 def read_run(line: bytes) -> tuple[str, StoredRun]:
@@ -122,7 +137,7 @@ def read_run(line: bytes) -> tuple[str, StoredRun]:
         top = json.decode(line, type=dict[str, Raw])
         record = _joined(
             {
-                name: (top[NAMES.get(name, name)] if name in SAME else found.result[name])
+                name: (found.result[name] if name in found.result else top[NAMES.get(name, name)])
                 for name in ResultRecord.__struct_fields__
                 if name in SAME or name in found.result
             }

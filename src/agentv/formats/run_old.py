@@ -33,7 +33,9 @@ _NAMES = {
     "tokensUsage": "tokens_usage",
     "threadId": "thread_id",
 }
-_STATUSES = {"completed": "completed", "error": "error", "failed": "error", "cancelled": "cancelled"}
+_STATUSES = {"error": "error", "failed": "error", "cancelled": "cancelled"}
+_STATUSES.update(dict.fromkeys(("queued", "pending", "running"), "cancelled"))
+"""What was under way when the runs were written is so no longer; everything else has ended."""
 _VERDICTS = {"pass": "pass", "passed": "pass", "fail": "fail", "failed": "fail", "error": "error"}
 NOT_EVALUATED = "skipped"
 """The verdict of a run that came without one; `agentv rescore` gives it one."""
@@ -45,12 +47,12 @@ def read_old_run(data: Any, position: int, default_execution: str) -> tuple[str,
         msg = f"expected a run as an object, got {type(data).__name__}"
         raise FormatError(msg)
     fields = {_NAMES.get(key, key): value for key, value in data.items()}
-    if not isinstance(fields.get("case_id"), str) or not isinstance(fields.get("messages"), list):
+    if not isinstance(fields.get("case_id"), (str, int)) or not isinstance(fields.get("messages"), list):
         msg = "a run has at least a `scenarioId` (or `case_id`) and `messages`"
         raise FormatError(msg)
     messages = as_messages(fields["messages"])
     asked = next((at for at, message in enumerate(messages) if message.role not in ("system", "user")), len(messages))
-    case = Case(id=fields["case_id"], input_messages=messages[:asked])
+    case = Case(id=str(fields["case_id"]), input_messages=messages[:asked])
     error = _error(fields.get("error"))
     metadata = fields.get("metadata")
     response = decode_response(
@@ -60,7 +62,7 @@ def read_old_run(data: Any, position: int, default_execution: str) -> tuple[str,
             "metadata": metadata if isinstance(metadata, Mapping) else None,
             **{
                 name: fields[name]
-                for name in ("tokens_usage", "latency_ms", "thread_id")
+                for name in ("tokens_usage", "latency_ms", "thread_id", "output")
                 if fields.get(name) is not None
             },
             **({} if error is None else {"error": error}),
@@ -127,14 +129,15 @@ def _execution_id(given: Any, default: str) -> str:
 def _error(given: Any) -> ResponseError | None:
     if not given:
         return None
-    return ResponseError(kind="agent", message=given if isinstance(given, str) else dump_json(given).decode())
+    message = given.get("message") if isinstance(given, Mapping) else given
+    return ResponseError(kind="agent", message=message if isinstance(message, str) else dump_json(given).decode())
 
 
 def _result(given: Any, status: str) -> tuple[str, float | None, tuple[EvaluatorResult, ...]]:
     """The verdict that came with the run, if any did."""
     if status == "error":
         return "error", None, ()
-    if not isinstance(given, Mapping):
+    if status != "completed" or not isinstance(given, Mapping):
         return NOT_EVALUATED, None, ()
     word = given.get("status")
     if word is None and isinstance(given.get("success", given.get("passed")), bool):

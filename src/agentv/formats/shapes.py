@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agentv.formats.anthropic import from_anthropic
 from agentv.formats.langchain import unwrap_langchain
+from agentv.formats.messages import LANGCHAIN_TYPES
 from agentv.formats.reading import OBJECT
 from agentv.formats.response import decode_response
 from agentv.formats.returned import decode_returned
@@ -21,7 +22,7 @@ TEXT_KEYS = ("text", "answer", "response", "output", "message", "content", "repl
 _OWN = ("output_messages", "outputMessages", "trace", "trace_ref", "traceRef", "trace_summary", "traceSummary")
 _ROLES = frozenset((
     *("assistant", "user", "system", "tool", "developer", "function", "model"),
-    *("ai", "human", "AIMessageChunk", "constructor"),
+    *LANGCHAIN_TYPES,
 ))  # fmt: skip
 _FAILED = frozenset(("error", "failed", "failure"))
 _MAX_KEYS = 20
@@ -103,7 +104,13 @@ def _has_blocks(item: Mapping[str, Any]) -> bool:
 
 
 def _are_messages(items: Any) -> bool:
-    return is_list(items) and bool(items) and all(map(_is_message, items))
+    """Tell a conversation; one who speaks in it may have a role that nobody else has."""
+    return is_list(items) and any(map(_is_message, items)) and all(_is_message(item) or _speaks(item) for item in items)
+
+
+def _speaks(item: Any) -> bool:
+    kind = (item.get("role") or item.get("type")) if isinstance(item, OBJECT) else None
+    return isinstance(kind, str) and bool(kind) and isinstance(item.get("content"), (str, list, tuple))
 
 
 def _is_message(item: Any) -> bool:

@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
+from agentv.model.judging import JudgeSums
 from agentv.model.result import EvaluatorResult, Sides, Verdict
 
 COMPARISON_SCHEMA = "agentv.comparison/1"
@@ -118,6 +119,48 @@ class Needed(Struct, frozen=True, kw_only=True):
     """0 when there are enough."""
 
 
+class JudgedCase(Struct, frozen=True, kw_only=True):
+    """What the judge said of one case."""
+
+    eval_id: str
+    case_id: str
+    target: str | None
+    result: Literal["win", "loss", "tie", "error"]
+    """For B; an `error` when the judge could not say."""
+    consistent: bool = True
+    """Whether it said the same in both orders; what does not is a tie."""
+    reason: str = ""
+    """Why, in the words of the judge; of an `error`, what went wrong."""
+
+
+class JudgedSide(Struct, frozen=True, kw_only=True):
+    """Which of two answers a judge prefers, case by case, asked in both orders."""
+
+    judge: str
+    """The name of the target."""
+    cases: int
+    """How many pairs of answers it decided."""
+    wins: int
+    """The answer of B is better."""
+    losses: int
+    ties: int
+    inconsistent: int
+    """How many of the ties are such because the two orders disagreed."""
+    errors: int
+    """How many pairs it could not decide."""
+    p_value: float | None
+    """Of the exact two-sided sign test over wins and losses; `None` when nothing was decided."""
+    not_judged: dict[str, int] = {}
+    """Cases that both sides have and that it was not asked about: how many, by the reason."""
+    shortened: int = 0
+    """How many it saw in part only: of a text longer than 30,000 characters, the beginning and the end."""
+    used: JudgeSums = JudgeSums()
+    """What it took."""
+    listed: tuple[JudgedCase, ...] = ()
+    """At most 1,000 cases: errors, losses, wins, then ties."""
+    not_listed: int = 0
+
+
 class Comparison(Struct, frozen=True, kw_only=True):
     """What `agentv compare` says."""
 
@@ -154,3 +197,5 @@ class Comparison(Struct, frozen=True, kw_only=True):
     only_b: Named = Named()
     needed: Needed | None = None
     """Only when no difference was seen."""
+    judged: JudgedSide | None = None
+    """What a judge says of the answers; only with `--judge`. It has no part in the verdict above."""

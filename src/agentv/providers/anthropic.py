@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta
 
-from agentv.providers.base import ProviderBase
-from agentv.providers.openai_check import check_base_url, check_extra_body, check_headers
+from agentv.providers.openai_check import check_extra_body
+from agentv.providers.wire_check import check_address, check_headers
+from agentv.providers.wired import Wired
 
 if TYPE_CHECKING:
     from agentv.errors import Problem
     from agentv.model.request import Request, Scope
     from agentv.model.response import ProviderResponse
-    from agentv.providers.wire import Wire
 
 BASE_URL = "https://api.anthropic.com"
 KEY_NAME = "ANTHROPIC_API_KEY"
 
 
-class Anthropic(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Anthropic(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """A model behind Anthropic's Messages API."""
 
     provider: Literal["anthropic"] = "anthropic"
@@ -54,31 +54,22 @@ class Anthropic(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=T
     def check(self, path: str) -> list[Problem]:
         """What is wrong with the settings as a whole."""
         return [
-            *check_base_url(self.base_url, path),
-            *check_headers(self.headers, path),
+            *check_address(self.base_url, f"{path}.base_url"),
+            *check_headers(self.headers, f"{path}.headers"),
             *check_extra_body(self.extra_body, ("model", "messages", "stream"), path),
         ]
 
     async def open(self, scope: Scope) -> None:
         """Make the session."""
         await super().open(scope)
-        from agentv.providers.anthropic_body import make_headers  # noqa: PLC0415 - checking a target needs no HTTP
-        from agentv.providers.wire import Wire  # noqa: PLC0415 - as above
+        from agentv.providers.anthropic_body import make_headers, url_of  # noqa: PLC0415 - checking a target needs no HTTP
 
-        wire = Wire(headers=make_headers(self))
-        await wire.open()
-        self.__dict__["wire"] = wire
+        self.__dict__["url"] = url_of(self)
+        await self.connect(make_headers(self))
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """The model's reply."""
-        from agentv.providers.anthropic_body import DIALECT, make_body, url_of  # noqa: PLC0415 - as above
+        from agentv.providers.anthropic_body import DIALECT, make_body  # noqa: PLC0415 - as above
         from agentv.providers.wire_model import ask_model  # noqa: PLC0415 - as above
 
-        wire: Wire = self.__dict__["wire"]
-        return await ask_model(wire, url_of(self), make_body(self, request), DIALECT)
-
-    async def close(self) -> None:
-        """Close every connection."""
-        wire: Wire | None = self.__dict__.pop("wire", None)
-        if wire is not None:
-            await wire.close()
+        return await ask_model(self.wire, self.__dict__["url"], make_body(self, request), DIALECT)

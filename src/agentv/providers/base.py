@@ -37,6 +37,8 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     is_live: ClassVar[bool] = True
     """Whether the time of `invoke` is the agent's; a recording's is not."""
+    templates: ClassVar[tuple[str, ...]] = ()
+    """Settings in which placeholders stand for values; what a `${NAME}` in them held is shielded, and holds none."""
     executes: ClassVar[bool] = False
     """Whether it runs code of the user's, which `--no-exec` refuses."""
 

@@ -42,6 +42,7 @@ class Cli(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, d
     """With `mode: stream`, how many processes stay up at most."""
 
     executes: ClassVar[bool] = True
+    templates: ClassVar[tuple[str, ...]] = ("command",)
 
     @property
     def secret_names(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from agentv.errors import FormatError
 from agentv.formats.json import dump_json, scrub_text
+from agentv.formats.shield import unshield
 from agentv.model.request import Request
 from agentv.process import Command
 from agentv.providers.cli_start import INSTEAD_OF_PROMPT, is_path
@@ -52,7 +53,7 @@ class Launch(Struct, frozen=True, kw_only=True):
         return request_json(request, wire_id)
 
     def _arguments(self, values: Mapping[str, str]) -> tuple[str, ...]:
-        program, *others = self.command
+        program, others = unshield(self.command[0]), self.command[1:]
         if sys.platform == "win32" and is_path(program):
             # Elsewhere a program's path is relative to its working directory, there it is to ours.
             program = str(Path(self.folder, program))
@@ -96,7 +97,10 @@ class WireIds:
 
 def _fill(argument: str, values: Mapping[str, str]) -> str:
     """The argument with its placeholders replaced, in one pass: what a value holds is never looked at again."""
-    filled = PLACEHOLDER.sub(lambda found: values[found[1]], argument)
+    parts = PLACEHOLDER.split(argument)
+    parts[::2] = map(unshield, parts[::2])
+    parts[1::2] = [values[name] for name in parts[1::2]]
+    argument, filled = unshield(argument), "".join(parts)
     if "\0" in filled:
         msg = f"{argument!r} would hold a NUL, which no argument can: {INSTEAD_OF_PROMPT}"
         raise FormatError(msg)

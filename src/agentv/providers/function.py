@@ -32,3 +32,9 @@ class Function(ProviderBase, frozen=True, kw_only=True, dict=True):
         except Exception as error:  # noqa: BLE001 - whatever the user's code throws is this run's error alone
             return failure_of(error)
         return response
+
+    async def close(self) -> None:
+        """Close what was made here; who opens it again begins anew."""
+        callee = self.__dict__.pop("callee", None)
+        if callee is not None:
+            await callee.close()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.providers.base import ProviderBase, failure
+from agentv.providers.base import failure
 from agentv.providers.http_pointers import Pointers
+from agentv.providers.wired import Wired
 
 if TYPE_CHECKING:
     from agentv.errors import Problem
@@ -17,14 +18,15 @@ if TYPE_CHECKING:
     from agentv.model.response import ProviderResponse
     from agentv.providers.http_reply import Reading
     from agentv.providers.http_request import Outgoing, Writer
-    from agentv.providers.wire import Answer, Wire
+    from agentv.providers.wire import Answer
 
 _Plain = str | int | float | bool
 
 
-class Http(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Http(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """An endpoint that is sent a request and answers with a reply, whole or as a stream."""
 
+    templates: ClassVar[tuple[str, ...]] = ("url", "headers", "query", "body")
     provider: Literal["http"] = "http"
     url: Annotated[str, Meta(min_length=1)]
     """The address; `{{ id }}` and the like in its path or query stand for the request's, percent-encoded."""
@@ -79,7 +81,6 @@ class Http(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         await super().open(scope)
         from agentv.providers.http_reply import Reading  # noqa: PLC0415 - only a target that is used needs it
         from agentv.providers.http_request import Asking, Writer  # noqa: PLC0415 - as above
-        from agentv.providers.wire import Wire  # noqa: PLC0415 - as above
 
         asking = Asking(
             url=self.url,
@@ -92,15 +93,8 @@ class Http(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             thread_header=self.thread_header,
         )
         reading = Reading(pointers=self.reply, done=self.done, events=self.events, snapshots=self.snapshots)
-        wire = Wire(max_body_bytes=self.max_reply_bytes)
-        await wire.open()
-        self.__dict__.update(writer=Writer(asking), reading=reading, wire=wire)
-
-    async def close(self) -> None:
-        """Close every connection."""
-        wire: Wire | None = self.__dict__.get("wire")
-        if wire is not None:
-            await wire.close()
+        self.__dict__.update(writer=Writer(asking), reading=reading)
+        await self.connect({}, self.max_reply_bytes)
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """The endpoint's reply; when this is cancelled, the connection is closed."""
@@ -134,7 +128,7 @@ class Http(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         from agentv.providers.http_events import read_events, receive, stream_kind  # noqa: PLC0415 - as above
         from agentv.providers.http_reply import read_document  # noqa: PLC0415 - as above
 
-        wire: Wire = self.__dict__["wire"]
+        wire = self.wire
         reading: Reading = self.__dict__["reading"]
         async with wire.stream(outgoing.method, outgoing.url, headers=outgoing.headers, data=outgoing.data) as stream:
             is_success = stream.status in self.success_status if self.success_status else stream.is_ok

@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from agentv.errors import Problem
 from agentv.matching.pointer import bad_pointer
+from agentv.providers import wire_check
 from agentv.providers.http_pointers import POINTERS
 from agentv.providers.http_request import FORM, content_type, is_json
 from agentv.providers.http_template import PLACEHOLDER, check_template, names_in
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 
     from agentv.providers.http_pointers import Pointers
 
-_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
 _SINGLE = re.compile(r"(?<![{$])\{ ?(?:prompt|messages|id|thread_id|attempt) ?\}(?!\})")
-_FRAMING = ("content-length", "transfer-encoding", "connection", "te", "trailer", "upgrade")
 
 
 def check_url(url: str, path: str, *, has_thread: bool) -> Iterator[Problem]:
@@ -47,26 +46,16 @@ def check_url(url: str, path: str, *, has_thread: bool) -> Iterator[Problem]:
 
 def check_headers(headers: Mapping[str, str], path: str) -> Iterator[Problem]:
     """What is wrong with the headers that are sent."""
-    seen: dict[str, str] = {}
+    yield from wire_check.check_headers(headers, path)
     for name, value in headers.items():
-        place = f"{path}.{name}"
-        if not _TOKEN(name):
-            yield Problem(place, f"{name!r} cannot be the name of a header", "key")
-        elif name.lower() in _FRAMING:
-            yield Problem(place, f"{name!r} is set by the connection itself: leave it out", "key")
-        elif name.lower() in seen:
-            yield Problem(place, f"{name!r} and {seen[name.lower()]!r} are the same header: write one of them", "key")
-        if any(char in value for char in "\r\n\0"):
-            yield Problem(place, "a header cannot hold a line break")
-        seen.setdefault(name.lower(), name)
-        yield from check_template(value, place)
+        yield from check_template(value, f"{path}.{name}")
 
 
 def check_thread_header(name: str | None, headers: Mapping[str, str], path: str) -> Iterator[Problem]:
     """What is wrong with the header that carries the conversation's id."""
     if name is None:
         return
-    if not _TOKEN(name) or name.lower() in _FRAMING:
+    if not wire_check.is_header_name(name) or name.lower() in wire_check.FRAMING:
         yield Problem(path, f"{name!r} cannot be the name of a header of yours")
     elif name.lower() in {each.lower() for each in headers}:
         yield Problem(path, f"{name!r} is in `headers`, too: `thread_header` sends it already")

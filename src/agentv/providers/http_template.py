@@ -10,6 +10,7 @@ from agentv.errors import FormatError, Problem, suggest
 from agentv.formats.json import dump_json
 from agentv.formats.marker import KEY
 from agentv.formats.openai import to_openai
+from agentv.formats.shield import unshield
 from agentv.model.request import Request
 
 NAMES = ("prompt", "messages", "id", "vars", "thread_id", "attempt")
@@ -83,7 +84,7 @@ def compile_text(text: str, as_text: AsText = str) -> Callable[[Values], str]:
 def _compile_text(text: str, as_text: AsText) -> Fill:
     between, names = _split(text)
     if not names:
-        return lambda values: text  # noqa: ARG005 - one of several that are called alike
+        return lambda values: between[0]  # noqa: ARG005 - one of several that are called alike
     if len(names) == 1 and not any(between):
         return lambda values: find_value(values, names[0])
     return compile_text(text, as_text)
@@ -101,7 +102,7 @@ def _split(text: str) -> tuple[list[str], list[str]]:
             names.append(name)
             end = found.end()
     between[-1] += text[end:]
-    return between, names
+    return [unshield(each) for each in between], names
 
 
 def is_known(name: str) -> bool:

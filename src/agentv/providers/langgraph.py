@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import UNSET, Meta
 
 from agentv.errors import Problem
-from agentv.providers.base import ProviderBase
+from agentv.providers.wired import Wired
 
 if TYPE_CHECKING:
     from agentv.model.request import Request, Scope
     from agentv.model.response import ProviderResponse
-    from agentv.providers.wire import Wire
 
-_ADDRESS = re.compile(r"\s*(\$\{|https?://[^/\s?#])", re.IGNORECASE).match
 _Name = Annotated[str, Meta(min_length=1)]
 
 
-class LangGraph(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class LangGraph(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """A graph that a LangGraph server runs."""
 
     provider: Literal["langgraph"] = "langgraph"
@@ -60,19 +57,9 @@ class LangGraph(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def check(self, path: str) -> list[Problem]:
         """What is wrong with the address, the headers, and `config` beside `context`."""
-        from agentv.providers.wire import WireError, merge_headers  # noqa: PLC0415 - loaded when a target uses it
+        from agentv.providers.wire_check import check_address, check_headers  # noqa: PLC0415 - loaded when used
 
-        problems = []
-        if not _ADDRESS(self.url):
-            problems.append(
-                Problem(
-                    f"{path}.url", f"{self.url!r} is not the address of a server: write http://HOST or https://HOST"
-                )
-            )
-        try:
-            merge_headers(self.headers)
-        except WireError as error:
-            problems.append(Problem(f"{path}.headers", str(error)))
+        problems = [*check_address(self.url, f"{path}.url"), *check_headers(self.headers, f"{path}.headers")]
         if self.context and self.config.get("configurable"):
             problems.append(Problem(f"{path}.context", "the server takes `context` or `config.configurable`, not both"))
         return problems
@@ -81,22 +68,14 @@ class LangGraph(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Get ready to connect; nothing is sent yet."""
         await super().open(scope)
         from agentv.formats.json import MAX_BYTES  # noqa: PLC0415 - loaded when a target uses it
-        from agentv.providers.wire import Wire, merge_headers  # noqa: PLC0415 - as above
+        from agentv.providers.wire import merge_headers  # noqa: PLC0415 - as above
 
         key = {"x-api-key": self.api_key} if self.api_key else {}
         # A graph with subgraphs sends its whole state again and again, and none of it is kept.
-        wire = Wire(headers=merge_headers(key, self.headers), max_body_bytes=MAX_BYTES)
-        await wire.open()
-        self.__dict__["wire"] = wire
+        await self.connect(merge_headers(key, self.headers), MAX_BYTES)
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """What the graph added to the conversation, on a thread of its own unless the request names one."""
         from agentv.providers.langgraph_run import Attempt  # noqa: PLC0415 - loaded when a target uses it
 
-        return await Attempt(self, self.__dict__["wire"], request).answer()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        wire: Wire | None = self.__dict__.get("wire")
-        if wire is not None:
-            await wire.close()
+        return await Attempt(self, self.wire, request).answer()

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta
 
-from agentv.providers.base import ProviderBase
-from agentv.providers.openai_check import check_base_url, check_extra_body, check_headers
+from agentv.providers.openai_check import check_extra_body
+from agentv.providers.wire_check import check_address, check_headers
+from agentv.providers.wired import Wired
 
 if TYPE_CHECKING:
     from agentv.errors import Problem
     from agentv.model.request import Request, Scope
     from agentv.model.response import ProviderResponse
-    from agentv.providers.wire import Wire
 
 BASE_URL = "https://api.openai.com/v1"
 KEY_NAME = "OPENAI_API_KEY"
 
 
-class OpenAI(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class OpenAI(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """A model behind OpenAI's wire."""
 
     provider: Literal["openai"] = "openai"
@@ -64,8 +64,8 @@ class OpenAI(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True
         from agentv.providers.openai_check import check_limits  # noqa: PLC0415 - the vendor's alone
 
         return [
-            *check_base_url(self.base_url, path),
-            *check_headers(self.headers, path),
+            *check_address(self.base_url, f"{path}.base_url"),
+            *check_headers(self.headers, f"{path}.headers"),
             *check_extra_body(self.extra_body, ("model", "messages", "input", "stream"), path),
             *check_limits(self.max_tokens, self.max_completion_tokens, self.seed, self.api, path),
         ]
@@ -73,23 +73,14 @@ class OpenAI(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True
     async def open(self, scope: Scope) -> None:
         """Make the session."""
         await super().open(scope)
-        from agentv.providers.openai_body import make_headers  # noqa: PLC0415 - checking a target needs no HTTP
-        from agentv.providers.wire import Wire  # noqa: PLC0415 - as above
+        from agentv.providers.openai_body import make_headers, url_of  # noqa: PLC0415 - checking a target needs no HTTP
 
-        wire = Wire(headers=make_headers(self))
-        await wire.open()
-        self.__dict__["wire"] = wire
+        self.__dict__["url"] = url_of(self)
+        await self.connect(make_headers(self))
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """The model's reply."""
-        from agentv.providers.openai_body import DIALECTS, make_body, url_of  # noqa: PLC0415 - as above
+        from agentv.providers.openai_body import DIALECTS, make_body  # noqa: PLC0415 - as above
         from agentv.providers.wire_model import ask_model  # noqa: PLC0415 - as above
 
-        wire: Wire = self.__dict__["wire"]
-        return await ask_model(wire, url_of(self), make_body(self, request), DIALECTS[self.api])
-
-    async def close(self) -> None:
-        """Close every connection."""
-        wire: Wire | None = self.__dict__.pop("wire", None)
-        if wire is not None:
-            await wire.close()
+        return await ask_model(self.wire, self.__dict__["url"], make_body(self, request), DIALECTS[self.api])

@@ -76,9 +76,11 @@ class PythonAgent(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields
             return failure_of(error)
 
     async def close(self) -> None:
-        """End the workers."""
+        """End the workers, and close what was made here."""
         # Who opens it again begins anew, in another event loop perhaps.
-        self.__dict__.pop("callee", None)
+        callee: Callee | None = self.__dict__.pop("callee", None)
+        if callee is not None:
+            await callee.close()
         workers: Workers | None = self.__dict__.pop("workers_up", None)
         if workers is not None:
             await workers.close()

@@ -39,6 +39,8 @@ class Callee:
         self._args = dict(args or {})
         self._lock = asyncio.Lock()
         self._ask: Ask | None = None
+        self._own: Any = None
+        """What was made here, and nobody else will close."""
         self._broken: Exception | None = None
         """Why it can never be asked: nothing is imported twice only to fail again."""
 
@@ -63,6 +65,13 @@ class Callee:
                 raise
             return failure("agent", f"CancelledError: {error}")  # nobody but the agent itself
 
+    async def close(self) -> None:
+        """Let go of an instance that was made here: by its `aclose`, else by its `close`."""
+        own, self._own = self._own, None
+        close = getattr(own, "aclose", None) or getattr(own, "close", None)
+        if callable(close):
+            await settle(close() if _is_async(close) else await in_thread(close))
+
     async def _prepare(self) -> None:
         if self._ask is None and self._broken is None:
             try:
@@ -77,8 +86,14 @@ class Callee:
         if inspect.isclass(found) and found.__module__ != "builtins":
             make = partial(found, **self._args)
             # What belongs to an event loop is made in it; whatever else may take its time.
-            return bind(make() if _is_async(_method(found)) else await in_thread(make))
+            self._own = make() if _is_async(_method(found)) else await in_thread(make)
+            return bind(self._own)
         return bind(found, self._args)
+
+
+def can_be_asked(thing: Any) -> bool:
+    """Whether there is a way to ask a thing that is there already."""
+    return find_agent(thing) is not None or (not inspect.isclass(thing) and _method(thing) is not None)
 
 
 def bind(thing: Any, args: Mapping[str, Any] | None = None) -> Ask:

@@ -10,6 +10,7 @@ from msgspec import Meta
 from agentv.errors import FormatError
 from agentv.files import find_below, read_below
 from agentv.formats.json import MAX_BYTES, parse_json
+from agentv.formats.messages import is_langchain
 from agentv.formats.response import decode_response
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
@@ -152,4 +153,4 @@ def _reply(data: Any) -> ProviderResponse:
 
 
 def _is_event(item: Any) -> bool:
-    return isinstance(item, Mapping) and "type" in item and "role" not in item
+    return isinstance(item, Mapping) and "type" in item and "role" not in item and not is_langchain(item)

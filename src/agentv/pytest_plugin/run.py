@@ -158,7 +158,7 @@ class EvalRunner:
             wave.results[event.order].set_result(event)
 
         engine = Engine(self._execution_id, iter(runs), self._providers, lambda _: follow, self._options, finished)
-        engine.judges = None if self._judging is None else judges_at_work(self._judging, engine.spending)
+        engine.judges = None if self._judging is None else judges_at_work(self._judging, engine)
         return engine
 
     async def _open(self, target: Target) -> None:

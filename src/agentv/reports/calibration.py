@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentv.reports.problems import counted
-from agentv.reports.terminal import Style, clean
+from agentv.reports.terminal import Style, as_ascii, clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +41,7 @@ def render_calibration(report: CalibrationReport, style: Style) -> str:
         lines += [f"  {_named(each.id, each.line)}: {clean(each.error)}" for each in report.unread[:MAX_SHOWN]]
     lines += ["", *_notes(report, style)]
     text = "\n".join(lines) + "\n"
-    return text if style.unicode else text.replace("…", "...").encode("ascii", "backslashreplace").decode()
+    return text if style.unicode else as_ascii(text)
 
 
 def _table(table: Mapping[str, Mapping[str, int]], style: Style) -> list[str]:

@@ -8,7 +8,7 @@ from msgspec import UnsetType
 
 from agentv.reports.diff import COLORS, MIN_COLUMN, render_evaluator
 from agentv.reports.problems import counted
-from agentv.reports.terminal import clean, fit, width_of
+from agentv.reports.terminal import as_ascii, clean, fit, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,8 +49,12 @@ def render_comparison(comparison: Comparison, style: Style) -> str:
     more = comparison.losses - len(comparison.lost[:MAX_NAMED])
     lines += [style.paint("dim", f"     {more:,} more were lost")] if more > 0 else []
     lines += [""] if rest or more > 0 else []
+    if comparison.judged is not None:
+        from agentv.reports.comparison_judged import judged_lines  # noqa: PLC0415 - only a judge needs it
+
+        lines += judged_lines(comparison.judged, style)
     text = "\n".join([*lines, *others(comparison), *closing(comparison), ""])
-    return text if style.unicode else text.replace("…", "...").encode("ascii", "backslashreplace").decode()
+    return text if style.unicode else as_ascii(text)
 
 
 def sentence(comparison: Comparison) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentv.reports.comparison import closing, explained, heading, passed_of, sentence, table
+from agentv.reports.comparison_judged import judged_page
 from agentv.reports.markdown import MAX_BODY, MAX_PAGE, code, fenced
 from agentv.reports.problems import counted
 from agentv.reports.terminal import Style
@@ -31,7 +32,8 @@ def render_page(comparison: Comparison) -> str:
         *(f"| {line.name} | {line.a} | {line.b} | {line.difference} |" for line in table(comparison)),
         "",
     ]
-    room = MAX_PAGE - ROOM_FOR_NAMES - _size(lines)
+    judged = [] if comparison.judged is None else judged_page(comparison.judged)
+    room = MAX_PAGE - ROOM_FOR_NAMES - _size(lines) - _size(judged)
     shown = 0
     for change in comparison.lost:
         section = _lost(change)
@@ -45,6 +47,7 @@ def render_page(comparison: Comparison) -> str:
         more = comparison.losses - shown - len(rest)
         names = [code(change.case_id) for change in rest] + ([f"{more:,} more"] if more else [])
         lines += [f"Lost, too: {', '.join(names)}.", ""]
+    lines += judged
     lines += _others(comparison)
     lines += [f"{_capital(line)}.\n" for line in closing(comparison)]
     return "\n".join(lines)

@@ -9,12 +9,13 @@ from msgspec import UNSET
 from agentv.model.event import ExecutionFinished, RunFinished
 from agentv.reports.diff import render_evaluator
 from agentv.reports.problems import counted
-from agentv.reports.rates import DASH, flaky_cases, fraction, measured_rate, percent, repeated, repeated_target, sure
-from agentv.reports.terminal import Style, clean
+from agentv.reports.rates import flaky_cases, fraction, measured_rate, percent, repeated, repeated_target, sure
+from agentv.reports.terminal import Style, as_ascii, clean
 
 if TYPE_CHECKING:
     from agentv.formats.redaction import Redactor
     from agentv.model.event import Event
+    from agentv.model.judging import JudgeSums
     from agentv.model.record import Summary
 
 MAX_SHOWN = 20
@@ -57,7 +58,7 @@ class Console:
             self._note(event)
         elif isinstance(event, ExecutionFinished):
             text = self._redactor.text("\n".join(self._report(event.summary)))
-            self._stream.write(text if self._style.unicode else _ascii(text))
+            self._stream.write(text if self._style.unicode else as_ascii(text))
             self._stream.flush()
 
     def _note(self, event: RunFinished) -> None:
@@ -201,13 +202,18 @@ def judging(summary: Summary) -> list[str]:
     """What each judge used, apart from the agents."""
     lines = []
     for name, used in ({} if summary.judges is UNSET else summary.judges).items():
-        known = f", {used.cached:,} known already" if used.cached else ""
-        usage = used.tokens_usage
-        tokens = "" if usage is None else f" · tokens {usage.input_tokens or 0:,} in, {usage.output_tokens or 0:,} out"
-        some = "" if used.reported_cost == used.findings else f" ({used.reported_cost:,} of {used.findings:,} findings)"
-        cost = "cost not reported" if used.cost_usd is None else f"cost ${used.cost_usd:.4f}{some}"
-        lines.append(f"judge {clean(name)}: asked {counted(used.calls, 'time')}{known}{tokens} · {cost}")
+        lines.append(f"judge {clean(name)}: {judge_used(used)}")
     return lines
+
+
+def judge_used(used: JudgeSums) -> str:
+    """How often a judge was asked, and what that took."""
+    known = f", {used.cached:,} known already" if used.cached else ""
+    usage = used.tokens_usage
+    tokens = "" if usage is None else f" · tokens {usage.input_tokens or 0:,} in, {usage.output_tokens or 0:,} out"
+    some = "" if used.reported_cost == used.findings else f" ({used.reported_cost:,} of {used.findings:,} findings)"
+    cost = "cost not reported" if used.cost_usd is None else f"cost ${used.cost_usd:.4f}{some}"
+    return f"asked {counted(used.calls, 'time')}{known}{tokens} · {cost}"
 
 
 def costs(summary: Summary) -> list[str]:
@@ -244,7 +250,3 @@ def _seconds(milliseconds: float) -> str:
 def clean_lines(text: str) -> list[str]:
     """The lines of a text from elsewhere, safe to print."""
     return [clean(line) for line in text.splitlines()] or [""]
-
-
-def _ascii(text: str) -> str:
-    return text.replace("…", "...").replace("·", "|").replace(DASH, "-").encode("ascii", "backslashreplace").decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentv.matching.diff import quote
-from agentv.reports.terminal import Style, clean, fit, width_of
+from agentv.reports.terminal import Style, as_ascii, clean, fit, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ def render_run(result: RunResult, sides: Sequence[Sides | None], style: Style) -
         lines.append("")
         lines += [style.paint("yellow", f"warning: {clean(warning)}") for warning in result.warnings]
     text = "\n".join(line.rstrip() for line in lines)
-    return text if style.unicode else text.replace("…", "...").encode("ascii", "backslashreplace").decode()
+    return text if style.unicode else as_ascii(text)
 
 
 def render_evaluator(result: EvaluatorResult, sides: Sides | None, style: Style) -> list[str]:

@@ -13,6 +13,7 @@ from agentv.formats.json import dump_json
 from agentv.model.event import ExecutionFinished, ExecutionStarted, RunFinished
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from agentv.formats.redaction import Redactor
@@ -58,14 +59,29 @@ class RecordFile:
     def handle(self, event: Event) -> None:
         """Write a result at once; it is either there as a whole or not at all."""
         if isinstance(event, RunFinished):
-            piece = self.piece(event.line or self._redactor.line(dump_json(event.record)))
-            self._write(piece)
-            self._end += len(piece)
-            self._orders.append(event.order)
-            self._ends.append(self._end)
+            self.handle_many((event,))
         elif isinstance(event, ExecutionFinished):
             self._put_in_order()
             os.close(self._file)
+
+    def handle_many(self, events: Sequence[RunFinished]) -> None:
+        """Write several results in one go, or as many of them as there is room for."""
+        pieces = [self.piece(event.line or self._redactor.line(dump_json(event.record))) for event in events]
+        try:
+            self._write(b"".join(pieces))
+        except OSError:
+            for event, piece in zip(events, pieces, strict=True):
+                self._write(piece)
+                self._note(event, piece)
+            return
+        for event, piece in zip(events, pieces, strict=True):
+            self._note(event, piece)
+
+    def _note(self, event: RunFinished, piece: bytes) -> None:
+        """Remember where a result was written, to put them all in order in the end."""
+        self._end += len(piece)
+        self._orders.append(event.order)
+        self._ends.append(self._end)
 
     def _write(self, piece: bytes) -> None:
         try:

@@ -8,8 +8,10 @@ from bisect import bisect
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import UNSET
+
 from agentv.model.event import ExecutionFinished, RunFinished
-from agentv.reports.console import costs
+from agentv.reports.console import costs, judge_used
 from agentv.reports.jsonl import open_private, write_all
 from agentv.reports.problems import counted
 from agentv.reports.rates import between, flaky_cases, fraction, measured_rate, percent, repeated
@@ -104,7 +106,10 @@ class Page:
         for section in shown:
             lines += section
         lines += self._rest(self._bad[len(shown) :], summary)
-        return "\n".join([*lines, " · ".join(costs(summary)), "", f"Execution {code(summary.execution_id)}", ""])
+        lines += [" · ".join(costs(summary)), ""]
+        judges = {} if summary.judges is UNSET else summary.judges
+        lines += [line for name, used in judges.items() for line in (f"Judge {code(name)}: {judge_used(used)}", "")]
+        return "\n".join([*lines, f"Execution {code(summary.execution_id)}", ""])
 
     def _repeated(self, summary: Summary) -> list[str]:
         """What repetitions say, with the flaky cases by name."""

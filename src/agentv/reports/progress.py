@@ -11,13 +11,17 @@ from agentv.reports.terminal import Style, clean, fit
 
 if TYPE_CHECKING:
     from agentv.formats.redaction import Redactor
-    from agentv.model.event import Event
+    from agentv.model.event import AttemptFinished, Event
 
 LIVE_EVERY_S = 0.1
 LINES_EVERY_S = 5.0
 CLEAR = "\r\x1b[2K"
 BAR = 24
 BLOCKS = {True: ("━", "╌"), False: ("#", ".")}
+RATE_LIMITED = "rate_limited"
+"""The code of an error that is no failure, only a reason to wait."""
+LEAST_WAIT_S = 0.5
+"""How long that takes where nobody says it."""
 MAX_HAPPENING = 50
 """Failures told as they happen; the end tells the others."""
 
@@ -28,6 +32,8 @@ class Counts:
     def __init__(self) -> None:
         self.planned = self.done = self.failed = self.errors = self.tokens = 0
         self.cost = 0.0
+        self.waits_until = 0.0
+        """When a target may be asked again that said we ask too often."""
         self._began = monotonic()
 
     def start(self, planned: int) -> None:
@@ -65,7 +71,7 @@ class Counts:
             words.append(f"{_duration((self.planned - self.done) / rate)} left")
         words += [f"{self.tokens:,} tokens"] if self.tokens else []
         words += [f"${self.cost:.2f}"] if self.cost else []
-        return words
+        return [words[0], "waiting: rate limited", *words[1:]] if self.waits_until > monotonic() else words
 
 
 class Live:
@@ -96,6 +102,18 @@ class Live:
             self._write(self._line())
         else:
             self._write(CLEAR)
+
+    def handle_attempt(self, event: AttemptFinished) -> None:
+        """Say why nothing moves: no run ends while its target asks to be left alone."""
+        error = event.response.error
+        if error is None or error.code != RATE_LIMITED:
+            return
+        now = monotonic()
+        pause = error.retry_after_s if isinstance(error.retry_after_s, float) else LEAST_WAIT_S
+        was_shown, self._counts.waits_until = self._counts.waits_until > now, max(self._counts.waits_until, now + pause)
+        if not was_shown:
+            self._drawn = now
+            self._write(CLEAR + self._line())
 
     def _tell(self, event: RunFinished) -> None:
         self._told += 1

@@ -79,3 +79,9 @@ def fit(text: str, width: int) -> str:
             kept += char
         text = f"{kept}…"
     return text + " " * (width - width_of(text))
+
+
+def as_ascii(text: str) -> str:
+    """The text for a terminal that knows no other letters."""
+    plain = text.replace("…", "...").replace("·", "|").replace("\N{EN DASH}", "-")
+    return plain.encode("ascii", "backslashreplace").decode()

@@ -13,6 +13,7 @@ from agentv.formats.failures import failure_of
 from agentv.model.attempt import Attempt
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.protocols import REPLIES
+from agentv.run.eager import within
 from agentv.run.limits import QUOTA_EXHAUSTED, RATE_LIMITED, Limiter, Turn
 
 if TYPE_CHECKING:
@@ -206,8 +207,7 @@ async def _attempt(provider: Provider, request: Request, timeout_s: float) -> Pr
     start = perf_counter()
     deadline = asyncio.timeout(timeout_s)
     try:
-        async with deadline:
-            response = await provider.invoke(request)
+        response = await within(deadline, provider.invoke(request))
     except Exception as error:  # noqa: BLE001 - whatever an agent or a provider throws is this run's error alone
         response = _failure_of(error, timeout_s if deadline.expired() else None)
     if not isinstance(response, ProviderResponse):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from agentv.run.plan import PlannedRun
 
-MOST = 512
+MOST = 1024
 QUICK_S = 0.2
 SLOW_S = 2.0
 """A block that is used up quickly is followed by a larger one, and one that lasts, by a smaller one: slow runs are

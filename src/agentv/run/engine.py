@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
 from agentv.errors import AgentVError
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from agentv.run.shard import Part
     from agentv.scoring.scorer import Follow
 
+AT_A_STRETCH_S = 0.001
+"""A provider that never waits must not keep signals, timeouts and the other workers waiting for longer."""
 GRACE_S = 10.0
 """How long runs in flight may still finish after the first Ctrl-C."""
 
@@ -61,10 +64,12 @@ class Engine:
         self._tell = tell
         self._claims = None if share is None else Claims(runs, share)
         self._patience: dict[tuple[str, str], Patience] = {}
-        self._limiters: dict[bytes, Limiter] = {}
+        self.limiters: dict[bytes, Limiter] = {}
+        """One for each target, by its settings."""
         self._gathered: dict[tuple[str, str], list[PlannedRun]] = {}
         """Runs that wait until there are enough of them for their provider."""
         self._workers: list[asyncio.Task[None]] = []
+        self._rests_at = 0.0
         self._stopping = False
         self.spending = spending or Spending(options.max_cost, options.max_tokens)
         self.judges: Judges | None = None
@@ -95,7 +100,7 @@ class Engine:
 
     def _wind_down(self) -> None:
         self._stopping = True
-        for limiter in self._limiters.values():
+        for limiter in self.limiters.values():
             limiter.dismiss()
 
     def _abort(self) -> None:
@@ -142,8 +147,9 @@ class Engine:
                     self._wind_down()
                 if room is not None:  # results come faster than they can be kept
                     await room.wait()
-                # A provider that never waits must not keep signals, timeouts and the other workers waiting.
-                await asyncio.sleep(0)
+                if perf_counter() >= self._rests_at:
+                    await asyncio.sleep(0)
+                    self._rests_at = perf_counter() + AT_A_STRETCH_S
 
     def _judged_at_once(
         self, work: list[PlannedRun], outcomes: Sequence[Tried | None], started_at: str
@@ -257,7 +263,7 @@ class Engine:
 
     def _limiter(self, planned: PlannedRun, provider: Provider) -> Limiter:
         """One for each target, whichever evals share it."""
-        return self._limiters.setdefault(dump_json(planned.target.settings), Limiter(Pace.of(provider)))
+        return self.limiters.setdefault(dump_json(planned.target.settings), Limiter(Pace.of(provider)))
 
 
 def _request(planned: PlannedRun) -> Request:

@@ -85,6 +85,8 @@ class JudgeTarget(NamedTuple):
     """Where its provider is among all providers."""
     identity: bytes
     """Its settings without secrets; empty when they do not tell what it does, as those of a Python function."""
+    settings: bytes = b""
+    """Its settings as written: who tests it too shares its limits."""
 
     @property
     def key(self) -> str:
@@ -123,7 +125,8 @@ class Judges:
         """Where the execution counts what it spends, judges included."""
         self._options = options
         self._patience: dict[tuple[str, str], Patience] = {}
-        self._limiters: dict[bytes, Limiter] = {}
+        self.limiters: dict[bytes, Limiter] = {}
+        """By the settings of targets; an execution's own, where it has agents to ask as well."""
         self._spent = 0.0
         self._unpriced: str | None = None
 
@@ -170,7 +173,7 @@ class Judges:
             or DEFAULT_TIMEOUT_S,
             retries=next(each for each in retries if each is not None),
             retry_timeouts=getattr(provider, "retry_timeouts", False),
-            limiter=self._limiters.setdefault(target.identity or name.encode(), Limiter(self._pace(each, provider))),
+            limiter=self.limiters.setdefault(target.settings or name.encode(), Limiter(self._pace(each, provider))),
             account=self._accountant(each, name, provider),
         )
         return found

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
     from agentv.model.response import ProviderResponse
 
-RATE_LIMITED, QUOTA_EXHAUSTED = "rate_limited", "quota_exhausted"
+RATE_LIMITED, QUOTA_EXHAUSTED, UNAUTHORIZED = "rate_limited", "quota_exhausted", "unauthorized"
+REFUSALS = 5
+"""So many in a row say that a key is wrong, when nothing was ever answered."""
+REFUSALS_LATER = 50
+"""The same for a target that did answer: one request may be forbidden, and a key may be withdrawn under way."""
 DEFAULT_RETRY_AFTER_S = 60.0
 LATE_S = 0.25
 """So much lateness of our own timers is made up for; anything longer was a time in which nobody asked."""
@@ -107,6 +111,9 @@ class Limiter:
         self._closed_until = 0.0
         self._refusal: ResponseError | None = None
         self._mean_tokens: float | None = None
+        self._unauthorized = 0
+        """How often in a row it was said that we may not ask."""
+        self._has_answered = False
         self._is_over = False
 
     @property
@@ -153,7 +160,10 @@ class Limiter:
         for response in responses:
             if response.error is not None:
                 self._heed(turn, response.error)
-            elif self._slowed_at:
+                continue
+            self._has_answered = True
+            self._unauthorized = 0
+            if self._slowed_at:
                 self._grow()
         if self._tokens is not None:
             self._correct(self._tokens, turn, responses)
@@ -215,6 +225,12 @@ class Limiter:
         if error.code == QUOTA_EXHAUSTED:
             words = f"not asked: this target's quota is exhausted, as it said before: {error.message[:MAX_WORDS]}"
             self._close(inf, words, error)
+            return
+        if error.code == UNAUTHORIZED:
+            self._unauthorized += 1
+            if self._unauthorized >= (REFUSALS_LATER if self._has_answered else REFUSALS):
+                words = f"not asked: this target has refused {self._unauthorized} requests in a row, the last one so: "
+                self._close(inf, words + error.message[:MAX_WORDS], error)
             return
         wait = error.retry_after_s
         if error.code == RATE_LIMITED:

@@ -100,7 +100,10 @@ class Spending:
             names = [repr(name) for name in self._unpriced]
             some = ", ".join([*names[:MAX_NAMED], *(["…"] if len(names) > MAX_NAMED else [])])
             table = f"the table of {price_table().date}"
-            said.append(f"no price is known for {some}: its cost is null; {table} has none, set `prices` or `price`")
+            whose = "its" if len(names) == 1 else "their"
+            said.append(
+                f"no price is known for {some}: {whose} cost is null; {table} has none, set `prices` or `price`"
+            )
         if self._max_cost is not None and self._costless:
             said.append(f"`max_cost` did not see {_replies(self._costless)} whose cost is not known")
         if self._max_tokens is not None and self._tokenless:

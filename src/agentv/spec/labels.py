@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from agentv.errors import FormatError, Place, Problem, SpecError
 from agentv.formats.json import parse_json
@@ -12,6 +16,7 @@ from agentv.model.case import Case
 from agentv.model.record import RESULT_SCHEMA
 from agentv.model.response import ProviderResponse
 from agentv.spec.check import shown, unknown_key
+from agentv.spec.dataset import repeated_keys
 from agentv.spec.messages import check_messages
 
 if TYPE_CHECKING:
@@ -57,7 +62,8 @@ def read_labels(path: Path, name: str, ids: frozenset[str]) -> list[Label]:
     except OSError as error:
         raise SpecError([Problem("", f"cannot be read: {error.strerror}", "whole", Place(name, 1))]) from error
     if not labels and not problems:
-        problems.append(Problem("", "holds no label: one JSON object a line, with a `reply` and a `label`", "whole"))
+        empty = "holds no label: one JSON object a line, with a `reply` and a `label`"
+        problems.append(Problem("", empty, "whole", Place(name, 1)))
     if problems:
         raise SpecError(problems)
     return labels
@@ -72,6 +78,10 @@ def _read(line: bytes, number: int, ids: frozenset[str]) -> tuple[Label | None, 
         return None, [Problem("", str(error), "whole")]
     if not isinstance(data, dict):
         return None, [Problem("", f"expected an object with a `reply` and a `label`, got {shown(data)}", "whole")]
+    with suppress(msgspec.MsgspecError, ValueError):  # what was forgiven above may repeat itself
+        again = repeated_keys(line.removeprefix(BOM_UTF8))
+        if again:
+            return None, [Problem("", f"duplicate key {again[0]!r}", "whole")]
     # A line of a result file may be labelled as it is.
     is_record = data.get("schema") == RESULT_SCHEMA
     given: dict[str, Any] = {ALIASES.get(str(key), str(key)): value for key, value in data.items()}
@@ -133,9 +143,12 @@ def _case(given: Mapping[str, Any], problems: list[Problem]) -> Case | None:
 
 def _messages(given: Mapping[str, Any], problems: list[Problem]) -> Iterator[tuple[str, Any]]:
     for name, role in (("input", "user"), ("expected", "assistant")):
-        if given.get(name) is not None:
+        written = given.get(name)
+        if written is not None and not isinstance(written, (str, list, Mapping)):
+            problems.append(Problem(name, f"expected a text, a message, or a list of messages; got {shown(written)}"))
+        elif written is not None:
             try:
-                yield name, check_messages(given[name], name, role)
+                yield name, check_messages(written, name, role)
             except SpecError as error:
                 problems += error.problems
 

@@ -15,7 +15,7 @@ from agentv.spec.cases import CAMEL, LISTS
 from agentv.spec.cells import ASKS
 from agentv.spec.docstrings import field_docs, structs_in
 from agentv.spec.entries import CaseEntry, EvalEntry, ProjectEntry
-from agentv.spec.load import CASE_LISTS
+from agentv.spec.loader import CASE_LISTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

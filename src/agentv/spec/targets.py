@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from agentv.checked import Target
 from agentv.errors import Problem, SpecError
+from agentv.formats.shield import shield
 from agentv.registry import PROVIDERS, find_provider, provider_names
 from agentv.spec.check import as_json, build, not_a_choice, shown
 
@@ -66,12 +67,16 @@ def make_provider(target: Target, environment: Mapping[str, str]) -> Provider:
     if target.made is not None:
         return target.made
     missing: list[str] = []
-    settings = _resolved(dict(target.settings), environment, missing)
+    cls: type[Provider] = find_provider(target.provider)  # type: ignore[assignment]  # it was found when it was checked
+    templates = getattr(cls, "templates", ())
+    settings = {
+        key: _resolved(value, environment, missing, shield if key in templates else str)
+        for key, value in target.settings.items()
+    }
     if missing:
         names = ", ".join(dict.fromkeys(missing))
         message = f"target {target.name!r} needs the environment variable{'s' * (len(set(missing)) > 1)} {names}"
         raise SpecError([Problem("", f"{message}, which is not set", "whole", target.place)])
-    cls: type[Provider] = find_provider(target.provider)  # type: ignore[assignment]  # it was found when it was checked
     made, problems = build(cls, msgspec.json.encode({**settings, "provider": target.provider}), "")
     if made is None:
         raise SpecError([problem._replace(place=target.place) for problem in problems])
@@ -96,7 +101,9 @@ def resolved_settings(settings: Mapping[str, Any], environment: Mapping[str, str
     return found
 
 
-def _resolved(value: Any, environment: Mapping[str, str], missing: list[str]) -> Any:
+def _resolved(
+    value: Any, environment: Mapping[str, str], missing: list[str], written: Callable[[str], str] = str
+) -> Any:
     """The value with every variable replaced, once: what a variable holds is never read again."""
 
     def replace(found: re.Match[str]) -> str:
@@ -106,14 +113,14 @@ def _resolved(value: Any, environment: Mapping[str, str], missing: list[str]) ->
         held = environment.get(name, otherwise)
         if held is None:
             missing.append(name)
-        return held or ""
+        return written(held or "")
 
     if isinstance(value, str):
         return _VARIABLE.sub(replace, value)
     if isinstance(value, Mapping):
-        return {key: _resolved(item, environment, missing) for key, item in value.items()}
+        return {key: _resolved(item, environment, missing, written) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_resolved(item, environment, missing) for item in value]
+        return [_resolved(item, environment, missing, written) for item in value]
     return value
 
 

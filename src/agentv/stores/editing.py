@@ -98,7 +98,7 @@ class Editing(Reading):
         ).lastrowid
         if record is not None and seq is not None:
             put(self.db, PAYLOAD, [(seq, run.line, run.response, run.sides)])
-            put(self.db, RESULT, list(result_rows(seq, record)))
+            put(self.db, RESULT, result_rows([(seq, record)]))
         if seq is not None:
             put(self.db, ATTEMPT, [attempt_row(seq, number, one) for number, one in run.attempts])
 

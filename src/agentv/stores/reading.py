@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec import json
+from msgspec.structs import replace
 
 from agentv.errors import StoreError
 from agentv.model.attempt import Attempt
@@ -24,6 +27,17 @@ STORED = """
     JOIN snapshots AS targets ON targets.id = runs.target
     LEFT JOIN payloads ON payloads.run = runs.seq
 """
+WANTED = """
+    SELECT seq FROM runs WHERE execution = ? AND status IN ('completed', 'error') AND replaced = 0
+"""
+KEPT = "SELECT key, position, place, record, response, sides FROM runs JOIN payloads ON run = seq WHERE seq"
+BLOCK = 256
+"""How many payloads are read at once: SQLite would put them in order all together, and they are long."""
+COUNTS = """
+    SELECT count(*), count(*) FILTER (WHERE verdict = 'pass'), count(*) FILTER (WHERE verdict = 'fail'),
+        count(*) FILTER (WHERE verdict = 'error')
+    FROM runs WHERE execution = ? AND replaced = 0 AND status IN ('completed', 'error')
+"""
 EXECUTION = "seq, id, status, persist, command, inputs, planned, runs, passed, failed, errors, started_at, completed_at"
 
 
@@ -38,14 +52,21 @@ class Reading(Connection):
         """Those that are kept, the last one first."""
         with self.told():
             found = self.db.execute(f"SELECT {EXECUTION} FROM executions ORDER BY seq DESC LIMIT ?", (limit,))  # noqa: S608 - names of columns, ours
-            return [_execution_row(row) for row in found.fetchall()]
+            return [self._counted(_execution_row(row)) for row in found.fetchall()]
 
     def find_execution(self, name: str) -> list[ExecutionRow]:
         """The execution of this id, or all whose id begins so."""
         with self.told():
             query = f"SELECT {EXECUTION}, summary FROM executions WHERE substr(id, 1, ?) = ? ORDER BY seq DESC"  # noqa: S608 - as above
             rows = [_execution_row(row) for row in self.db.execute(query, (len(name), name)).fetchall()]
-        return [row for row in rows if row.id == name] or rows
+            return [self._counted(row) for row in rows if row.id == name] or [self._counted(row) for row in rows]
+
+    def _counted(self, row: ExecutionRow) -> ExecutionRow:
+        """With how much is done of it, where nobody has summed that up yet."""
+        if row.status != "running":
+            return row
+        runs, passed, failed, errors = self.db.execute(COUNTS, (row.seq,)).fetchone()
+        return replace(row, runs=runs, passed=passed, failed=failed, errors=errors)
 
     def outcomes(self, execution_id: str) -> dict[str, Outcome]:
         """How every run of an execution stands, by its key; replaced ones too."""
@@ -54,19 +75,20 @@ class Reading(Connection):
             found = self.db.execute(query, (self.execution_row(execution_id),))
             return {row[0]: Outcome._make(row[1:]) for row in found}
 
-    def kept(self, execution_id: str, keys: Sequence[str] | None = None) -> Iterator[Kept]:
-        """The results of an execution in the order of its plan, or those of these keys."""
-        query = (
-            "SELECT key, position, place, record, response, sides FROM runs JOIN payloads ON run = seq"
-            " WHERE execution = ? AND status IN ('completed', 'error') AND replaced = 0"
-        )
+    def kept(self, execution_id: str, keys: Sequence[str] | None = None, *, replies: bool = True) -> Iterator[Kept]:
+        """The results of an execution in the order of its plan, or those of these keys; with replies, or without."""
+        query = KEPT if replies else KEPT.replace("response", "NULL")
         execution = self.execution_row(execution_id)
         with self.told():
             if keys is None:
-                yield from map(Kept._make, self.db.execute(f"{query} ORDER BY position", (execution,)))
-                return
-            for key in keys:
-                yield from map(Kept._make, self.db.execute(f"{query} AND key = ?", (execution, key)))
+                wanted = array("q", [seq for (seq,) in self.db.execute(f"{WANTED} ORDER BY position", (execution,))])
+            else:
+                rows = (self.db.execute(f"{WANTED} AND key = ?", (execution, key)).fetchone() for key in keys)
+                wanted = array("q", [row[0] for row in rows if row])
+            for start in range(0, len(wanted), BLOCK):
+                block = wanted[start : start + BLOCK]
+                found = self.db.execute(f"{query} IN ({', '.join('?' * len(block))})", block.tolist())
+                yield from sorted(map(Kept._make, found), key=itemgetter(1))
 
     def runs(self, execution_id: str) -> Iterator[RunRow]:
         """Every run of an execution in the order of its plan, without anything that was said."""

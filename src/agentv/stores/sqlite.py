@@ -194,7 +194,7 @@ class SqliteStore(Editing):
             self.db.executemany("DELETE FROM evaluator_results WHERE run = ?", again)
         put(self.db, PAYLOAD, [(seq, each.line, each.response, each.sides) for seq, _, each in mine])
         put(self.db, ATTEMPT, [attempt_row(seq, tries, one) for seq, tries, each in mine for one in each.attempts])
-        put(self.db, RESULT, [row for seq, _, each in mine for row in result_rows(seq, each.record)])
+        put(self.db, RESULT, result_rows([(seq, each.record) for seq, _, each in mine]))
         return {each.key for _, _, each in mine}
 
     def _was_given_up(self) -> bool:
@@ -251,12 +251,21 @@ class SqliteStore(Editing):
         """The other processes that are running something of this execution; those that died are relieved of it."""
         with self.step():
             self._recover()
-            found = self.db.execute(
-                "SELECT pid, machine, count(*) FROM runs JOIN owners ON owners.id = owner"
-                " WHERE execution = ? AND owner <> ? GROUP BY owners.id",
-                (self.execution_row(execution_id), self._owner.id),
-            )
-            return [Holder(pid, machine.partition("/")[0], runs) for pid, machine, runs in found.fetchall()]
+        return self.at_work(execution_id)
+
+    def at_work(self, execution_id: str) -> list[Holder]:
+        """The other processes that are running something of this execution; nothing is changed."""
+        query = (
+            "SELECT owners.id, machine, names, pid, born, beat, seen_at, count(*) FROM runs JOIN owners"
+            " ON owners.id = owner WHERE execution = ? AND owner <> ? GROUP BY owners.id"
+        )
+        with self.told():
+            found = self.db.execute(query, (self.execution_row(execution_id), self._owner.id)).fetchall()
+        return [
+            Holder(pid, machine.partition("/")[0], runs)
+            for name, machine, names, pid, born, beat, seen_at, runs in found
+            if is_alive(Sign(Owner(name, machine, names, pid, born), beat, float(seen_at)), self._owner)
+        ]
 
     def _beat(self) -> None:
         self._works = True

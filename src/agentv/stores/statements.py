@@ -11,7 +11,7 @@ from agentv.formats.json import dump_json
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from agentv.model.attempt import Attempt
     from agentv.model.record import ResultRecord
@@ -22,7 +22,7 @@ SNAPSHOT = "INSERT OR IGNORE INTO snapshots (id, data) VALUES {rows}"
 PAYLOAD = "INSERT OR REPLACE INTO payloads (run, record, response, sides) VALUES {rows}"
 ATTEMPT = "INSERT INTO attempts (run, round, number, latency_ms, waited_ms, thread_id, error) VALUES {rows}"
 RESULT = "INSERT INTO evaluator_results (run, position, name, type, kind, status, score, weight) VALUES {rows}"
-_AT_ONCE = (1024, 128, 16, 1)
+_AT_ONCE = (256, 64, 16, 4, 1)
 """How many rows go into one statement: few sizes, so that each is prepared once."""
 
 
@@ -75,7 +75,10 @@ def attempt_row(seq: int, number: int, attempt: Attempt) -> tuple[Any, ...]:
     return seq, number, attempt.number, attempt.latency_ms, attempt.waited_ms, attempt.thread_id, error
 
 
-def result_rows(seq: int, record: ResultRecord) -> Iterator[tuple[Any, ...]]:
+def result_rows(records: Sequence[tuple[int, ResultRecord]]) -> list[tuple[Any, ...]]:
     """What each evaluator found, without its words."""
-    for at, one in enumerate(record.evaluators):
-        yield seq, at, one.name, one.type, one.kind, one.status, one.score, one.weight
+    return [
+        (seq, at, one.name, one.type, one.kind, one.status, one.score, one.weight)
+        for seq, record in records
+        for at, one in enumerate(record.evaluators)
+    ]

@@ -79,6 +79,10 @@ COMMANDS = {
     "crash": crash,
     "approve": lambda messages: [said(f"somebody said {interrupt({'question': 'may I?'})}", len(messages))],
     "unpriced": lambda messages: [said("one", len(messages)), AIMessage(content="two")],
+    "silent": lambda _: [AIMessage(content="no counts, no model")],
+    "think": lambda messages: [
+        said([{"type": "thinking", "thinking": "so it is"}, {"type": "text", "text": "yes"}], len(messages))
+    ],
     "blocks": lambda messages: [
         said([{"type": "text", "text": "one "}, {"type": "text", "text": "two"}], len(messages))
     ],

@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 from agentv.formats.json import dump_json, scrub_text
 
 # Characters that a person does not see and a model may read: control codes, changes of direction, zero-width spaces,
-# and the tag characters and variation selectors in which whole sentences can be hidden.
+# fillers, and the tag characters and variation selectors in which whole sentences can be hidden. Joiners and the
+# selectors of emoji belong to real words where they stand alone, and to nothing where they follow each other.
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e01ef]"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "|(?<=[\u200c\u200d\ufe0e\ufe0f])[\u200c\ufe0e\ufe0f]|(?<=[\u200c\u200d])\u200d"
 )
+_SPELT = re.compile("⟨U\\+[0-9A-F]{4,6}⟩|[\u200c\u200d\ufe0e\ufe0f]")
 MAX_TRIES = 100
 
 
@@ -44,6 +47,11 @@ def visible(text: str) -> str:
     """The text with what cannot be seen written out, as `⟨U+202E⟩`."""
     text = scrub_text(text).replace("\r\n", "\n").replace("\r", "\n")
     return _HIDDEN.sub(_named, text) if not text.isascii() or not text.isprintable() else text
+
+
+def without_hidden(text: str) -> str:
+    """The text without what cannot be seen, whether it stands there or is written out."""
+    return _SPELT.sub("", visible(text))
 
 
 def _named(found: re.Match[str]) -> str:

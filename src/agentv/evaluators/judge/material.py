@@ -1,13 +1,26 @@
 """What a judge is shown of a run: without secrets, folded where it is long, and remembered for its quotations."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from msgspec import to_builtins
 
 from agentv.evaluators.judge.fold import Folded, fold_steps, shorten
-from agentv.evaluators.judge.transcript import CALLS, Clean, Step, as_text, cleaned, events_of, spoken, steps_of
+from agentv.evaluators.judge.quotes import fields
+from agentv.evaluators.judge.transcript import (
+    CALLS,
+    LEFT_OUT,
+    Clean,
+    Step,
+    as_text,
+    cleaned,
+    events_of,
+    spoken,
+    steps_of,
+)
 from agentv.protocols import Context
+
+MAX_TOOLS = 200
 
 
 class Material(NamedTuple):
@@ -30,9 +43,10 @@ class Material(NamedTuple):
     @property
     def evidence(self) -> tuple[str, ...]:
         """What the agent said and did, as far as it is shown: quotations come from here."""
-        said = [text for step in self.steps or () for text in (*step.texts, as_text(step.as_data()))]
-        events = [text for event in self.trace or () for text in (*map(str, _leaves(event)), as_text(event))]
-        counts = [] if self.trace_summary is None else [as_text(self.trace_summary)]
+        steps = [step for step in self.steps or () if step.type != LEFT_OUT]
+        said = [text for step in steps for text in (*step.texts, fields(step.as_data()))]
+        events = [text for event in self.trace or () for text in _event_texts(event)]
+        counts = [] if self.trace_summary is None else [fields(self.trace_summary)]
         return (*([self.candidate] if self.candidate else []), *said, *events, *counts)
 
     @property
@@ -57,14 +71,18 @@ def gather(ctx: Context, clean: Clean, show: Collection[str], most: int) -> Mate
     if steps is not None and steps.details:
         notes.append(steps.note)
         folded["steps"] = steps.details
-    summary = ctx.trace_summary if "trace_summary" in show else None
+    summary = None if ctx.trace_summary is None else cleaned(to_builtins(ctx.trace_summary), clean)
+    summary, untold = _most_called(summary) if summary and "trace_summary" in show else (None, 0)
+    if untold:
+        notes.append(f"Of the tools the {MAX_TOOLS} most often called are counted, and {untold:,} more are not.")
+        folded["trace_summary"] = {"tools": MAX_TOOLS, "left_out": untold}
     return Material(
         input=asked,
         expected=golden,
         candidate=candidate,
         steps=None if steps is None else steps.steps,
         total_steps=0 if steps is None else steps.total,
-        trace_summary=None if summary is None else cleaned(to_builtins(summary), clean),
+        trace_summary=summary,
         notes=tuple(notes),
         folded=folded,
     )
@@ -77,11 +95,20 @@ def with_trace(material: Material, ctx: Context, clean: Clean, most: int) -> Mat
         return material
     steps = [Step(number, "event", None, tuple(event.items())) for number, event in enumerate(events, 1)]
     shown = fold_steps(steps, most)
-    trace = [dict(step.fields) for step in shown.steps]
+    trace = [{**({"type": LEFT_OUT} if step.type == LEFT_OUT else {}), **dict(step.fields)} for step in shown.steps]
     if not shown.details:
         return material._replace(trace=trace)
     folded = {**material.folded, "trace": shown.details}
     return material._replace(trace=trace, notes=(*material.notes, shown.note), folded=folded)
+
+
+def _most_called(summary: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """A summary that names no more tools than a judge can read, and how many it does not name."""
+    counts: dict[str, int] = summary.get("tool_calls_by_name") or {}
+    if len(counts) <= MAX_TOOLS:
+        return summary, 0
+    kept = dict(sorted(counts.items(), key=lambda each: -each[1])[:MAX_TOOLS])
+    return {**summary, "tool_names": sorted(kept), "tool_calls_by_name": kept}, len(counts) - MAX_TOOLS
 
 
 def _steps(ctx: Context, clean: Clean, show: Collection[str], most: int) -> Folded | None:
@@ -93,6 +120,13 @@ def _steps(ctx: Context, clean: Clean, show: Collection[str], most: int) -> Fold
     if "trace" not in show:
         steps = tuple(step for step in steps if step.type in CALLS)
     return fold_steps(steps, most)
+
+
+def _event_texts(event: Mapping[str, Any]) -> list[str]:
+    if event.get("type") == LEFT_OUT:
+        return []
+    said = {name: value for name, value in event.items() if name != "type"}
+    return [*map(str, _leaves(said)), *(as_text(value) for value in said.values()), fields(event)]
 
 
 def _leaves(value: Any) -> list[Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from agentv.evaluators.judge.asking import Answer, Trouble, put_question
+from agentv.evaluators.judge.asking import Answer, JudgeError, Trouble, put_question
 from agentv.evaluators.judge.fence import Fence, make_fence
 from agentv.evaluators.judge.fold import shorten
 from agentv.evaluators.judge.prompt import judge_messages
@@ -18,6 +18,7 @@ from agentv.protocols import Ask
 Side = Literal["a", "b", "tie"]
 BETTER = "Which answer is better: does what was asked, is right, and is clear?"
 MAX_CHARS = 30_000
+_SIDES = {"a": "A", "b": "B", "tie": "tie"}
 
 
 class Opinion(NamedTuple):
@@ -38,15 +39,18 @@ class Preference(NamedTuple):
     opinions: tuple[Opinion, Opinion]
     """With `a` first, then with `b` first."""
     usage: JudgeUsage
+    shortened: bool = False
+    """Whether the judge saw only the beginning and the end of some text."""
 
     @property
     def sentence(self) -> str:
         """The preference in words that stand alone."""
         if not self.consistent:
-            first, second = (opinion.better for opinion in self.opinions)
-            return f"a tie: the judge said {first!r} when a came first and {second!r} when b came first"
+            first, second = (_SIDES[opinion.better] for opinion in self.opinions)
+            return f"a tie: the judge said {first} when A came first and {second} when B came first"
         reason = self.opinions[0].reason
-        return ("a tie" if self.winner == "tie" else f"{self.winner} is better") + (f": {reason}" if reason else "")
+        won = "a tie" if self.winner == "tie" else f"{_SIDES[self.winner]} is better"
+        return f"{won}: {reason}" if reason else won
 
 
 async def prefer(  # noqa: PLR0913 - what is compared, by what, and by whom
@@ -56,10 +60,16 @@ async def prefer(  # noqa: PLR0913 - what is compared, by what, and by whom
 
     Each answer stands first once, so that a judge who likes whatever comes first decides nothing.
     """
-    asked = spoken(input_messages, ask.clean)
-    one, other = shorten(ask.clean(a), MAX_CHARS), shorten(ask.clean(b), MAX_CHARS)
+    whole = spoken(input_messages, ask.clean)
+    asked = tuple((label, shorten(text, MAX_CHARS)) for label, text in whole)
+    answers = ask.clean(a), ask.clean(b)
+    one, other = (shorten(answer, MAX_CHARS) for answer in answers)
+    shortened = (*asked, one, other) != (*whole, *answers)
     forward = await _ask(ask, judge, asked, (one, other), criterion)
-    backward = await _ask(ask, judge, asked, (other, one), criterion)
+    try:
+        backward = await _ask(ask, judge, asked, (other, one), criterion)
+    except JudgeError as error:  # the first order was paid for all the same
+        raise JudgeError(str(error), _added(forward.usage, error.usage), error.reply) from error
     turned: dict[Side, Side] = {"a": "b", "b": "a", "tie": "tie"}
     second = backward.value._replace(better=turned[backward.value.better])
     consistent = forward.value.better == second.better
@@ -68,6 +78,7 @@ async def prefer(  # noqa: PLR0913 - what is compared, by what, and by whom
         consistent=consistent,
         opinions=(forward.value, second),
         usage=_added(forward.usage, backward.usage),
+        shortened=shortened,
     )
 
 

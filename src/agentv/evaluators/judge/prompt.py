@@ -6,7 +6,7 @@ from agentv.evaluators.judge.fence import Fence
 from agentv.evaluators.judge.material import Material
 from agentv.evaluators.judge.rubric import Point
 from agentv.evaluators.judge.template import Trusted, render
-from agentv.evaluators.judge.transcript import CALLS, as_text
+from agentv.evaluators.judge.transcript import CALLS, LEFT_OUT, as_text
 from agentv.formats.json import dump_json
 from agentv.model.message import Message
 
@@ -24,9 +24,12 @@ def judge_messages(body: str, task: str, fence: Fence, trouble: tuple[str, str] 
     """
     parts = [_preface(fence), body]
     if trouble is not None:
-        reply, reason = trouble
+        # The judge knows the word, and may have been talked into closing the fence with it; and what was wrong with its
+        # reply quotes from it.
+        reply, reason = (text.replace(fence.word, "(the word)") for text in trouble)
         shown = fence.block("your last reply", reply[:MAX_SHOWN_REPLY])
-        parts.append(f"You were asked this before, and your reply could not be used. It was:\n\n{shown}\n\n{reason}")
+        wrong = fence.block("what was wrong with it", reason)
+        parts.append(f"You were asked this before, and your reply could not be used. It was:\n\n{shown}\n\n{wrong}")
     parts.append(task)
     return (Message(role="system", content=SYSTEM), Message(role="user", content="\n\n".join(parts)))
 
@@ -43,9 +46,7 @@ def own_body(template: str, material: Material, points: Sequence[Point], fence: 
         "input": _joined(material.input),
         "expected": _joined(material.expected) or None,
         "candidate": material.candidate,
-        "tool_calls": None
-        if steps is None
-        else [step.as_data() for step in steps if step.type in (*CALLS, "left_out")],
+        "tool_calls": None if steps is None else [step.as_data() for step in steps if step.type in (*CALLS, LEFT_OUT)],
         "trace": material.trace,
         "trace_summary": material.trace_summary,
         "rubric": Trusted(criteria(points)),

@@ -34,6 +34,8 @@ def check_template(text: str, path: str) -> list[Problem]:
         line = getattr(error, "lineno", None)
         where = f" (line {line} of the template)" if line else ""
         return [Problem(path, f"not a template, says Jinja{where}: {error.message!r}")]
+    if any(True for _ in meta.find_referenced_templates(tree)):
+        return [Problem(path, "a prompt is one template: it includes, imports and extends no other")]
     unknown = sorted(meta.find_undeclared_variables(tree) - set(NAMES))
     return [
         Problem(path, f"{name!r} is no variable here{suggest(name, NAMES) or '; there are ' + ', '.join(NAMES)}")
@@ -54,7 +56,10 @@ def render(text: str, values: Mapping[str, Any], fence: Fence) -> str:
 
     def fenced(value: Any) -> Any:
         # What is not there is left to Jinja, which says so.
-        if value is None or isinstance(value, (Trusted, Undefined, bool, int, float)):
+        if value is None or isinstance(value, (Undefined, bool, int, float)):
+            return value
+        # Only the very words: what a method of theirs makes of others' is of the same class.
+        if isinstance(value, Trusted) and any(value is known for known in values.values()):
             return value
         if isinstance(value, str) and "\n" in value:
             return "\n" + fence.block("data", value) + "\n"

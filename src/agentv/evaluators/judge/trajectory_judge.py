@@ -14,6 +14,7 @@ from agentv.evaluators.judge.llm_judge import answer_details, folded_details
 from agentv.evaluators.judge.material import Material, gather
 from agentv.evaluators.judge.prompt import default_body, judge_messages, rubric_task
 from agentv.evaluators.judge.rubric import Point, Words
+from agentv.evaluators.judge.transcript import LEFT_OUT
 from agentv.evaluators.judge.verdict import Decision, read_decisions
 from agentv.evaluators.told import NO_TURNS
 from agentv.model.message import Message
@@ -88,7 +89,7 @@ class TrajectoryJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_field
 
     def _points(self, material: Material) -> tuple[tuple[Point, ...], int]:
         """The goal and the steps that are decided one by one, and how many are not."""
-        steps = [step for step in material.steps or () if step.type != "left_out"]
+        steps = [step for step in material.steps or () if step.type != LEFT_OUT]
         head = (self.max_steps + 1) // 2
         tail = self.max_steps - head
         chosen = steps if len(steps) <= self.max_steps else [*steps[:head], *(steps[-tail:] if tail else [])]

@@ -22,6 +22,13 @@ FROM = {
 }
 """Whose words a field of a step holds."""
 CALLS = ("tool_call", "tool_result")
+TOOL_ROLES = ("tool", "function")
+MAX_BLOCK = 500
+"""Characters of each text in a block that is no text, as an image is."""
+LEFT_OUT = "left_out"
+"""The type of the one step that stands for those that are only counted."""
+AROUND = 60
+"""Characters around each part: two words of a fence, and what tells where it begins and ends."""
 _PLAIN_NAME = re.compile(r"[\w.:/-]{1,80}", re.ASCII)
 
 
@@ -50,7 +57,7 @@ class Step(NamedTuple):
         for field, value in self.fields:
             if self.type in CALLS:
                 whose = f"call of the tool {name}, {field} ({FROM.get(field, field)})"
-            elif self.type == "message" and self.name == "tool":
+            elif self.type == "message" and self.name in TOOL_ROLES:
                 whose = f"message, {FROM['output']}"
             else:
                 whose = f"{self.type} of {name}, {field}" if self.name else f"{self.type}, {field}"
@@ -58,8 +65,16 @@ class Step(NamedTuple):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What can be quoted of it."""
-        return (*([self.name] if self.name else []), *(as_text(value) for _, value in self.fields))
+        """What can be quoted of it: not what we say of it, as whose message it is and what was left out."""
+        if self.type == LEFT_OUT:
+            return ()
+        named = [self.name] if self.name and self.type != "message" else []
+        return (*named, *(as_text(value) for _, value in self.fields))
+
+    @property
+    def size(self) -> int:
+        """How many characters it takes to show it, with labels and fences."""
+        return sum(len(label) + len(text) + AROUND for label, text in self.parts())
 
 
 def as_text(value: Any) -> str:
@@ -116,16 +131,45 @@ def spoken(messages: Sequence[Message], clean: Clean) -> tuple[tuple[str, str], 
 
 def _words(message: Message) -> str:
     words = [message.text] if message.text else []
+    words += [dump_json(_described(block)).decode() for block in _other_blocks(message)]
     words += [f"calls {dump_json(call).decode()}" for call in message.tool_calls]
     return "\n".join(words)
 
 
 def _of_messages(messages: Sequence[Message]) -> Iterator[tuple[str, str | None, list[tuple[str, Any]]]]:
     for message in messages:
-        if message.text or not message.tool_calls:
+        others = _other_blocks(message)
+        if message.text or not (message.tool_calls or others):
             yield "message", message.role, [("text", message.text)]
+        for block in others:
+            yield _of_block(block, message.role)
         for call in message.tool_calls:
             yield _of_call(call)
+
+
+def _other_blocks(message: Message) -> list[dict[str, Any]]:
+    """The blocks of a message that are no text."""
+    blocks = message.content if isinstance(message.content, (list, tuple)) else ()
+    return [block for block in blocks if isinstance(block, dict) and not isinstance(block.get("text"), str)]
+
+
+def _of_block(block: dict[str, Any], role: str) -> tuple[str, str | None, list[tuple[str, Any]]]:
+    """A result of a tool in a block is one, whoever's message it stands in."""
+    if block.get("type") == "tool_result":
+        return "message", TOOL_ROLES[0], [("text", block.get("content"))]
+    if block.get("type") == "tool_use":
+        name = block.get("name")
+        return "tool_call", name if isinstance(name, str) and name else None, [("input", block.get("input"))]
+    return "message", role, [("content", _described(block))]
+
+
+def _described(value: Any) -> Any:
+    """A block without the megabytes of an image: how long a long text is stands in its place."""
+    if isinstance(value, str):
+        return value if len(value) <= MAX_BLOCK else f"[… {len(value):,} characters left out …]"
+    if isinstance(value, dict):
+        return {name: _described(each) for name, each in value.items()}
+    return [_described(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def _of_call(call: ToolCall) -> tuple[str, str | None, list[tuple[str, Any]]]:

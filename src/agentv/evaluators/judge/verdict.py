@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from json import JSONDecoder
+from json import JSONDecodeError, JSONDecoder
 from typing import Any, NamedTuple
 
 from agentv.evaluators.judge.quotes import Evidence, says_something
@@ -10,15 +10,35 @@ from agentv.evaluators.judge.rubric import Point
 from agentv.matching.diff import quote as shown
 
 MAX_REPLY = 1_000_000
-MAX_DEPTH = 50
 MAX_TROUBLES = 10
 MAX_WORDS = 2_000
-_FENCED = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL)
-_decoder = JSONDecoder()
+MAX_OBJECTS = 50
+"""So many beginnings of an object amid other words are tried."""
 
 
 class UnreadableError(Exception):
     """A reply that decides nothing, and why: for the judge's second try, and for the person who reads the error."""
+
+
+class _TwiceError(ValueError):
+    """JSON that says two things under one name."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        msg = f"{shown(next(name for name in names if names.count(name) > 1))} stands twice in one object"
+        raise _TwiceError(msg)
+    return found
+
+
+def _no_number(name: str) -> Any:
+    msg = f"{name} is not JSON"
+    raise ValueError(msg)
+
+
+_decoder = JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number)
 
 
 class Decision(NamedTuple):
@@ -51,15 +71,18 @@ def read_object(reply: str, word: str) -> dict[str, Any]:
         msg = f"The reply has {len(reply):,} characters; a verdict has a few hundred."
         raise UnreadableError(msg)
     text = reply.strip()
-    whole = _parsed(text)
+    whole, wrong = _parsed(text)
     if isinstance(whole, dict):
         found = [whole] if whole.get("verdict") == word else []
     else:
-        blocks = [_parsed(block) for block in _FENCED.findall(text)]
-        found = [block for block in blocks if isinstance(block, dict) and block.get("verdict") == word]
-        found = found or _scattered(text, word)
+        found, broken = _scattered(text, word)
+        # A judge may sketch its verdict before it gives it; one that breaks off afterwards has changed its mind.
+        wrong = broken or (wrong if text.startswith(("{", "[", "```")) else "")
+        if broken:
+            found = []
     if not found:
-        msg = f'There is no JSON object in it whose "verdict" is "{word}".'
+        why = f" {wrong}" if wrong else ""
+        msg = f'There is no JSON object in it whose "verdict" is "{word}".{why}'
         raise UnreadableError(msg)
     if any(other != found[0] for other in found[1:]):
         msg = "There are several verdicts in it, and they differ."
@@ -107,7 +130,7 @@ def read_quote(data: Mapping[str, Any], who: str, evidence: Evidence, *, needed:
     if not isinstance(quote, str):
         return "", [f"The quote of {who} has to be a text, not {shown(quote)}."]
     if not says_something(quote):
-        return "", [f"{who} is decided without a quote from the data."] if needed and evidence else []
+        return "", [f"T{who[1:]} is decided without a quote from the data."] if needed and evidence else []
     if not evidence.holds(quote):
         return "", [f"The quote of {who} does not occur in what the agent said or did: {shown(quote)}."]
     return quote, []
@@ -140,23 +163,43 @@ def _value(item: Mapping[str, Any], point: Point, who: str) -> tuple[float | Non
     return point.scale.share(score), score, ""
 
 
-def _scattered(text: str, word: str) -> list[dict[str, Any]]:
-    """Objects that begin with the word of this call, amid other words."""
+def _scattered(text: str, word: str) -> tuple[list[dict[str, Any]], str]:
+    """Objects with the word of this call amid other words, and what is wrong with one after them that is not whole."""
     begins = re.compile(rf'\{{\s*"verdict"\s*:\s*"{re.escape(word)}"')
     found: list[dict[str, Any]] = []
-    for match in begins.finditer(text):
+    broken = ""
+    end = tried = ours = 0
+    for match in re.finditer(r"\{", text):
+        start = match.start()
+        is_ours = begins.match(text, start) is not None
+        if start < end or (not is_ours and tried >= MAX_OBJECTS):
+            continue
+        tried += 1
+        ours += is_ours
+        if ours > MAX_OBJECTS:
+            return [], f"There are more than {MAX_OBJECTS} beginnings of one."
+        try:
+            value, end = _decoder.raw_decode(text, start)
+        except (ValueError, RecursionError) as error:
+            broken = _said(error) if is_ours or isinstance(error, _TwiceError) else broken
+            continue
+        if value.get("verdict") == word:
+            found.append(value)
+            broken = ""
         if len(found) >= MAX_TROUBLES:
             break
-        try:
-            value, _ = _decoder.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
-            continue
-        found.append(value)
-    return found
+    return found, broken
 
 
-def _parsed(text: str) -> Any:
+def _parsed(text: str) -> tuple[Any, str]:
     try:
-        return _decoder.decode(text)
-    except (ValueError, RecursionError):
-        return None
+        return _decoder.decode(text), ""
+    except (ValueError, RecursionError) as error:
+        return None, _said(error)
+
+
+def _said(error: Exception) -> str:
+    """What a parser found wrong, in a sentence."""
+    if isinstance(error, JSONDecodeError):
+        return f"It is not JSON: {error.msg} at line {error.lineno}, column {error.colno}."
+    return "It is nested too deeply." if isinstance(error, RecursionError) else f"It cannot be read: {error}."

@@ -1,0 +1,98 @@
+"""An execution of the store, shown: how it stands, who is at work on it, and its runs without what was said."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from agentv.model.run import ExecutionRow, Holder, RunRow
+    from agentv.stores.sqlite import SqliteStore
+
+
+def as_it_stands(store: SqliteStore, row: ExecutionRow) -> tuple[ExecutionRow, list[Holder]]:
+    """An execution and who is at work on it; what nobody works on was interrupted, whatever it says of itself."""
+    if row.status != "running":
+        return row, []
+    from msgspec.structs import replace  # noqa: PLC0415 - only an unfinished one needs it
+
+    holders = store.at_work(row.id)
+    return (row if holders else replace(row, status="interrupted")), holders
+
+
+def counts(row: ExecutionRow) -> str:
+    """How much of an execution is done, and what came of it."""
+    done = f"{row.runs:,} of {row.planned:,} runs" if row.runs != row.planned else f"{row.runs:,} runs"
+    return f"{done}: {row.passed:,} passed, {row.failed:,} failed, {row.errors:,} error{'s' * (row.errors != 1)}"
+
+
+def begun_with(row: ExecutionRow) -> str:
+    """The files that an execution was begun with, or what it evaluated again."""
+    return f"rescore {row.command.rescored}" if row.command.rescored else " ".join(row.command.paths)
+
+
+def show_execution(store: SqliteStore, execution: ExecutionRow, given: dict[str, Any]) -> None:
+    """Print an execution with its runs, those that did not pass first."""
+    execution, holders = as_it_stands(store, execution)
+    rows = [row for row in store.runs(execution.id) if given["status"] in (None, row.verdict or "unfinished")]
+    if given["as_json"]:
+        runs = [{**row._asdict(), "id": f"{execution.id}-{row.key}"} for row in rows]
+        told = {**listed(execution), "holders": [holder._asdict() for holder in holders]}
+        print_json({"schema": "agentv.execution/1", **told, "summary": execution.summary, "runs": runs})
+        return
+    from agentv.reports.terminal import Style, clean  # noqa: PLC0415 - only people need it
+
+    style = Style.of(sys.stdout)
+    click.echo(f"{execution.id}  {execution.status}  {counts(execution)}  {begun_with(execution)}".rstrip())
+    when = f"began {execution.started_at}"
+    click.echo(f"{when}, ended {execution.completed_at}" if execution.completed_at else when)
+    for holder in holders:
+        what = f"{holder.runs:,} run{'s' * (holder.runs != 1)}"
+        click.echo(f"process {holder.pid} on {holder.machine} is at work on {what}")
+    if execution.status == "interrupted":
+        click.echo(f"go on with it: agentv eval --resume {execution.id}")
+    order = {"fail": 0, "error": 1, None: 2, "pass": 3}
+    rows.sort(key=lambda row: order.get(row.verdict, 2))
+    for row in rows[: given["limit"]]:
+        what = f"{_verdict(row, style)} {clean(row.case_id)}{_repeat(row)}  {clean(row.target_id)}"
+        click.echo(f"{what}  {_numbers(row)}".rstrip())
+        click.echo(style.paint("dim", f"    {execution.id}-{row.key}"))
+    if len(rows) > given["limit"]:
+        click.echo(f"… and {len(rows) - given['limit']:,} more: --limit, --status or --case choose")
+    if rows:
+        click.echo(f"\nnext: agentv runs show {execution.id} --case {shlex.quote(rows[0].case_id)}")
+
+
+def _verdict(row: RunRow, style: Any) -> str:
+    return str(style.verdict(row.verdict)) if row.verdict else row.status
+
+
+def _repeat(row: RunRow) -> str:
+    return f" #{row.repeat + 1}" if row.repeat else ""
+
+
+def _numbers(row: RunRow) -> str:
+    parts = [
+        f"{row.score:.2f}" if row.score is not None else "",
+        f"{row.latency_ms / 1000:.2f} s" if row.latency_ms is not None else "",
+        f"{row.total_tokens:,} tokens" if row.total_tokens is not None else "",
+        f"${row.cost_usd:.4f}" if row.cost_usd is not None else "",
+    ]
+    return " · ".join(filter(None, parts))
+
+
+def listed(row: ExecutionRow) -> dict[str, Any]:
+    """What programs are told of an execution."""
+    from msgspec.structs import asdict  # noqa: PLC0415 - only JSON needs it
+
+    return {name: value for name, value in asdict(row).items() if name not in ("seq", "inputs", "summary")}
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value on a line."""
+    from agentv.formats.json import dump_json  # noqa: PLC0415 - only JSON needs it
+
+    click.echo(dump_json(value))

@@ -1,0 +1,259 @@
+"""One eval read: its targets, its judges, its cases and its dataset, with everything that is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agentv.checked import CheckedCase, Eval, Limits, Target
+from agentv.errors import Problem, SpecError
+from agentv.spec.cases import CaseReader, case_text
+from agentv.spec.check import as_json, build, shown
+from agentv.spec.entries import EvalEntry
+from agentv.spec.ids import Ids, Seen, twice
+from agentv.spec.judges import JudgeNames, judge_name, without_judge
+from agentv.spec.project import Project, check_defaults, display, merge_checks, merge_defaults
+from agentv.spec.survey import Folders, open_dataset, survey
+from agentv.spec.targets import check_targets, select_targets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentv.spec.dataset import Dataset
+    from agentv.spec.source import Source
+
+CASE_LISTS = ("cases", "evalcases", "tests")
+HINTS = {
+    "evaluators": "those of every case belong below `defaults`: `defaults: {evaluators: [...]}`",
+    "provider": "a target has it: `targets: [{name: my-agent, provider: ...}]`",
+    "repeat": "it belongs below `defaults`: `defaults: {repeat: 3}`",
+    "threshold": "it belongs below `defaults`: `defaults: {threshold: 0.8}`",
+    "vars": "they belong below `defaults`: `defaults: {vars: {...}}`",
+}
+"""Keys that people write one level too high."""
+
+
+class Choice(NamedTuple):
+    """Which targets the caller wants, whatever the files say."""
+
+    names: tuple[str, ...]
+    lone: Target | None
+    judge: Target | str | None = None
+
+
+class _Cases(NamedTuple):
+    """All cases of an eval: those of the file, then those of its dataset."""
+
+    listed: list[CheckedCase]
+    dataset: Dataset | None = None
+
+    def walk(self) -> Iterator[CheckedCase]:
+        yield from self.listed
+        if self.dataset is not None:
+            yield from self.dataset
+
+
+class _Walked:
+    """Cases that can be walked any number of times."""
+
+    def __init__(self, cases: _Cases) -> None:
+        self._cases = cases
+
+    def __iter__(self) -> Iterator[CheckedCase]:
+        return self._cases.walk()
+
+
+class Loader:
+    """Reads one eval."""
+
+    def __init__(self, project: Project, source: Source | None, folder: Path, choice: Choice, data: Any = None) -> None:
+        self._project = project
+        self._source = source
+        self._folder = folder
+        self._choice = choice
+        self._data = data if source is None else source.data
+        self._problems: list[Problem] = []
+
+    def load(self, default_id: str) -> Eval:
+        """The eval, or a `SpecError` with everything that is wrong with it."""
+        data = self._data
+        if not isinstance(data, dict):
+            got = "an empty file" if data is None else shown(data)
+            raise SpecError([Problem("", f"expected a mapping with `cases` and a target, got {got}", "whole")])
+        text, problems = as_json({key: _shape(key, data[key]) for key in data}, "")
+        entry, wrong = build(EvalEntry, text, "") if text else (None, problems)
+        self._problems += [_hinted(problem) for problem in wrong]
+        written = data.get("targets")
+        own, wrong = check_targets(list(written) if isinstance(written, (list, tuple)) else [], self._source)
+        checks, more = check_defaults(data)
+        self._problems += [*wrong, *more]
+        targets, unknown = self._targets(own)
+        # A target that could not be read would only be missed a second time.
+        self._problems += [] if wrong else unknown
+        judges = self._judges(own, is_known=not wrong)
+        self._problems += judges.check(checks, "defaults.evaluators")
+        self._problems += self._project_judges(judges)
+        defaults = merge_defaults(self._project.defaults, entry.defaults) if entry else self._project.defaults
+        reader = CaseReader(
+            defaults,
+            merge_checks(self._project.checks, checks),
+            root=str(self._project.root),
+            folder=str(self._folder),
+            judges=judges,
+        )
+        ids = Ids()
+        listed = self._listed(reader, ids)
+        seen = Seen()
+        for case in listed:
+            seen.add(case)
+        dataset = self._dataset(reader, len(listed))
+        if dataset is not None:
+            self._problems += survey(dataset, ids, seen)
+        if self._problems:
+            raise SpecError(self._problems)
+        assert entry is not None  # noqa: S101 - without problems there is an entry
+        targets = self._without(targets, judges)
+        return Eval(
+            id=entry.name or default_id,
+            cases=_Walked(_Cases(listed, dataset)),
+            targets=targets,
+            file=self._source.file if self._source else None,
+            folder=str(self._folder),
+            root=str(self._project.root),
+            texts=self._texts(dataset),
+            inputs=self._inputs(dataset, targets),
+            limits=Limits(
+                defaults.timeout_s,
+                defaults.retries,
+                defaults.max_concurrency,
+                defaults.max_cost,
+                defaults.max_tokens,
+            ),
+            prices=self._project.prices,
+            judge=judges.default,
+            judges=judges.used,
+            store=self._project.store,
+            persist=self._project.persist,
+            is_settled=self._source is not None and not _searches(entry.dataset),
+            count=seen.count,
+            skipped=seen.skipped,
+            repeats=seen.repeats,
+            has_only=seen.only,
+            warnings=self._warnings(dataset),
+        )
+
+    def _warnings(self, dataset: Dataset | None) -> tuple[Problem, ...]:
+        own = self._source.warnings if self._source else ()
+        files = dataset.files if dataset else ()
+        return (*self._project.warnings, *own, *(warning for file in files for warning in file.warnings))
+
+    def _inputs(self, dataset: Dataset | None, targets: Iterable[Target]) -> tuple[str, ...]:
+        named = [target.settings.get("file") for target in targets]
+        return (*self._texts(dataset), *(str(self._folder / name) for name in named if isinstance(name, str)))
+
+    def _texts(self, dataset: Dataset | None) -> tuple[str, ...]:
+        files = [self._project.file, self._source.path if self._source else None]
+        files += [file.name.path for file in dataset.files] if dataset else []
+        return tuple(str(file.resolve()) for file in files if file is not None)
+
+    def _targets(self, own: list[Target]) -> tuple[tuple[Target, ...], list[Problem]]:
+        if self._choice.lone is not None:
+            return (self._choice.lone,), []
+        names = self._data.get("target")
+        written = names if isinstance(names, (str, list)) else None
+        shared = self._project.targets
+        if written is None and not self._choice.names:
+            own, shared = without_judge(own, shared, self._judge)
+        return select_targets(self._choice.names, written, own, shared)
+
+    @property
+    def _judge(self) -> str | None:
+        """The name of the default judge: the caller's, else the eval's, else the project's."""
+        return judge_name(self._choice.judge, self._data.get("judge"), self._project.judge)
+
+    def _judges(self, own: list[Target], *, is_known: bool) -> JudgeNames:
+        judges = JudgeNames([*self._project.targets, *own] if is_known else None, self._judge, self._choice.judge)
+        self._problems += judges.problems
+        return judges
+
+    def _project_judges(self, judges: JudgeNames) -> list[Problem]:
+        """What the evaluators of `agentv.yaml` lack in this eval; the place is in the other file."""
+        found = judges.check(self._project.checks, "defaults.evaluators")
+        where = f"in {display(self._project.file)}, " if self._project.file else ""
+        return [Problem("", f"{where}{problem.path}: {problem.message}", "whole") for problem in found]
+
+    def _without(self, targets: tuple[Target, ...], judges: JudgeNames) -> tuple[Target, ...]:
+        """The targets to test; one that judges is tested only where somebody says so."""
+        if self._choice.lone is not None or self._choice.names or self._data.get("target") is not None:
+            return targets
+        names = {target.name for target in judges.used}
+        return tuple(target for target in targets if target.name not in names) or targets
+
+    def _listed(self, reader: CaseReader, ids: Ids) -> list[CheckedCase]:
+        given = [name for name in CASE_LISTS if name in self._data]
+        for name in given[1:]:
+            self._problems.append(Problem(name, f"{name!r} is another word for 'cases'; give one of them", "key"))
+        if not given:
+            if self._data.get("dataset") is None:
+                self._problems.append(Problem("", "no cases: add `cases` or `dataset`", "whole"))
+            return []
+        cases, name = self._data[given[0]], given[0]
+        if not isinstance(cases, (list, tuple)):
+            return []  # said where the whole is held against its class
+        if not cases and self._data.get("dataset") is None:
+            self._problems.append(Problem(name, "holds no case"))
+        listed = []
+        for index, data in enumerate(cases):
+            case = self._case(reader, data, index, f"{name}[{index}]", ids)
+            if case is not None:
+                listed.append(case)
+        return listed
+
+    def _case(self, reader: CaseReader, data: Any, index: int, path: str, ids: Ids) -> CheckedCase | None:
+        objects = _objects(data)
+        text, problems = case_text({**data, "evaluators": []} if objects else data, path)
+        if text is None:
+            self._problems += problems
+            return None
+        place = self._source.place(path) if self._source else None
+        case, problems = reader.read(text, index, place, objects)
+        self._problems += [problem._replace(path=_below(path, problem.path)) for problem in problems]
+        if isinstance(data.get("id"), (str, int)) and (first := ids.add(str(data["id"]), place)) is not None:
+            self._problems.append(Problem(f"{path}.id", twice(data["id"], first)))
+        return case
+
+    def _dataset(self, reader: CaseReader, first: int) -> Dataset | None:
+        within = Folders(self._project.root, self._folder)
+        dataset, problems = open_dataset(self._data.get("dataset"), reader, first, within)
+        self._problems += problems
+        return dataset
+
+
+def _searches(dataset: Any) -> bool:
+    """Whether the names of a dataset stand for whatever files are there."""
+    names = getattr(dataset, "files", dataset) or ()
+    return any(set(name) & set("*?[") for name in ([names] if isinstance(names, str) else names))
+
+
+def _shape(key: str, value: Any) -> Any:
+    """What is needed to hold the whole against its class; cases, targets, evaluators are checked one by one."""
+    if key == "defaults" and isinstance(value, Mapping) and isinstance(value.get("evaluators"), (list, tuple)):
+        return {**value, "evaluators": []}
+    return [] if key in (*CASE_LISTS, "targets") and isinstance(value, (list, tuple)) else value
+
+
+def _objects(data: Any) -> list[Any] | None:
+    """The evaluators of a case built in Python, when some are objects rather than words."""
+    configs = data.get("evaluators") if isinstance(data, Mapping) else None
+    if not isinstance(configs, (list, tuple)) or all(isinstance(config, Mapping) for config in configs):
+        return None
+    return list(configs)
+
+
+def _hinted(problem: Problem) -> Problem:
+    hint = HINTS.get(problem.path) if problem.about == "key" else None
+    return problem._replace(message=f"unknown key {problem.path!r} here: {hint}") if hint else problem
+
+
+def _below(path: str, rest: str) -> str:
+    return f"{path}.{rest}" if rest else path
