@@ -89,6 +89,7 @@ class RecordFile:
         except OSError:
             with suppress(OSError):
                 os.ftruncate(self._file, self._end)
+                os.lseek(self._file, self._end, os.SEEK_SET)
             raise
 
     def _put_in_order(self) -> None:
