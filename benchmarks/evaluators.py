@@ -18,7 +18,8 @@ _AT_ONCE = 20
 """Replies an event loop is entered for: `agentv eval` enters it once for all."""
 _BAR = Bar("at most", 20)
 _TOP = 3
-_NOT_IN_PROCESS = {"code"}
+_NOT_IN_PROCESS = {"code", "llm_judge", "trajectory_judge", "panel"}
+"""They wait for a program or a model."""
 _SENTENCES = "".join(f"Order {number} was paid on Monday and left the warehouse on Tuesday.\n" for number in range(20))
 _DATA = {"status": "shipped", "days": 2, "orders": [{"id": number, "total": 12.5} for number in range(5)]}
 _ANSWER = f"Good morning, Ada.\n{_SENTENCES}```json\n{dumps(_DATA)}\n```\nAnything else?"

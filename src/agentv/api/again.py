@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from agentv.protocols import Reporter, Store
     from agentv.run.options import RunOptions
 
+AT_ONCE = 500
+"""How many results are told in one go, and held for it."""
+
 
 def tell_again(
     store: Store, execution: ExecutionRow, reporters: Sequence[Reporter], options: RunOptions, out: tuple[str, ...] = ()
@@ -35,10 +39,9 @@ def tell_again(
         targets=tuple(summary.targets),
     )
     audience.tell(started)
-    for kept in store.kept(execution.id, replies=options.include_trace):
-        audience.tell(told_again(kept, options))
-        if audience.broken is not None:
-            break
+    events = (told_again(kept, options) for kept in store.kept(execution.id, replies=options.include_trace))
+    while audience.broken is None and (some := list(islice(events, AT_ONCE))):
+        audience.tell_results(some)
     audience.tell(ExecutionFinished(summary=summary))
     if audience.broken is not None:
         raise audience.broken
