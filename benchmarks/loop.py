@@ -29,7 +29,7 @@ def measure() -> list[Row]:
     """The same number of cases for all, then cases that wait."""
     _check(Agentv())
     rows = [row for peer, bar in _BARS.items() for row in _against(peer, bar)]
-    return [*rows, _waiting()]
+    return [*rows, _unkept(), _waiting()]
 
 
 def _against(peer: Tool, bar: Bar) -> list[Row]:
@@ -76,6 +76,18 @@ def _seconds(costs: list[Cost]) -> float:
 def _peak(costs: list[Cost]) -> float | None:
     peaks = [cost.peak for cost in costs if cost.peak is not None]
     return max(peaks, default=None)
+
+
+def _unkept() -> Row:
+    """What the run store costs: peers but promptfoo keep nothing that could be resumed."""
+    tools = Agentv(options=("--no-store",)), Agentv()
+    bare, kept = ([tool.run(_COUNT) for _ in range(_ROUNDS)] for tool in tools)
+    return Row(
+        name=f"loop: {_COUNT:,} cases, without the run store, against with it",
+        unit="per second",
+        ours=_COUNT / _seconds(bare),
+        other=_COUNT / _seconds(kept),
+    )
 
 
 def _waiting() -> Row:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from agentv.run.plan import PlannedRun
 
 MOST = 1024
+MOST_BYTES = 1_000_000
+"""Of the cases in one block: large ones are held a few at a time."""
 QUICK_S = 0.2
 SLOW_S = 2.0
 """A block that is used up quickly is followed by a larger one, and one that lasts, by a smaller one: slow runs are
@@ -82,10 +84,12 @@ class Claims:
     def _block(self) -> list[PlannedRun]:
         """The next runs of the plan; what came before a row that cannot be read is still run."""
         block: list[PlannedRun] = []
+        held = 0
         try:
             for planned in self._runs:
                 block.append(planned)
-                if len(block) >= self.size:
+                held += len(planned.content)
+                if len(block) >= self.size or held >= MOST_BYTES:
                     break
         except AgentVError as error:
             self._broken = error

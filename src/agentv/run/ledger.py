@@ -149,8 +149,9 @@ class Ledger:
 
     def save(self, event: RunFinished, attempts: tuple[Attempt, ...]) -> asyncio.Event | None:
         """Keep a result; it is told when it is on the disk. Whoever gets an event back should wait for it."""
-        self._queue.put(to_save(event, attempts, self._persist))
-        self._waiting += 1
+        item = to_save(event, attempts, self._persist)
+        self._queue.put(item)
+        self._waiting += item.weight
         if self._waiting < MOST:
             return None
         self._hurry.set()
@@ -203,7 +204,7 @@ class Ledger:
         if not (asked or finished):
             return
         if self.broken is not None:
-            self._loop.call_soon_threadsafe(self._settle, asked, set(), [], len(finished))
+            self._loop.call_soon_threadsafe(self._settle, asked, set(), [], _weight(finished))
             return
         claimed, kept = self._store.write(
             self._execution_id,
@@ -213,14 +214,14 @@ class Ledger:
         )
         told = [item.event for item in finished if item.saved.key in kept]
         self.lost += len(finished) - len(told)
-        self._loop.call_soon_threadsafe(self._settle, asked, claimed, told, len(finished))
+        self._loop.call_soon_threadsafe(self._settle, asked, claimed, told, _weight(finished))
 
     def _give_up(self, error: Exception, items: Sequence[_Item]) -> None:
         """Nothing more can be kept; what was kept is safe, and nobody may wait for ever."""
         message = f"the run store failed: {type(error).__name__}: {error}"
         broken = self.broken = error if isinstance(error, AgentVError) else StoreError(message)
         asked = [item for item in items if isinstance(item, _Asked)]
-        finished = sum(isinstance(item, Finished) for item in items)
+        finished = _weight([item for item in items if isinstance(item, Finished)])
         self._loop.call_soon_threadsafe(self._fail, broken)
         self._loop.call_soon_threadsafe(self._settle, asked, set(), [], finished)
 
@@ -235,6 +236,10 @@ class Ledger:
         if self._room is not None and self._waiting < MOST // 2:
             self._room.set()
             self._room = None
+
+
+def _weight(finished: Sequence[Finished]) -> int:
+    return sum(item.weight for item in finished)
 
 
 def _set(answer: asyncio.Future[Any], found: Any, error: Exception | None) -> None:

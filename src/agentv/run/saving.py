@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from agentv.model.response import ProviderResponse
     from agentv.model.run import Persist
 
+SMALL = 8192
+"""Bytes of a result that is nothing out of the ordinary."""
 _decode_record = json.Decoder(ResultRecord).decode
 _decode_attempts = json.Decoder(tuple[Attempt, ...]).decode
 
@@ -30,6 +32,8 @@ class Finished(NamedTuple):
     saved: Saved
     """As it is kept, unless there is something to redact in it."""
     event: RunFinished
+    weight: int
+    """How much room it takes while it waits, in units of a small result."""
     told: bytes
     """The attempts as JSON; empty where there is nothing in them that anybody else has written."""
 
@@ -50,7 +54,8 @@ def to_save(event: RunFinished, attempts: tuple[Attempt, ...], persist: Persist)
             told = dump_json(attempts)
             break
     key = record.run_id.rpartition("-")[2]
-    return Finished(Saved(key, record, line, response, sides, attempts), event, told)
+    weight = 1 + (len(line) + len(response or b"")) // SMALL
+    return Finished(Saved(key, record, line, response, sides, attempts), event, weight, told)
 
 
 def _kept(response: ProviderResponse, persist: Persist) -> bytes | None:
