@@ -48,7 +48,7 @@ def _explain(text: str, reason: str) -> NoReturn:
         told = f"{error.msg} (line {error.lineno}, column {error.colno})"
         raise NotJson(told) from None
     except RecursionError:
-        pass
+        pass  # then the first parser's reason is the best there is
     raise NotJson(reason.removeprefix("JSON is malformed: ").lower())
 
 

@@ -45,7 +45,7 @@ def plain(value: Any) -> Any:
     try:
         return _decode(_encode(value))
     except _UNFIT:
-        pass
+        pass  # the quick way is for most values, not for all
     try:
         return scrub(to_builtins(value, enc_hook=_plain_object))  # text that UTF-8 cannot hold, or keys that are none
     except _UNFIT:  # a circle

@@ -10,8 +10,9 @@ from agentv.formats.messages import as_messages
 from agentv.formats.response import decode_response
 from agentv.model.attempt import Attempt
 from agentv.model.case import Case
+from agentv.model.message import Message
 from agentv.model.record import ResultRecord
-from agentv.model.response import ResponseError
+from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.result import EvaluatorResult
 from agentv.model.run import StoredRun
 
@@ -46,41 +47,73 @@ def read_old_run(data: Any, position: int, default_execution: str) -> tuple[str,
     if not isinstance(data, Mapping):
         msg = f"expected a run as an object, got {type(data).__name__}"
         raise FormatError(msg)
-    fields = {_NAMES.get(key, key): value for key, value in data.items()}
+    fields: dict[str, Any] = {_NAMES.get(key, str(key)): value for key, value in data.items()}
     if not isinstance(fields.get("case_id"), (str, int)) or not isinstance(fields.get("messages"), list):
         msg = "a run has at least a `scenarioId` (or `case_id`) and `messages`"
         raise FormatError(msg)
     messages = as_messages(fields["messages"])
     asked = next((at for at, message in enumerate(messages) if message.role not in ("system", "user")), len(messages))
     case = Case(id=str(fields["case_id"]), input_messages=messages[:asked])
-    error = _error(fields.get("error"))
-    metadata = fields.get("metadata")
-    response = decode_response(
-        {
-            "success": error is None,
-            "output_messages": messages[asked:],
-            "metadata": metadata if isinstance(metadata, Mapping) else None,
-            **{
-                name: fields[name]
-                for name in ("tokens_usage", "latency_ms", "thread_id", "output")
-                if fields.get(name) is not None
-            },
-            **({} if error is None else {"error": error}),
-        }
-    )
+    response = _response(fields, messages[asked:])
     execution_id = _execution_id(fields.get("execution_id"), default_execution)
     content = dump_json([case, []])
     key = blake2b(content + repr((fields.get("id"), position)).encode("utf-8", "replace"), digest_size=8).hexdigest()
-    target_id = str(fields.get("target_id") or "unknown")
     created = str(fields.get("created_at") or fields.get("started_at") or "")
     status = _STATUSES.get(str(fields.get("status")), "completed")
+    record = _record(fields, case, response, status, (execution_id, key, created))
+    last = Attempt(number=1, latency_ms=response.latency_ms, error=response.error, thread_id=response.thread_id)
+    return execution_id, StoredRun(
+        key=key,
+        position=position,
+        eval_id=record.eval_id,
+        case_id=case.id,
+        persona_id=None if fields.get("persona_id") is None else str(fields["persona_id"]),
+        target_id=record.target,
+        repeat=0,
+        place="",
+        status=status,  # type: ignore[arg-type]  # one of the statuses, from the table above
+        tries=1,
+        started_at=record.started_at,
+        created_at=created,
+        updated_at=str(fields.get("updated_at") or created),
+        replaced=False,
+        content=content,
+        target=dump_json({"name": record.target}),
+        line=dump_json(record),
+        response=dump_json(response),
+        sides=None,
+        attempts=((1, last),),
+    )
+
+
+def _response(fields: Mapping[str, Any], said: tuple[Message, ...]) -> ProviderResponse:
+    """What the agent said, with the numbers that stood beside it or in `metadata`."""
+    error = _error(fields.get("error"))
+    metadata = fields.get("metadata")
+    reported = ("tokens_usage", "latency_ms", "thread_id", "output")
+    return decode_response(
+        {
+            "success": error is None,
+            "output_messages": said,
+            "metadata": metadata if isinstance(metadata, Mapping) else None,
+            **{name: fields[name] for name in reported if fields.get(name) is not None},
+            **({} if error is None else {"error": error}),
+        }
+    )
+
+
+def _record(
+    fields: Mapping[str, Any], case: Case, response: ProviderResponse, status: str, named: tuple[str, str, str]
+) -> ResultRecord:
+    """The result as a line of today's; `named` are its execution, its key, and when it was made."""
+    execution_id, key, created = named
     verdict, score, found = _result(fields.get("result"), status)
-    record = ResultRecord(
+    return ResultRecord(
         execution_id=execution_id,
         run_id=f"{execution_id}-{key}",
         eval_id=str(fields.get("eval_id") or "imported"),
         case_id=case.id,
-        target=target_id,
+        target=str(fields.get("target_id") or "unknown"),
         repeat=0,
         attempts=1,
         status=verdict,  # type: ignore[arg-type]  # one of the verdicts, from the table above
@@ -93,31 +126,9 @@ def read_old_run(data: Any, position: int, default_execution: str) -> tuple[str,
         latency_ms=response.latency_ms,
         thread_id=response.thread_id,
         warnings=response.warnings,
-        error=error,
+        error=response.error,
         started_at=str(fields.get("started_at") or created),
         completed_at=str(fields.get("completed_at") or fields.get("updated_at") or created),
-    )
-    return execution_id, StoredRun(
-        key=key,
-        position=position,
-        eval_id=record.eval_id,
-        case_id=case.id,
-        persona_id=None if fields.get("persona_id") is None else str(fields["persona_id"]),
-        target_id=target_id,
-        repeat=0,
-        place="",
-        status=status,  # type: ignore[arg-type]  # as above
-        tries=1,
-        started_at=record.started_at,
-        created_at=created,
-        updated_at=str(fields.get("updated_at") or created),
-        replaced=False,
-        content=content,
-        target=dump_json({"name": target_id}),
-        line=dump_json(record),
-        response=dump_json(response),
-        sides=None,
-        attempts=((1, Attempt(number=1, latency_ms=response.latency_ms, error=error, thread_id=response.thread_id)),),
     )
 
 

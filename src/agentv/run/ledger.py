@@ -186,7 +186,7 @@ class Ledger:
             while len(items) < MOST:
                 items.append(self._queue.get_nowait())
         except Empty:
-            pass
+            pass  # that was all, for now
         return items
 
     def _answer(self, calls: Sequence[_Call]) -> None:

@@ -91,7 +91,7 @@ class Composer:
                 if handler is not None:
                     handler(event)
         except _StopError:
-            pass
+            pass  # why it stopped is among the problems already
         except MarkedYAMLError as error:
             start, end, message = explain(error, self._text.raw, self.marks.start(self._slot) if self._stack else 0)
             self.problems.append((self.marks.at(start, end), message))
