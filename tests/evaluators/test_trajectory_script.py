@@ -6,7 +6,7 @@ import pytest
 from msgspec import UNSET
 
 import agentv
-from agentv.evaluators.trajectory.plain import MAX_BOXES, read_script
+from agentv.evaluators.trajectory.plain import MAX_ENTRIES, read_script
 
 MODES = ("exact", "in_order", "any_order", "unordered", "superset", "subset")
 LONG_WAY: dict[str, Any] = {"tools": {"never called": {}}}
@@ -121,7 +121,7 @@ NOT_PLAIN: dict[str, dict[str, Any]] = {
     "turns": {"expected": [[{"tool": "A"}]], "unit": "turn"},
     "nothing expected, which is warned about": {"expected": []},
     "another option": {"expected": EXPECTED, "threshold": 0.5},
-    "so many entries that an index is worth keeping": {"expected": [{"tool": "A"}] * MAX_BOXES},
+    "so many entries that an index is worth keeping": {"expected": [{"tool": "A"}] * (MAX_ENTRIES + 1)},
 }
 
 
@@ -137,6 +137,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "a tool without a name": {"expected": [{"tool": ""}]},
     "what is no JSON": {"expected": [{"tool": "A", "input": {"n": object()}}]},
     "half a character": {"expected": [{"tool": "A", "input": {"n": "\ud800"}}]},
+    "half a character of a name": {"expected": [{"tool": "\ud800"}]},
     "too deep": {"expected": [{"tool": "A", "input": nested(150)}]},
 }
 

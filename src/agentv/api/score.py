@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from agentv.errors import FormatError, Problem, SpecError
@@ -105,26 +105,19 @@ def score(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Option
     `reply` is a mapping in any supported shape, a `ProviderResponse`, or a list of messages.
     """
     if not options and type(evaluators) is list and len(evaluators) == 1:
-        reply, result = _score_plain(reply, evaluators[0])
-        if result is not None:
-            return result
+        config = evaluators[0]
+        if type(config) is dict and config.get("type") == "tool_trajectory":
+            reply, result = _short_way()(reply, config)
+            if result is not None:
+                return result
     return Scorer(evaluators, **options).score(reply)
 
 
-def _score_plain(reply: Reply, config: Any) -> tuple[Reply, RunResult | None]:
-    """The result under a plain `tool_trajectory`; else the reply, which may have been read, for the longer way."""
-    if type(config) is not dict or config.get("type") != "tool_trajectory":
-        return reply, None
-    from agentv.evaluators.trajectory.plain import read_script, score_script  # noqa: PLC0415 - loaded when it is named
+@cache
+def _short_way() -> Callable[[Reply, dict[str, Any]], tuple[Reply, RunResult | None]]:
+    from agentv.evaluators.trajectory.plain import score_plain  # noqa: PLC0415 - loaded when it is named
 
-    script = read_script(config)
-    if script is None:
-        return reply, None
-    response = _decoded(reply)
-    try:
-        return response, score_script(script, response)
-    except Exception:  # noqa: BLE001 - the longer way makes a finding of whatever it is
-        return response, None
+    return score_plain
 
 
 async def ascore(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Options]) -> RunResult:

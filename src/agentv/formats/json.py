@@ -21,6 +21,9 @@ TOO_LONG = "a number too long to be written"
 _MAX_INT_BITS = 14_000
 """Python refuses to write integers of more than 4300 digits."""
 
+MISFITS = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+"""What `msgspec.convert` raises over a foreign value: an object that has items but no keys is asked for its keys."""
+
 _decode = Decoder().decode
 _NUL = b"\\u0000"
 

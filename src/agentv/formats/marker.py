@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType, convert
 
+from agentv.formats.json import MISFITS
 from agentv.model.message import Status
 
 KEY = "agentv"
@@ -43,7 +44,7 @@ def read_marker(value: Any) -> Marker | None:
         return None
     try:
         return convert(value, Marker)
-    except (ValueError, RecursionError):
+    except MISFITS:
         return None
 
 

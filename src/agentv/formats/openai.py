@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 
 from agentv.formats.call_ids import fresh_call_ids
 from agentv.formats.calls import parse_arguments
-from agentv.formats.json import dump_json
+from agentv.formats.json import MISFITS, dump_json
 from agentv.formats.marker import join_marker
 from agentv.formats.messages import as_list, as_messages, decode_messages
 from agentv.formats.pairing import Pairing
@@ -180,7 +180,7 @@ def _record(call: ToolCall) -> _Record:
         return _Record()
     try:
         return convert(call.metadata[RESULT_MESSAGE], _Record)
-    except (ValueError, RecursionError):
+    except MISFITS:
         return _Record()
 
 

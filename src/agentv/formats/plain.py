@@ -8,7 +8,7 @@ from msgspec.json import Decoder
 from msgspec.structs import force_setattr
 
 from agentv.formats.depth import MAX_DEPTH, is_deep
-from agentv.formats.json import is_broken
+from agentv.formats.json import MISFITS, is_broken
 from agentv.formats.marker import KEY
 from agentv.formats.results import Result, record_results
 from agentv.formats.wire import Json, WireCall, WireMessage
@@ -57,6 +57,24 @@ class _WireList(Struct, gc=False):
     messages: tuple[WireMessage, ...]
 
 
+class _UnreadCall(WireCall, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    input: Any = UNSET
+
+
+class _UnreadMessage(WireMessage, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    content: str | None = None
+    tool_calls: tuple[_UnreadCall, ...] = ()
+    metadata: None = None
+
+
+class _UnreadList(Struct, gc=False):
+    messages: tuple[_UnreadMessage, ...]
+
+
+class _Values(Struct, gc=False):
+    values: list[Json]
+
+
 class _OpenAIList(Struct, gc=False):
     messages: tuple[_OpenAIMessage, ...]
 
@@ -95,12 +113,40 @@ def read_compact(items: Sequence[Any]) -> _Messages | None:
         convert(found, _WireList)
         # The strict twins saw that nothing is ignored here; our values themselves do not refuse unknown keys.
         messages = convert(found, _List).messages
-    except (ValueError, RecursionError):  # text with lone surrogates among them
+    except MISFITS:  # text with lone surrogates among them
         return None
     return messages if is_settled(messages) else None
 
 
-def is_settled(messages: _Messages) -> bool:
+def read_calls(items: Sequence[Any]) -> list[ToolCall] | None:
+    """Read the calls of compact messages for somebody who wants nothing else, which takes a third of the time.
+
+    Nobody has looked at their inputs yet: `are_plain` does.
+    """
+    if _has_functions(items):
+        return None
+    calls: list[ToolCall] = []
+    try:
+        for message in convert({"messages": items}, _UnreadList).messages:
+            if message.content is not None and is_broken(message.content):
+                return None
+            calls += message.tool_calls
+    except MISFITS:
+        return None
+    is_odd = is_broken("".join([call.tool for call in calls])) or len(items) > MAX_MESSAGES or len(calls) > MAX_CALLS
+    return None if is_odd else calls
+
+
+def are_plain(values: Sequence[Any]) -> bool:
+    """Tell whether values are JSON throughout, and not deep; one that is `UNSET` is not there."""
+    try:
+        convert({"values": [value for value in values if value is not UNSET]}, _Values)
+    except MISFITS:
+        return False
+    return True
+
+
+def is_settled(messages: Sequence[Message]) -> bool:
     """Tell whether compact messages carry no marker that is still to be undone, and not too many calls."""
     calls = 0
     for message in messages:
@@ -119,7 +165,7 @@ def is_settled(messages: _Messages) -> bool:
 def _read_openai(items: Sequence[Any]) -> _Messages | None:
     try:
         return _fold(convert({"messages": items}, _OpenAIList).messages)
-    except (ValueError, RecursionError):  # arguments that do not parse among them
+    except MISFITS:  # arguments that do not parse among them
         return None
 
 
@@ -184,12 +230,12 @@ def read_plain_calls(items: Sequence[Any]) -> tuple[ToolCall, ...] | None:
     found = {"calls": items}
     try:
         return tuple(map(_to_call, convert(found, _OpenAICalls).calls))
-    except (ValueError, RecursionError):
+    except MISFITS:
         pass  # then they may be compact
     try:
         convert(found, _WireCalls)
         calls = convert(found, _Calls).calls
-    except (ValueError, RecursionError):  # text with lone surrogates among them
+    except MISFITS:  # text with lone surrogates among them
         return None
 
     return None if any(is_broken(call.tool) for call in calls) else calls

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from msgspec import Meta, convert
 
 from agentv.formats.depth import CUT, cut, is_deep
-from agentv.formats.json import TOO_LONG, describe, replace_surrogates
+from agentv.formats.json import MISFITS, TOO_LONG, describe, replace_surrogates
 
 Path = tuple[str | int, ...]
 OBJECT = (dict, Mapping)
@@ -176,7 +176,7 @@ class Fields:
             return None
         try:
             return convert(value, Number)
-        except ValueError:  # text with lone surrogates among them
+        except MISFITS:  # text with lone surrogates among them
             self.refuse(name, "a number")
             return None
 

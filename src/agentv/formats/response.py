@@ -7,14 +7,14 @@ from msgspec import UNSET, convert
 from msgspec.structs import force_setattr
 
 from agentv.errors import FormatError
-from agentv.formats.json import dump_json, parse_json
+from agentv.formats.json import MISFITS, dump_json, parse_json
 from agentv.formats.messages import decode_messages, is_langchain
-from agentv.formats.plain import is_settled, read_plain
+from agentv.formats.plain import is_settled, read_calls, read_plain
 from agentv.formats.reading import OBJECT, Fields, Report, show, whole_text
 from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary
 from agentv.formats.usage import read_usage
 from agentv.formats.wire import WireResponse
-from agentv.model.message import Message
+from agentv.model.message import Message, ToolCall
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
 from agentv.model.trace import TraceSummary
 from agentv.model.usage import TokensUsage
@@ -63,6 +63,15 @@ def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderRespons
     return decode_foreign(reply) if response is None else response
 
 
+def decode_calls(reply: Any) -> list[ToolCall] | None:
+    """Read the calls of a reply that is nothing but compact messages; `None` when it is any other."""
+    if type(reply) is dict and len(reply) == 1:
+        ((key, reply),) = reply.items()
+        if _NAMES.get(key) != "output_messages":
+            return None
+    return read_calls(reply) if type(reply) is list else None
+
+
 def decode_response_json(data: bytes | bytearray | memoryview | str) -> ProviderResponse:
     """Read a reply from its JSON text."""
     return decode_response(parse_json(data))
@@ -87,7 +96,7 @@ def _decode_canonical(reply: Mapping[str, Any]) -> ProviderResponse | None:
         wire = convert(reply, WireResponse)
         # The strict twin saw that nothing is ignored here; our values themselves do not refuse unknown keys.
         response = convert(reply, ProviderResponse)
-    except (ValueError, RecursionError):  # text with lone surrogates among them
+    except MISFITS:  # text with lone surrogates among them
         return None
     messages = response.output_messages
     if messages is not None and not is_settled(messages):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from agentv.formats.reading import Number
-from agentv.model.message import Status
+from agentv.model.message import Message, ToolCall
 from agentv.model.response import ErrorKind
 from agentv.model.trace import EventType
 
@@ -23,30 +23,23 @@ _Error = Annotated[str, Meta(min_length=1)] | int | float | None | list[_Json5] 
 _Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
-class WireCall(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """A compact call."""
+class WireCall(ToolCall, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """A compact call; it can stand for the call that it is the twin of."""
 
     tool: str
     input: Json | UnsetType = UNSET
     output: Json | UnsetType = UNSET
-    id: str | None = None
-    timestamp: str | None = None
     duration_ms: Number | None = None
-    status: Status | None = None
     error: _Error = None
     metadata: dict[str, _Json5] | None = None
 
 
-class WireMessage(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
+class WireMessage(Message, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """A compact message; one of `role: tool` still has to be paired with its call."""
 
     role: Literal["system", "user", "assistant"]
     content: str | list[dict[str, _Json4]] | None = None
     tool_calls: tuple[WireCall, ...] = ()
-    tool_call_id: str | None = None
-    name: str | None = None
-    id: str | None = None
-    timestamp: str | None = None
     metadata: dict[str, _Json5] | None = None
 
 

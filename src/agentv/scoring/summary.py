@@ -1,22 +1,22 @@
 """A trace in four numbers, from whichever source there is."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from agentv.model.message import ToolCall
 from agentv.model.trace import TraceEvent, TraceSummary
 
 
-def summarize_calls(calls: Iterable[ToolCall]) -> TraceSummary:
+def summarize_calls(calls: Sequence[ToolCall]) -> TraceSummary:
     """The summary of an agent that sent messages: events are its calls."""
     counts: dict[str, int] = {}
-    total = errors = 0
+    errors = 0
     for call in calls:
-        total += 1
-        if call.tool:
-            counts[call.tool] = counts.get(call.tool, 0) + 1
+        tool = call.tool
+        counts[tool] = counts.get(tool, 0) + 1
         if call.error is not None or call.status is not None:
             errors += call.effective_status == "error"
-    return _summary(total, counts, errors)
+    counts.pop("", None)
+    return _summary(len(calls), counts, errors)
 
 
 def summarize_trace(trace: Iterable[TraceEvent]) -> TraceSummary:

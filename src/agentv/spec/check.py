@@ -13,6 +13,8 @@ from agentv.errors import Problem, suggest
 T = TypeVar("T")
 
 
+encode = msgspec.json.Encoder(decimal_format="number").encode
+"""Data as JSON text; numbers of Python's that are exact stay numbers."""
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 MAX_DEPTH = 128
 NOT_JSON = "not JSON"
@@ -77,7 +79,7 @@ def not_json(error: Exception, path: str) -> Problem:
 def as_json(data: Any, path: str) -> tuple[bytes | None, list[Problem]]:
     """The data as JSON text, or why it cannot be written as such."""
     try:
-        return msgspec.json.encode(data), []
+        return encode(data), []
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         return None, [not_json(error, path)]
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agentv.checked import Checked, every_check
 from agentv.errors import Problem, SpecError
 from agentv.registry import EVALUATORS, evaluator_names, find_evaluator
-from agentv.spec.check import TOO_DEEP, build, is_too_deep, not_a_choice, not_json, shown
+from agentv.spec.check import TOO_DEEP, build, encode, is_too_deep, not_a_choice, not_json, shown
 
 if TYPE_CHECKING:
     from agentv.model.message import Message
@@ -59,7 +59,7 @@ def _checked(config: Any, path: str) -> tuple[Checked | None, list[Problem]]:
     try:
         # What runs is made of the text: it shares nothing with an object that may change later, and a tuple in it is
         # the list that it is in JSON.
-        text = msgspec.json.encode(config if isinstance(config, dict) else dict(config))
+        text = encode(config if isinstance(config, dict) else dict(config))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         return None, [not_json(error, path)]
     key = (path, text)

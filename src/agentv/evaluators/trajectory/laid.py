@@ -10,7 +10,6 @@ from msgspec.json import decode
 from agentv.evaluators.trajectory import words
 from agentv.evaluators.trajectory.pairing import Alignment, align_calls
 from agentv.evaluators.trajectory.plan import Expectation, Judge, Made
-from agentv.evaluators.trajectory.script import Script
 from agentv.matching.diff import (
     MAX_QUOTED,
     NOTHING,
@@ -93,12 +92,12 @@ class Laid(Struct, frozen=True, kw_only=True):
     def details(self) -> dict[str, Any]:
         """Everything that a page or a program wants to know about the alignment."""
         rows = match_rows(self.matches)
-        if self.out_of_order or self.mismatches:
-            rows += [_row(e, n, "out_of_order", []) for e, n in self.out_of_order]
-            rows += [
-                _row(e, n, "mismatch", [as_json(d) for d in found[: words.MAX_DIFFERENCES]])
-                for e, n, _, found in self.mismatches
-            ]
+        rows += [row(e, n, "out_of_order", []) for e, n in self.out_of_order]
+        rows += [
+            row(e, n, "mismatch", [as_json(d) for d in found[: words.MAX_DIFFERENCES]])
+            for e, n, _, found in self.mismatches
+        ]
+        if len(rows) > len(self.matches):
             rows.sort(key=itemgetter("expected"))
         fractions = fractions_of(len(self.matches), self.wanted, self.made)
         return {
@@ -153,7 +152,8 @@ def match_rows(pairs: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
     return [{"expected": e, "actual": number, "verdict": "match", "differences": []} for e, number in pairs]
 
 
-def _row(expected: int, actual: int, verdict: str, differences: list[dict[str, Any]]) -> dict[str, Any]:
+def row(expected: int, actual: int, verdict: str, differences: list[dict[str, Any]]) -> dict[str, Any]:
+    """One row of an alignment."""
     return {"expected": expected, "actual": actual, "verdict": verdict, "differences": differences}
 
 
@@ -206,33 +206,7 @@ def lay_calls(judge: Judge, made: Made, *, ordered: bool) -> Laid:
     )
 
 
-def lay_deviations(script: Script, made: Made, places: list[int]) -> Laid:
-    """The calls of a run that kept to its script but for the arguments at these places."""
-    mismatches: list[tuple[int, int, list[str], list[Difference]]] = []
-    shares: list[float] = []
-    for place in places:
-        found, share = _deviation(script.inputs[place], made.calls[place].input)
-        mismatches.append((place, made.numbers[place], [words.mismatch(made, place, found)], found))
-        if share is not None:
-            shares.append(share)
-    return Laid(
-        unit="call",
-        labels=script.names,
-        long_labels=[],
-        made=len(made),
-        matches=[(place, number) for place, number in enumerate(made.numbers) if place not in places],
-        out_of_order=[],
-        mismatches=mismatches,
-        strangers=[],
-        missing=[],
-        hints={},
-        extra=[],
-        timed=[],
-        argument_score=mean([1.0] * (script.expecting - len(shares)) + shares),
-    )
-
-
-def _deviation(wanted: Any, given: Any) -> tuple[list[Difference], float | None]:
+def deviation(wanted: Any, given: Any) -> tuple[list[Difference], float | None]:
     """How arguments differ, and the share of the expected ones that agree; `None` when there are none."""
     if isinstance(wanted, dict) and isinstance(given, dict):
         unlike = unlike_keys(wanted, given)

@@ -4,25 +4,35 @@
 evaluators ready than on their verdicts.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, MsgspecError, Struct
-from msgspec.json import Decoder, encode
+from msgspec import UNSET, Meta, Struct, convert
+from msgspec.structs import replace
 
 from agentv.evaluators.base import Tally
 from agentv.evaluators.trajectory.config import ORDERED, Entry, Mode
 from agentv.evaluators.trajectory.evaluator import DEFAULT_EXCLUDED
 from agentv.evaluators.trajectory.laid import lay_calls
-from agentv.evaluators.trajectory.plan import Expectation, Judge, count_calls
+from agentv.evaluators.trajectory.plan import Expectation, Judge, Made, count_calls
 from agentv.evaluators.trajectory.script import Script, plain_script
-from agentv.evaluators.trajectory.sequence import decide_and_tell, decide_script
+from agentv.evaluators.trajectory.sequence import decide_and_tell, decide_deviating, decide_followed, decide_script
+from agentv.formats.json import MISFITS, is_broken
+from agentv.formats.plain import are_plain
+from agentv.formats.response import decode_calls, decode_response
+from agentv.matching.equality import encoded
+from agentv.model.message import ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.model.result import EvaluatorResult, RunResult
+from agentv.model.trace import TraceSummary
 from agentv.scoring.calls import resolve_calls
+from agentv.scoring.summary import summarize_calls
 
 TYPE = "tool_trajectory"
 MAX_BOXES = 128
-"""Objects and lists of a configuration; with more of them it may be too deep, which the longer way finds out."""
+"""Objects and lists of all inputs; with more of them one may be too deep, which the longer way finds out."""
+MAX_ENTRIES = 128
+"""For more of them the index is worth its while that the longer way makes."""
 
 
 class _Entry(Struct, forbid_unknown_fields=True, gc=False):
@@ -33,45 +43,91 @@ class _Entry(Struct, forbid_unknown_fields=True, gc=False):
 class _Trajectory(Struct, forbid_unknown_fields=True, gc=False):
     type: Literal["tool_trajectory"]
     mode: Mode
-    expected: Annotated[list[_Entry], Meta(min_length=1)]
-
-
-_decode = Decoder(_Trajectory).decode
+    expected: Annotated[list[_Entry], Meta(min_length=1, max_length=MAX_ENTRIES)]
 
 
 def read_script(config: dict[str, Any]) -> Script | None:
     """The script that a configuration is; `None` when it is more than that, or wrong: the longer way says why."""
     try:
-        text = encode(config)
-        if text.count(b"{") + text.count(b"[") > MAX_BOXES:
-            return None
-        plain = _decode(text)
-    except (TypeError, ValueError, RecursionError, MsgspecError):
+        plain = convert(config, _Trajectory)
+    except MISFITS:
         return None
-    entries = plain.expected
-    return plain_script(plain.mode, [entry.tool for entry in entries], [entry.input for entry in entries])
+    names = [entry.tool for entry in plain.expected]
+    script = plain_script(plain.mode, names, [entry.input for entry in plain.expected])
+    if script is None or script.text is None or script.text.count(b"{") + script.text.count(b"[") > MAX_BOXES:
+        return None
+    return None if is_broken("".join(names)) else script
 
 
-def score_script(script: Script, response: ProviderResponse) -> RunResult | None:
-    """How a reply did; `None` when it is no list of messages, or no success, and takes the longer way."""
+def score_plain(reply: Any, config: dict[str, Any]) -> tuple[Any, RunResult | None]:
+    """The result under a plain configuration; else the reply, which may have been read, for the longer way."""
+    script = read_script(config)
+    if script is None:
+        return reply, None
+    calls = decode_calls(reply)
+    if calls is None and not isinstance(reply, ProviderResponse):
+        reply = decode_response(reply)
+    try:
+        return reply, _score_response(script, reply) if calls is None else _score_messages(script, calls)
+    except Exception:  # noqa: BLE001 - the longer way makes a finding of whatever it is
+        return reply, None
+
+
+def _score_messages(script: Script, calls: Sequence[ToolCall]) -> RunResult | None:
+    """How a reply did that is nothing but messages with these calls; `None` when it takes the longer way."""
+    summary = summarize_calls(calls)
+    return _score_calls(script, calls, summary) if summary.tool_names else None
+
+
+def _score_response(script: Script, response: ProviderResponse) -> RunResult | None:
+    """How any other reply did, as long as it is a success and has messages; else `None`."""
     known = resolve_calls(response)
     if known.source != "output_messages" or not response.success or response.trace_ref is not None:
         return None
-    calls = known.calls or ()
+    result = _score_calls(script, known.calls or (), known.summary or TraceSummary())
+    warnings = (*response.warnings, *known.warnings)
+    return replace(result, warnings=warnings) if result is not None and warnings else result
+
+
+def _score_calls(script: Script, calls: Sequence[ToolCall], summary: TraceSummary) -> RunResult | None:
     made, tally = count_calls(calls, DEFAULT_EXCLUDED), Tally()
-    details = decide_script(script, None, made, tally)
+    names, inputs = [call.tool for call in calls], [call.input for call in calls]
+    if names == script.names and made.is_whole and not script.loose:
+        details = _decide_inputs(script, inputs, made, tally)
+    elif are_plain(inputs):
+        script.read_back(script.names)
+        details = decide_script(script, None, made, tally) or _decide_others(script, made, tally)
+    else:
+        return None
     if details is None:
-        laid = lay_calls(_judge(script), made, ordered=script.mode in ORDERED)
-        details = decide_and_tell(script.mode, None, laid, made, tally)
-    details["unnamed"] = [call.tool for call in calls].count("")
+        return None
+    details["unnamed"] = names.count("")
     details["undecided"] = []
     status, score = tally.verdict(1.0)
     hits, misses = tuple(tally.hits), tuple(tally.misses)
     found = EvaluatorResult(name=TYPE, type=TYPE, status=status, score=score, hits=hits, misses=misses, details=details)
-    warnings = (*response.warnings, *known.warnings)
-    return RunResult(status=status, score=score, evaluators=(found,), trace_summary=known.summary, warnings=warnings)
+    return RunResult(status=status, score=score, evaluators=(found,), trace_summary=summary)
 
 
-def _judge(script: Script) -> Judge:
+def _decide_inputs(script: Script, inputs: list[object], made: Made, tally: Tally) -> dict[str, Any] | None:
+    """The details of calls that follow the script but perhaps for their arguments; `None` for the longer way."""
+    if encoded(inputs) == script.text:
+        return decide_followed(script, None, made, tally)
+    unequal = script.unequal(inputs)
+    # Whatever is equal to what is expected, letter by letter, needs no further look.
+    doubtful = range(len(inputs)) if unequal is None else unequal
+    if not are_plain([inputs[place] for place in doubtful]):
+        return None
+    script.read_back({script.names[place] for place in doubtful})
+    places = script.deviations(inputs, unequal)
+    if places is None:
+        return _decide_others(script, made, tally)
+    return decide_deviating(script, None, places, made, tally)
+
+
+def _decide_others(script: Script, made: Made, tally: Tally) -> dict[str, Any]:
+    """The details of calls that do not follow the script."""
     entries = [Entry(tool=name, input=value) for name, value in zip(script.names, script.inputs, strict=True)]
-    return Judge([Expectation(entry, "exact", None, plain=True) for entry in entries])
+    judge = Judge([Expectation(entry, "exact", None, plain=True) for entry in entries])
+    laid = lay_calls(judge, made, ordered=script.mode in ORDERED)
+    return decide_and_tell(script.mode, None, laid, made, tally)

@@ -9,11 +9,11 @@ from msgspec import UNSET
 from agentv.evaluators.base import once
 from agentv.evaluators.trajectory import words
 from agentv.evaluators.trajectory.repeats import repeats
-from agentv.matching.equality import encoded, has_operators, same
+from agentv.matching.equality import encoded, has_operators, read_back, same
 from agentv.matching.glob import is_glob
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from agentv.evaluators.trajectory.config import Entry
     from agentv.model.message import ToolCall
@@ -55,21 +55,37 @@ class Script:
             return [wanted if wanted is UNSET else value for wanted, value in zip(self.inputs, given, strict=True)]
         return given
 
-    def is_met(self, given: list[object]) -> bool:
-        """Whether each call has, letter by letter, the arguments expected at its place.
+    def read_back(self, tools: Container[str]) -> None:
+        """Take the inputs of these tools for what their JSON says: a date, a set or NaN may be among them till now."""
+        inputs = self.inputs
+        places = [place for place, name in enumerate(self.names) if name in tools and inputs[place] is not UNSET]
+        for place, value in zip(places, read_back([inputs[place] for place in places]), strict=True):
+            inputs[place] = value
 
-        A run that says `1.0` for `1` has not, and takes the longer way to the same verdict.
+    def unequal(self, given: list[object]) -> list[int] | None:
+        """The places at which a call has other arguments, if all others have, letter by letter, those expected there.
+
+        `None` when they have not: a run that says `1.0` for `1` takes the longer way to the same verdict.
         """
-        # Python's equality as well: in JSON a tuple is a list and NaN is null, which only the longer way may say.
-        return given == self.inputs and self._written(given) == self.text
+        places: list[int] = []
+        if given != self.inputs:
+            places = [place for place, value in enumerate(self.inputs) if value != given[place]]
+            given = list(given)
+            for place in places:
+                given[place] = self.inputs[place]
+        # Python calls `True` and `1` equal, and only the longer way may say that a tuple is a list. Where it sees no
+        # difference, the letters of all inputs together tell in a quarter of the time that asking for each would take.
+        return places if (self._written(given) if self.loose else encoded(given)) == self.text else None
 
-    def deviations(self, given: list[object]) -> list[int] | None:
+    def deviations(self, given: list[object], unequal: list[int] | None) -> list[int] | None:
         """The places at which a run has other arguments, where that is all there is to say about it.
 
         `None` when another alignment might be as good: a call that deviates is expected elsewhere, an expectation was
         met elsewhere, or two deviations of one tool could be told apart in more than one way.
         """
-        places, inputs, names = self._other_places(given), self.inputs, self.names
+        inputs, names = self.inputs, self.names
+        doubtful = range(len(names)) if unequal is None else unequal
+        places = [place for place in doubtful if not (inputs[place] is UNSET or same(inputs[place], given[place]))]
         if len({names[place] for place in places}) < len(places):
             return None
         for place in places:
@@ -80,17 +96,6 @@ class Script:
                     if wanted is UNSET or wanted == given[place] or given[other] == inputs[place]:
                         return None
         return places
-
-    def _other_places(self, given: list[object]) -> list[int]:
-        wanted = self.inputs
-        unequal = [place for place, value in enumerate(wanted) if value != given[place]]
-        mended = list(given)
-        for place in unequal:
-            mended[place] = wanted[place]
-        # Python calls `True` and `1` equal. Where it sees no difference, the letters of all inputs together tell in a
-        # quarter of the time that asking for each would take.
-        doubtful = unequal if self._written(mended) == self.text else range(len(wanted))
-        return [place for place in doubtful if not (wanted[place] is UNSET or same(wanted[place], given[place]))]
 
     def _written(self, inputs: list[object]) -> bytes | None:
         return encoded([value for value in inputs if value is not UNSET] if self.loose else inputs)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentv.evaluators.trajectory import words
 from agentv.evaluators.trajectory.config import CLOSED, FRACTIONS, ORDERED
-from agentv.evaluators.trajectory.laid import Laid, Timed, lay_calls, lay_deviations, match_rows
+from agentv.evaluators.trajectory.laid import Laid, Timed, as_json, deviation, lay_calls, match_rows, mean, row
 from agentv.evaluators.trajectory.repeats import repeated
 from agentv.evaluators.trajectory.unseen import decide_from_counts, leave_undecided
 
@@ -41,12 +41,11 @@ def decide_script(script: Script, score: str | None, made: Made, tally: Tally) -
     given = script.arguments(made.calls)
     if given is None:
         return None
-    if script.is_met(given):
-        return _decide_followed(script, score, made, tally)
-    places = script.deviations(given)
-    if places is None:
-        return None
-    return decide_and_tell(script.mode, score, lay_deviations(script, made, places), made, tally)
+    unequal = script.unequal(given)
+    if unequal == []:
+        return decide_followed(script, score, made, tally)
+    places = script.deviations(given, unequal)
+    return None if places is None else decide_deviating(script, score, places, made, tally)
 
 
 def decide_and_tell(mode: str, score: str | None, laid: Laid, made: Made, tally: Tally) -> dict[str, Any]:
@@ -58,7 +57,7 @@ def decide_and_tell(mode: str, score: str | None, laid: Laid, made: Made, tally:
     return details
 
 
-def _decide_followed(script: Script, score: str | None, made: Made, tally: Tally) -> dict[str, Any]:
+def decide_followed(script: Script, score: str | None, made: Made, tally: Tally) -> dict[str, Any]:
     """The short way for a run that did just what was expected, which most do: nothing is left to align."""
     names, numbers = script.names, made.numbers
     if score in FRACTIONS:
@@ -78,6 +77,43 @@ def _decide_followed(script: Script, score: str | None, made: Made, tally: Tally
         "out_of_order": [],
         "repeated": repeated(made) if script.loose else [numbers[place] for place in script.repeats],
         "alignment": match_rows(enumerate(numbers)),
+    }
+
+
+def decide_deviating(script: Script, score: str | None, places: list[int], made: Made, tally: Tally) -> dict[str, Any]:
+    """The same for a run that kept to its script but for the arguments at these places: no need to align it either."""
+    names, numbers, wanted = script.names, made.numbers, len(script.names)
+    rows, shares, sentences = match_rows(enumerate(numbers)), [], {}
+    for place in places:
+        found, share = deviation(script.inputs[place], made.calls[place].input)
+        sentences[place] = words.mismatch(made, place, found)
+        shown = [as_json(difference) for difference in found[: words.MAX_DIFFERENCES]]
+        rows[place] = row(place, numbers[place], "mismatch", shown)
+        if share is not None:
+            shares.append(share)
+    matched = wanted - len(places)
+    fraction = matched / wanted
+    if score in FRACTIONS:
+        reasons = sentences.values() if score != "precision" else ()
+        tally.fraction(fraction, words.fraction(str(score), fraction, matched, wanted, wanted), reasons)
+    elif script.mode == "any_order" and score is None:
+        for place, name in enumerate(names):
+            met = place not in sentences
+            tally.count(good=met, sentence=f"{name} matched call {numbers[place]}" if met else sentences[place])
+    elif places:
+        tally.fails(*sentences.values())
+    else:  # they differ only in ways that mean the same
+        tally.holds(words.matched(script.mode, names, "call", numbers))
+    return {
+        "precision": fraction,
+        "recall": fraction,
+        "f1": fraction,
+        "argument_score": mean([1.0] * (script.expecting - len(shares)) + shares),
+        "missing": [],
+        "extra": [],
+        "out_of_order": [],
+        "repeated": repeated(made),
+        "alignment": rows,
     }
 
 
