@@ -1,5 +1,6 @@
 """Does the short way to a verdict, for plain expectations, say what the long way says?"""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -111,7 +112,9 @@ REPLIES: dict[str, Any] = {
 @pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
 def test_one_reply_alone_is_scored_as_one_of_many(reply: Any, mode: str) -> None:
     config = {"type": "tool_trajectory", "mode": mode, "expected": EXPECTED}
-    assert agentv.score(reply, [config]) == agentv.Scorer([config]).score(reply)
+    long = asyncio.run(agentv.ascore(reply, [config]))
+    assert agentv.score(reply, [config]) == long
+    assert list(agentv.score_many([reply, reply], [config])) == [long, long]
 
 
 NOT_PLAIN: dict[str, dict[str, Any]] = {
@@ -154,7 +157,7 @@ def test_a_mode_and_plain_expectations_take_the_short_way() -> None:
 def test_everything_else_takes_the_long_way_to_the_same(more: dict[str, Any]) -> None:
     config = with_mode(more)
     assert read_script(config) is None
-    assert agentv.score(made({}), [config]) == agentv.Scorer([config]).score(made({}))
+    assert agentv.score(made({}), [config]) == asyncio.run(agentv.ascore(made({}), [config]))
 
 
 @pytest.mark.parametrize("more", WRONG.values(), ids=WRONG)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from agentv.errors import FormatError, Problem, SpecError
 from agentv.formats.response import decode_response
@@ -18,6 +18,7 @@ from agentv.spec.messages import check_expected_messages
 
 if TYPE_CHECKING:
     from agentv.checked import Checked
+    from agentv.evaluators.trajectory.script import Script
     from agentv.protocols import Ask
     from agentv.reports.terminal import Style
 
@@ -65,9 +66,16 @@ class Scorer(CaseScorer):
         )
         if not can_fail(self._checks):
             raise SpecError([Problem("evaluators", NOTHING_CHECKED)])
+        self._script = _script(evaluators) if is_bare and root is None and judge is None else None
+        if self._script is not None:
+            self._script.settle()
 
     def score(self, reply: Reply) -> RunResult:
         """How one reply did."""
+        if self._script is not None:
+            reply, result = _short_way().score(self._script, reply)
+            if result is not None:
+                return result
         response = reply if isinstance(reply, ProviderResponse) else decode_response(reply)
         known, context = self.read(response)
         if context is None:
@@ -104,20 +112,35 @@ def score(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Option
 
     `reply` is a mapping in any supported shape, a `ProviderResponse`, or a list of messages.
     """
-    if not options and type(evaluators) is list and len(evaluators) == 1:
-        config = evaluators[0]
-        if type(config) is dict and config.get("type") == "tool_trajectory":
-            reply, result = _short_way()(reply, config)
-            if result is not None:
-                return result
+    script = None if options else _script(evaluators)
+    if script is not None:
+        reply, result = _short_way().score(script, reply)
+        if result is not None:
+            return result
     return Scorer(evaluators, **options).score(reply)
 
 
-@cache
-def _short_way() -> Callable[[Reply, dict[str, Any]], tuple[Reply, RunResult | None]]:
-    from agentv.evaluators.trajectory.plain import score_plain  # noqa: PLC0415 - loaded when it is named
+def _script(evaluators: Sequence[Any]) -> Script | None:
+    """The calls that are expected where that is all there is to a configuration."""
+    if type(evaluators) is not list or len(evaluators) != 1:
+        return None
+    config = evaluators[0]
+    is_trajectory = type(config) is dict and config.get("type") == "tool_trajectory"
+    return _short_way().read(config) if is_trajectory else None
 
-    return score_plain
+
+class _ShortWay(NamedTuple):
+    """Past everything that other configurations need."""
+
+    read: Callable[[dict[str, Any]], Script | None]
+    score: Callable[[Script, Reply], tuple[Reply, RunResult | None]]
+
+
+@cache
+def _short_way() -> _ShortWay:
+    from agentv.evaluators.trajectory.plain import read_script, score_plain  # noqa: PLC0415 - loaded when it is named
+
+    return _ShortWay(read_script, score_plain)
 
 
 async def ascore(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Options]) -> RunResult:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from agentv.run.plan import PlannedRun
 
-MOST = 1024
+MOST = 512
 MOST_BYTES = 1_000_000
 """Of the cases in one block: large ones are held a few at a time."""
 QUICK_S = 0.2

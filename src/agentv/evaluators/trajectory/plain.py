@@ -1,7 +1,7 @@
-"""The short way for one reply and a configuration that is nothing but a mode and plain expectations.
+"""The short way for a configuration that is nothing but a mode and plain expectations.
 
-`ToolTrajectory` says the same of them. But who has other expectations for every reply would spend more time on getting
-evaluators ready than on their verdicts.
+`ToolTrajectory` says the same of replies. But it is one evaluator among others, made ready for many replies: who has
+other expectations for each of them, or no other evaluator, would wait longer for all that than for the verdicts.
 """
 
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ from msgspec import UNSET, Meta, Struct, convert
 from msgspec.structs import replace
 
 from agentv.evaluators.base import Tally
-from agentv.evaluators.trajectory.config import ORDERED, Entry, Mode
+from agentv.evaluators.trajectory.config import ORDERED, Mode
 from agentv.evaluators.trajectory.evaluator import DEFAULT_EXCLUDED
 from agentv.evaluators.trajectory.laid import lay_calls
-from agentv.evaluators.trajectory.plan import Expectation, Judge, Made, count_calls
+from agentv.evaluators.trajectory.plan import Made, count_calls
 from agentv.evaluators.trajectory.script import Script, plain_script
 from agentv.evaluators.trajectory.sequence import decide_and_tell, decide_deviating, decide_followed, decide_script
 from agentv.formats.json import MISFITS, is_broken
@@ -59,11 +59,8 @@ def read_script(config: dict[str, Any]) -> Script | None:
     return None if is_broken("".join(names)) else script
 
 
-def score_plain(reply: Any, config: dict[str, Any]) -> tuple[Any, RunResult | None]:
+def score_plain(script: Script, reply: Any) -> tuple[Any, RunResult | None]:
     """The result under a plain configuration; else the reply, which may have been read, for the longer way."""
-    script = read_script(config)
-    if script is None:
-        return reply, None
     calls = decode_calls(reply)
     if calls is None and not isinstance(reply, ProviderResponse):
         reply = decode_response(reply)
@@ -127,7 +124,5 @@ def _decide_inputs(script: Script, inputs: list[object], made: Made, tally: Tall
 
 def _decide_others(script: Script, made: Made, tally: Tally) -> dict[str, Any]:
     """The details of calls that do not follow the script."""
-    entries = [Entry(tool=name, input=value) for name, value in zip(script.names, script.inputs, strict=True)]
-    judge = Judge([Expectation(entry, "exact", None, plain=True) for entry in entries])
-    laid = lay_calls(judge, made, ordered=script.mode in ORDERED)
+    laid = lay_calls(script.judge, made, ordered=script.mode in ORDERED)
     return decide_and_tell(script.mode, None, laid, made, tally)

@@ -8,6 +8,8 @@ from msgspec import UNSET
 
 from agentv.evaluators.base import once
 from agentv.evaluators.trajectory import words
+from agentv.evaluators.trajectory.config import Entry
+from agentv.evaluators.trajectory.plan import Expectation, Judge
 from agentv.evaluators.trajectory.repeats import repeats
 from agentv.matching.equality import encoded, has_operators, read_back, same
 from agentv.matching.glob import is_glob
@@ -15,7 +17,6 @@ from agentv.matching.glob import is_glob
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from agentv.evaluators.trajectory.config import Entry
     from agentv.model.message import ToolCall
 
 
@@ -30,6 +31,7 @@ class Script:
         self.loose = bool([value for value in inputs if value is UNSET])
         self.text = self._written(inputs)
         """All inputs as JSON; `None` when they are not quite that."""
+        self._is_read = False
 
     @once
     def expecting(self) -> int:
@@ -40,6 +42,12 @@ class Script:
     def followed(self) -> str:
         """The hit of a run that does what the script says, call by call."""
         return words.matched(self.mode, self.names, "call", range(len(self.names)))
+
+    @once
+    def judge(self) -> Judge:
+        """Which calls meet which of its expectations, for runs that do not follow it."""
+        entries = [Entry(tool=name, input=value) for name, value in zip(self.names, self.inputs, strict=True)]
+        return Judge([Expectation(entry, "exact", None, plain=True) for entry in entries])
 
     @once
     def repeats(self) -> list[int]:
@@ -57,10 +65,17 @@ class Script:
 
     def read_back(self, tools: Container[str]) -> None:
         """Take the inputs of these tools for what their JSON says: a date, a set or NaN may be among them till now."""
+        if self._is_read:
+            return
         inputs = self.inputs
         places = [place for place, name in enumerate(self.names) if name in tools and inputs[place] is not UNSET]
         for place, value in zip(places, read_back([inputs[place] for place in places]), strict=True):
             inputs[place] = value
+
+    def settle(self) -> None:
+        """Read all inputs back, once: from now on nothing of it is the caller's."""
+        self.read_back(self.names)
+        self._is_read = True
 
     def unequal(self, given: list[object]) -> list[int] | None:
         """The places at which a call has other arguments, if all others have, letter by letter, those expected there.
