@@ -69,6 +69,8 @@ def test_expected_nothing_holds_where_extras_are_allowed_and_is_warned_about(mod
     result = agentv.score(reply("A"), [{"type": "tool_trajectory", "mode": mode, "expected": []}])
     assert (result.status, result.score) == ("pass", 1.0)
     assert any("can never fail" in warning for warning in result.warnings)
+    fraction = agentv.score(reply("A"), [{"type": "tool_trajectory", "mode": mode, "expected": [], "score": "f1"}])
+    assert (fraction.status, fraction.warnings) == ("fail", ())
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -132,6 +134,22 @@ def test_a_summary_decides_counts_allowed_and_forbidden() -> None:
 )
 def test_a_summary_decides_order_free_modes_over_names_alone(mode: str, tools: str, status: str) -> None:
     assert run(SUMMARY, mode=mode, expected=[{"tool": tool} for tool in tools]).status == status
+
+
+@pytest.mark.parametrize("mode", ["any_order", "unordered", "superset", "subset"])
+def test_a_time_limit_on_a_call_that_a_summary_does_not_have_is_not_kept(mode: str) -> None:
+    limits = [{"tool": tool, "max_duration_ms": 5} for tool in "BC"]
+    result = run(SUMMARY, mode=mode, expected=limits)
+    assert result.status == "fail"
+    assert "C was not called (max: 5ms)" in result.misses
+    assert result.details["undecided"] == ["B reported no duration (max: 5ms)"]
+
+
+@pytest.mark.parametrize("check", [{"mode": "in_order", "expected": [{"tool": "A"}]}, {"minimums": {"A": 1}}])
+def test_a_reply_that_tells_nothing_is_not_turned_round_into_a_pass(check: dict[str, Any]) -> None:
+    turned = run({"text": "Done."}, **check, **{"not": True})
+    assert (turned.status, turned.score, turned.hits, turned.misses) == ("error", None, (), ())
+    assert turned.details["undecided"] == ["No trace available for evaluation"]
 
 
 @pytest.mark.parametrize(

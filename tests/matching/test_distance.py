@@ -1,6 +1,6 @@
 """Levenshtein's distance, by whichever way it is found."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentv.matching.distance import distance
@@ -20,6 +20,7 @@ def plain(left: str, right: str) -> int:
     return row[-1]
 
 
+@settings(deadline=None)
 @given(LETTERS, CHANGES)
 def test_nearly_equal_texts(text: str, changes: list[tuple[str, float, str]]) -> None:
     letters = list(text)

@@ -809,7 +809,6 @@ def undecided_section(config: Data, repeated: list[int] | None) -> Section:
 
 def undecided_durations(config: Data) -> list[Hold]:
     """The `max_duration_ms` constraints when no timing is known."""
-    # reading: without calls to look at none is decided, not even that of a tool the summary does not name
     by_turn = config.get("unit", "call") == "turn"
     places = [(i, k, entry) for i, turn in enumerate(expected_turns(config)) for k, entry in enumerate(turn)]
     return [Hold("duration", (i, k) if by_turn else i, None) for i, k, entry in places if "max_duration_ms" in entry]
@@ -856,7 +855,9 @@ def summary_section(config: Data, counts: Mapping[str, int]) -> Section:
             ]
         )
     missing = [i for i in by_name if i not in matched]
-    return section._replace(holds=section.holds + undecided_durations(config), matched=matched, missing=missing)
+    # reading: an entry that is known to be missing has no call that could have been in time
+    limits = [hold._replace(value=0.0) if hold.key in missing else hold for hold in undecided_durations(config)]
+    return section._replace(holds=section.holds + limits, matched=matched, missing=missing)
 
 
 def name_only(entry: Data, names: Sequence[str], rules: Rules) -> bool:

@@ -8,6 +8,8 @@ expectations.
 from collections.abc import Iterator
 
 Pair = tuple[int, int]
+# Above this many bits they are turned as text, which is done in C.
+MANY_BITS = 50_000
 
 
 def subsequence(rows: list[int], wanted: int) -> list[Pair] | None:
@@ -73,13 +75,24 @@ def largest_assignment(rows: list[int], wanted: int) -> list[Pair]:
     if len(by_call) < wanted:
         # The calls are the earliest possible; now, of those calls, serve the earliest expectations.
         calls = sorted(by_call)
-        columns = [0] * wanted
-        for position, call in enumerate(calls):
-            for expectation in bits(rows[call]):
-                columns[expectation] |= 1 << position
-        by_expectation = _augment(columns, len(calls))
+        by_expectation = _augment(_columns([rows[call] for call in calls], wanted), len(calls))
         return [(expectation, calls[position]) for expectation, position in sorted(by_expectation.items())]
     return sorted((expectation, call) for call, expectation in by_call.items())
+
+
+def _columns(rows: list[int], width: int) -> list[int]:
+    """For each column the rows that have it, as bits."""
+    alike: dict[int, int] = {}
+    for place, row in enumerate(rows):
+        alike[row] = alike.get(row, 0) | 1 << place
+    if sum(map(int.bit_count, alike)) > MANY_BITS:
+        texts = [f"{row:0{width}b}" for row in reversed(rows)]
+        return [int("".join(column), 2) for column in zip(*texts, strict=True)][::-1]
+    columns = [0] * width
+    for row, places in alike.items():
+        for column in bits(row):
+            columns[column] |= places
+    return columns
 
 
 def _augment(rows: list[int], width: int) -> dict[int, int]:

@@ -1,5 +1,7 @@
 """Names with `*` and `?`: the only two characters that are special."""
 
+from collections.abc import Callable
+
 
 def is_glob(pattern: str) -> bool:
     """Whether the pattern stands for more than itself."""
@@ -26,6 +28,19 @@ def glob_match(pattern: str, text: str) -> bool:
             return False
         at += len(part)
     return True
+
+
+def glob_test(pattern: str) -> Callable[[str], bool]:
+    """The same, ready for many texts: the shapes that most patterns have are not taken apart again for each."""
+    head, *parts = pattern.split("*")
+    if "?" not in pattern:
+        if len(parts) == 1:
+            tail, shortest = parts[0], len(head) + len(parts[0])
+            return lambda text: text.startswith(head) and text.endswith(tail) and len(text) >= shortest
+        if len(parts) == 2 and not head and not parts[1]:  # noqa: PLR2004 - `*part*`
+            middle = parts[0]
+            return lambda text: middle in text
+    return lambda text: glob_match(pattern, text)
 
 
 def _fits(part: str, text: str, at: int) -> bool:

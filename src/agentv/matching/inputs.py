@@ -92,9 +92,14 @@ class ExpectedInput:
         # Marked, so that it never equals a whole input that happens to be a list of the same values.
         return (NOTHING, *[canonical(lookup(prepared, path)) for path in self.mode])
 
+    @property
+    def is_keyed(self) -> bool:
+        """Whether it is an object that is compared key by key, and nothing else."""
+        return self._is_object and self.mode in ("exact", "partial")
+
     def anchors(self) -> list[tuple[str, Hashable]]:
         """For `exact` and `partial`: arguments that every matching call must have just so."""
-        if self.mode not in ("exact", "partial") or not self._is_object:
+        if not self.is_keyed:
             return []
         fixed = [(key, value) for key, value in self.expected.items() if not has_matcher(value)]
         if self.mode == "partial":

@@ -3,11 +3,12 @@
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from math import ulp
 from typing import Any
 
 from agentv.errors import EvaluationError, Problem
 from agentv.matching.equality import same
-from agentv.matching.glob import glob_match
+from agentv.matching.glob import glob_test
 
 Predicate = Callable[[Any], bool]
 
@@ -197,7 +198,8 @@ def _operator(name: str, argument: Any) -> Predicate:  # noqa: PLR0911 - one lin
         case "$regex":
             return _regex(argument)
         case "$glob":
-            return lambda actual: isinstance(actual, str) and glob_match(argument, actual)
+            fits = glob_test(argument)
+            return lambda actual: isinstance(actual, str) and fits(actual)
         case "$contains":
             return lambda actual: _holds(actual, argument)
         case "$gt" | "$gte" | "$lt" | "$lte":
@@ -222,8 +224,9 @@ def _operator(name: str, argument: Any) -> Predicate:  # noqa: PLR0911 - one lin
 
 def _near(actual: float, middle: float, within: float) -> bool:
     try:
-        # 0.1 + 0.2 lies within 0.1 of 0.2 for everybody but the last bit of a float.
-        return abs(actual - middle) <= within + 1e-12 * max(1.0, abs(actual), abs(middle))
+        # 0.1 + 0.2 lies within 0.1 of 0.2 for everybody but the last bits of a float; an integer has none.
+        bits = 4 * ulp(max(abs(actual), abs(middle), within)) if float in map(type, (actual, middle, within)) else 0
+        return abs(actual - middle) <= within + bits
     except OverflowError:  # an integer beyond all floats is near to none
         return False
 

@@ -5,6 +5,9 @@ expectation without a call does. The largest alignment is taken; among those the
 the earliest calls; then the one that breaks fewest; then the earliest expectations.
 """
 
+from itertools import pairwise
+from typing import Any
+
 from agentv.matching.align import Pair, bits, complete
 
 Worth = dict[Pair, tuple[int, int]]
@@ -13,6 +16,8 @@ Worth = dict[Pair, tuple[int, int]]
 MAX_EXACT_CELLS = 40_000
 # Above this many steps a part of an assignment is not weighed pair by pair.
 MAX_STEPS = 3_000_000
+# Above this many kinds of calls not even these are weighed.
+MAX_KINDS = 100
 
 
 def weigh(rows: list[int], wanted: int, worth: Worth) -> list[dict[int, int]]:
@@ -69,7 +74,7 @@ def heaviest_assignment(rows: list[int], worth: Worth) -> list[Pair]:
             if (expectation, call) in worth
         }
         edges = sum(row.bit_count() for row in part)
-        solve = _by_paths if edges * min(len(calls), len(expectations)) <= MAX_STEPS else _kept_first
+        solve = _by_paths if edges * min(len(calls), len(expectations)) <= MAX_STEPS else _by_kinds
         pairs += [(expectations[e], calls[a]) for e, a in solve(part, len(expectations), own)]
     return sorted(pairs)
 
@@ -92,6 +97,80 @@ def _parts(rows: list[int]) -> list[tuple[list[int], list[int]]]:
         if row:
             calls[part_of[next(bits(row))]].append(call)
     return [(list(bits(mask)), calls[number]) for number, mask in enumerate(masks)]
+
+
+def _by_kinds(rows: list[int], wanted: int, worth: Worth) -> list[Pair]:
+    """For parts too large to weigh pair by pair: calls that are alike are weighed as one, and so are expectations."""
+    kinds: dict[Any, list[int]] = {}
+    for call, row in enumerate(rows):
+        kinds.setdefault(tuple([(row >> e & 1, worth.get((e, call))) for e in range(wanted)]), []).append(call)
+        if len(kinds) > MAX_KINDS:
+            return _kept_first(rows, wanted, worth)
+    judged: list[Any] = list(kinds)
+    calls = list(kinds.values())
+    columns: dict[Any, list[int]] = {}
+    for expectation, column in enumerate(zip(*judged, strict=True)):
+        columns.setdefault(column, []).append(expectation)
+    expectations = list(columns.values())
+    limits = 1 + wanted * max((unbroken for _, unbroken in worth.values()), default=0)
+    weights: list[dict[int, int]] = []
+    for told_of in judged:
+        fits = [(kind, told_of[same[0]]) for kind, same in enumerate(expectations)]
+        pairs = [(kind, told or (0, 0)) for kind, (accepted, told) in fits if accepted]
+        weights.append({kind: (limits + kept) * limits + unbroken for kind, (kept, unbroken) in pairs})
+    found: list[Pair] = []
+    for (call, kind), times in _shares(weights, [len(c) for c in calls], [len(e) for e in expectations]).items():
+        found += [(expectations[kind].pop(0), calls[call].pop(0)) for _ in range(times)]
+    return sorted(found)
+
+
+def _shares(weights: list[dict[int, int]], calls: list[int], room: list[int]) -> dict[Pair, int]:
+    """How many calls of each kind stand for how many expectations of each kind, at the greatest weight."""
+    given: dict[Pair, int] = {}
+    while path := _best_shift(weights, calls, room, given):
+        # Each step of the path but the first takes back what the step before it needs.
+        back = [(call, kind) for (call, _), (_, kind) in pairwise(path)]
+        times = min(calls[path[-1][0]], room[path[0][1]], *[given[pair] for pair in back])
+        for pair in back:
+            given[pair] -= times
+        for pair in path:
+            given[pair] = given.get(pair, 0) + times
+        calls[path[-1][0]] -= times
+        room[path[0][1]] -= times
+    return given
+
+
+def _best_shift(
+    weights: list[dict[int, int]], calls: list[int], room: list[int], given: dict[Pair, int]
+) -> list[Pair] | None:
+    """As `_best_path` does, for kinds: (kind of calls, kind of expectations) from end to start."""
+    gain: dict[int, int] = {}
+    reached: dict[int, int] = {}
+    base = {call: 0 for call, left in enumerate(calls) if left}
+    queue, freed = list(base), dict.fromkeys(base, -1)
+    while queue:
+        changed: dict[int, None] = {}
+        for call in queue:
+            for kind, weight in weights[call].items():
+                total = base[call] + weight
+                if kind in gain and total <= gain[kind]:
+                    continue
+                gain[kind], reached[kind] = total, call
+                for holder in [holder for holder, held in given if held == kind and given[holder, held]]:
+                    rest = total - weights[holder][kind]
+                    if holder not in base or rest > base[holder]:
+                        base[holder], freed[holder] = rest, kind
+                        changed[holder] = None
+        queue = list(changed)
+    ends = [(total, kind) for kind, total in gain.items() if room[kind]]
+    if not ends:
+        return None
+    kind = max(ends)[1]
+    path: list[Pair] = []
+    while kind >= 0:
+        path.append((reached[kind], kind))
+        kind = freed[reached[kind]]
+    return path
 
 
 def _kept_first(rows: list[int], wanted: int, worth: Worth) -> list[Pair]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agentv.evaluators.trajectory import words
 from agentv.evaluators.trajectory.plan import UNNAMED
-from agentv.matching.glob import is_glob, name_match
+from agentv.matching.glob import glob_test, is_glob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,15 +41,16 @@ def decide(config: ToolTrajectory, ctx: Context, made: Made | None, tally: Tally
 
 
 def _violations(allowed: list[str], ctx: Context) -> Iterable[str]:
+    exact, tests = frozenset(allowed), [glob_test(pattern) for pattern in allowed if is_glob(pattern)]
     if ctx.calls is None:
         for tool, times in _given(ctx).items():
-            if times and not any(name_match(pattern, tool) for pattern in allowed):
+            if times and tool not in exact and not any([fits(tool) for fits in tests]):  # noqa: C419 - see below
                 yield f"{words.called(tool, times, 'not allowed')}"
         return
     known: dict[str, bool] = {"": False}
     for number, call in enumerate(ctx.calls):
         if call.tool not in known:
-            known[call.tool] = any(name_match(pattern, call.tool) for pattern in allowed)
+            known[call.tool] = call.tool in exact or any([fits(call.tool) for fits in tests])  # noqa: C419 - twice as fast
         if not known[call.tool]:
             yield f"call {number} {call.tool or UNNAMED} is not allowed"
 
@@ -70,5 +71,6 @@ def count(tools: Iterable[str]) -> dict[str, int]:
 def total(counted: Mapping[str, int], key: str) -> int:
     """All calls that a key, which may be a glob, stands for."""
     if is_glob(key):
-        return sum(times for tool, times in counted.items() if name_match(key, tool))
+        fits = glob_test(key)
+        return sum([times for tool, times in counted.items() if fits(tool)])
     return counted.get(key, 0)

@@ -6,6 +6,7 @@ from agentv.errors import Problem
 from agentv.evaluators.base import EvaluatorBase, Example, Tally, once
 from agentv.evaluators.trajectory import counts, sequence, words
 from agentv.evaluators.trajectory.config import (
+    FRACTIONS,
     MODES,
     CallFilter,
     Choice,
@@ -24,6 +25,7 @@ from agentv.evaluators.trajectory.laid import nothing_told
 from agentv.evaluators.trajectory.plan import Expectation, Judge, count_calls
 from agentv.evaluators.trajectory.script import Script, script_of
 from agentv.evaluators.trajectory.turns import TurnPlan, group_turns, turns_of
+from agentv.evaluators.trajectory.unseen import untold
 from agentv.model.result import EvaluatorResult
 from agentv.protocols import Context
 
@@ -114,7 +116,7 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
     def warnings(self, path: str) -> list[str]:
         """What can never fail."""
         found: list[str] = []
-        if self.expected == [] and self.mode in ("in_order", "any_order", "superset"):
+        if self.expected == [] and self.mode in ("in_order", "any_order", "superset") and self.score not in FRACTIONS:
             found.append(f"{path}.expected: an empty list in mode {self.mode!r}: this can never fail")
         if self.minimums == {}:
             found.append(f"{path}.minimums: empty: this can never fail")
@@ -177,7 +179,7 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
     def evaluate(self, ctx: Context) -> EvaluatorResult:
         """Every constraint decided, as far as the agent's reply tells."""
         if ctx.calls_source is None:
-            return self.result("fail", 0.0, (), (words.NO_TRACE,), nothing_told())
+            return untold(self, words.NO_TRACE)
         tally = Tally()
         made = None if ctx.calls is None else count_calls(ctx.calls, self._excluded)
         details = nothing_told() if self.expected is None else sequence.decide(self, ctx, made, tally)

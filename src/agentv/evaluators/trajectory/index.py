@@ -1,89 +1,216 @@
-"""The expectations of one tool, filed so that a call finds its few candidates without asking all of them."""
+"""Many expectations, filed so that a call finds its few candidates without asking all of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from agentv.evaluators.trajectory.together import KeyGroups, ValueTests
 from agentv.matching.equality import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterable, Sequence
 
     from agentv.evaluators.trajectory.plan import Expectation
     from agentv.matching.inputs import ExpectedInput
     from agentv.model.message import ToolCall
 
-Filed = tuple[int, "Expectation"]
+# Up to here asking each expectation that shares a fixed argument is cheaper than asking argument by argument.
+FEW_ALIKE = 8
+# The same for expectations with a glob and the calls of one tool.
+FEW_CALLS = 8
+
+
+def key_of(value: Any) -> Hashable:
+    """A key of an input or output that may be missing."""
+    return UNSET if value is UNSET else canonical(value)
 
 
 class ToolIndex:
-    """Expectations by what a call they accept must have: an equal input, certain arguments, or nothing special."""
+    """Expectations by what a call they accept must have: an equal input, certain arguments, an output, a status."""
 
-    def __init__(self) -> None:
+    def __init__(self, tool: str) -> None:
+        self._tool = tool
         self._sample: ExpectedInput | None = None
         """Any of the expected inputs: all share the tool's rule."""
+        self._any_input = self._any_output = self._any_status = 0
         self._equal: dict[object, tuple[ExpectedInput, dict[Hashable, int]]] = {}
         self._allowing: dict[Hashable, int] = {}
         self._allowing_all = 0
-        self._anchored: list[tuple[int, Expectation, list[tuple[str, Hashable]]]] = []
-        self._by_anchor: dict[Hashable, list[Filed]] = {}
-        self._others: list[Filed] = []
+        self._anchored: list[tuple[int, ExpectedInput, list[tuple[str, Hashable]]]] = []
+        self._by_anchor: dict[Hashable, list[tuple[int, ExpectedInput]]] = {}
+        self._groups = KeyGroups()
+        self._others: list[tuple[int, ExpectedInput]] = []
+        self._outputs = ValueTests()
+        self._statuses: dict[str, int] = {}
 
     def add(self, bits: int, expectation: Expectation) -> None:
         """File one expectation (or several alike) in the cheapest place."""
-        if expectation.input is UNSET:
-            self._others.append((bits, expectation))
-            return
-        wanted = self._sample = expectation.input_for(expectation.tool)
-        plain = wanted.is_plain and expectation.only_input
-        if plain and (wanted.mode == "exact" or isinstance(wanted.mode, tuple)):
+        if expectation.entry.output is UNSET:
+            self._any_output |= bits
+        else:
+            self._outputs.add(bits, expectation.entry.output)
+        if expectation.status is None:
+            self._any_status |= bits
+        else:
+            self._statuses[expectation.status] = self._statuses.get(expectation.status, 0) | bits
+        wanted = None if expectation.input is UNSET else expectation.input_for(self._tool)
+        if wanted is None or wanted.mode == "ignore":
+            self._any_input |= bits
+        else:
+            self._sample = wanted
+            self._add_input(bits, wanted)
+
+    def _add_input(self, bits: int, wanted: ExpectedInput) -> None:
+        if wanted.is_plain and (wanted.mode == "exact" or isinstance(wanted.mode, tuple)):
             _, filed = self._equal.setdefault(wanted.mode, (wanted, {}))
             key = wanted.projection(wanted.expected)
             filed[key] = filed.get(key, 0) | bits
-        elif plain and wanted.mode == "subset" and isinstance(wanted.expected, dict):
+        elif wanted.is_plain and wanted.mode == "subset" and isinstance(wanted.expected, dict):
             self._allowing_all |= bits
             for key, value in wanted.expected.items():
                 argument = (key, canonical(value))
                 self._allowing[argument] = self._allowing.get(argument, 0) | bits
         elif anchors := wanted.anchors():
-            self._anchored.append((bits, expectation, anchors))
+            self._anchored.append((bits, wanted, anchors))
+        elif wanted.is_keyed:
+            self._groups.add(bits, wanted)
         else:
-            self._others.append((bits, expectation))
+            self._others.append((bits, wanted))
 
     def row(self, call: ToolCall) -> int:
         """The expectations that this call meets, as bits."""
-        row = 0
+        row = self._any_input
         if self._sample is not None and call.input is not UNSET:
             prepared = self._sample.rule.prepare(call.input)
             for wanted, filed in self._equal.values():
                 row |= filed.get(wanted.projection(prepared), 0)
-            if isinstance(prepared, dict) and (self._allowing_all or self._anchored):
-                row |= self._by_arguments(call, [(key, canonical(value)) for key, value in prepared.items()])
-        for bits, expectation in self._others:
-            if expectation.accepts(call):
-                row |= bits
+            if isinstance(prepared, dict):
+                row |= self._groups.row(prepared)
+                if self._allowing_all or self._by_anchor:
+                    row |= self._by_arguments(call, [(key, canonical(value)) for key, value in prepared.items()])
+            for bits, wanted in self._others:
+                if wanted.matches(call.input):
+                    row |= bits
+        if row & ~self._any_output:
+            row &= self._any_output | (0 if call.output is UNSET else self._outputs.mask(call.output, row))
+        if row & ~self._any_status:
+            row &= self._any_status | self._statuses.get(call.effective_status, 0)
         return row
 
     def _by_arguments(self, call: ToolCall, arguments: list[tuple[str, Hashable]]) -> int:
         row = self._allowing_all
         for argument in arguments:
             row &= self._allowing.get(argument, 0)
-        if self._anchored:
+        if self._by_anchor:
             for argument in arguments:
-                for bits, expectation in self._by_anchor.get(argument, ()):
-                    if expectation.accepts(call):
+                for bits, wanted in self._by_anchor.get(argument, ()):
+                    if wanted.matches(call.input):
                         row |= bits
         return row
 
-    def choose_anchors(self) -> None:
+    def complete(self) -> ToolIndex:
         """Once all expectations are there: file those with fixed arguments under their rarest one."""
         frequency: dict[Hashable, int] = {}
         for _, _, anchors in self._anchored:
             for anchor in anchors:
                 frequency[anchor] = frequency.get(anchor, 0) + 1
-        for bits, expectation, anchors in self._anchored:
+        for bits, wanted, anchors in self._anchored:
             # The rarest argument leaves the fewest expectations to ask in full.
             rarest = min(anchors, key=frequency.__getitem__)
-            self._by_anchor.setdefault(rarest, []).append((bits, expectation))
+            if frequency[rarest] > FEW_ALIKE:
+                self._groups.add(bits, wanted)
+            else:
+                self._by_anchor.setdefault(rarest, []).append((bits, wanted))
+        return self
+
+
+def _index_of(tool: str, filed: Iterable[tuple[int, Expectation]]) -> ToolIndex:
+    index = ToolIndex(tool)
+    for bits, expectation in filed:
+        index.add(bits, expectation)
+    return index.complete()
+
+
+class _OneByOne:
+    """Expectations with a glob for a tool of which there are too few calls to file them."""
+
+    def __init__(self, index: ToolIndex | None, fitting: list[tuple[int, Expectation]]) -> None:
+        self._index = index
+        self._fitting = fitting
+
+    def row(self, call: ToolCall) -> int:
+        """The expectations that this call meets, as bits."""
+        row = 0 if self._index is None else self._index.row(call)
+        for bits, expectation in self._fitting:
+            if expectation.accepts(call):
+                row |= bits
+        return row
+
+
+class Filed:
+    """Expectations by name and by tool, complete once it is made."""
+
+    def __init__(self, expectations: Sequence[Expectation]) -> None:
+        self._by_name: dict[str, int] = {}
+        self._by_tool: dict[str, list[tuple[int, Expectation]]] = {}
+        self._globs: list[tuple[int, Expectation]] = []
+        self._sees_results = False
+        alike: dict[Hashable, tuple[int, Expectation]] = {}
+        for index, expectation in enumerate(expectations):
+            if not expectation.globbed and expectation.name_only:
+                self._by_name[expectation.tool] = self._by_name.get(expectation.tool, 0) | 1 << index
+            else:
+                key = expectation.key()
+                bits, _ = alike.get(key, (0, None))
+                alike[key] = (bits | 1 << index, expectation)
+        for bits, expectation in alike.values():
+            self._sees_results |= not expectation.only_input
+            filed = self._globs if expectation.globbed else self._by_tool.setdefault(expectation.tool, [])
+            filed.append((bits, expectation))
+        self._indices = {tool: _index_of(tool, filed) for tool, filed in self._by_tool.items()}
+
+    def rows(self, calls: Sequence[ToolCall]) -> list[int]:
+        """For each call the expectations it meets, as bits."""
+        if not self._by_tool and not self._globs:
+            return [self._by_name.get(call.tool, 0) for call in calls]
+        times: dict[str, int] = {}
+        for call in calls if self._globs else ():
+            times[call.tool] = times.get(call.tool, 0) + 1
+        indices: dict[str, tuple[int, ToolIndex | _OneByOne | None]] = {}
+        known: dict[Hashable, int] = {}
+        rows: list[int] = []
+        for call in calls:
+            if not call.tool:
+                rows.append(0)
+                continue
+            if call.tool not in indices:
+                indices[call.tool] = self._for_tool(call.tool, times.get(call.tool, 0))
+            named, index = indices[call.tool]
+            rows.append(named if index is None else named | self._row(call, index, known))
+        return rows
+
+    def _for_tool(self, tool: str, times: int) -> tuple[int, ToolIndex | _OneByOne | None]:
+        """What every call of this tool meets, and the index for the rest."""
+        named, fitting = self._by_name.get(tool, 0), []
+        for bits, expectation in self._globs:
+            if expectation.names(tool):
+                if expectation.name_only:
+                    named |= bits
+                else:
+                    fitting.append((bits, expectation))
+        if not fitting:
+            return named, self._indices.get(tool)
+        if times <= FEW_CALLS:
+            return named, _OneByOne(self._indices.get(tool), fitting)
+        return named, _index_of(tool, [*self._by_tool.get(tool, ()), *fitting])
+
+    def _row(self, call: ToolCall, index: ToolIndex | _OneByOne, known: dict[Hashable, int]) -> int:
+        key: Hashable = (call.tool, key_of(call.input))
+        if self._sees_results:
+            key = (key, key_of(call.output), call.effective_status)
+        row = known.get(key)
+        if row is None:
+            row = known[key] = index.row(call)
+        return row

@@ -39,7 +39,7 @@ def align_calls(judge: Judge, made: Made, *, ordered: bool) -> Alignment:
     """The best alignment, and reasons for what it leaves over."""
     expectations = judge.expectations
     wanted = len(expectations)
-    if wanted == len(made) and _in_step(expectations, made):
+    if wanted == len(made) and in_step(expectations, made):
         return Alignment([(place, place) for place in range(wanted)], [], [], [], [], [])
     rows = judge.rows(made.calls)
     matches = _best(expectations, made, rows, ordered=ordered)
@@ -75,7 +75,7 @@ def align_calls(judge: Judge, made: Made, *, ordered: bool) -> Alignment:
     )
 
 
-def _in_step(expectations: Sequence[Expectation], made: Made) -> bool:
+def in_step(expectations: Sequence[Expectation], made: Made) -> bool:
     """Whether every call is the one expected at its place: nothing beats that, and most runs are like it."""
     for expectation, call in zip(expectations, made.calls, strict=True):
         if expectation.limit is not None or not expectation.names(call.tool) or not expectation.accepts(call):

@@ -1,15 +1,15 @@
 """Expected calls made ready to judge any number of actual ones."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct
 
 from agentv.evaluators.trajectory.config import Entry, ToolRule, input_rule, reachable_rules, rule_for, written
-from agentv.evaluators.trajectory.index import ToolIndex
+from agentv.evaluators.trajectory.index import Filed, key_of
 from agentv.matching.diff import NOTHING, Difference, differences, plain_differences, unlike_keys
-from agentv.matching.equality import canonical, encoded, has_operators, same
-from agentv.matching.glob import glob_match, is_glob
+from agentv.matching.equality import encoded, has_operators, same
+from agentv.matching.glob import glob_test, is_glob
 from agentv.matching.inputs import ExpectedInput, InputMode
 from agentv.matching.values import Predicate, equals
 from agentv.model.message import ToolCall
@@ -54,7 +54,8 @@ class Expectation:
     """One expected call."""
 
     __slots__ = (
-        "_inputs", "_output", "_tools", "default_mode", "entry", "globbed", "input", "limit", "plain", "status", "tool",
+        "_fits", "_inputs", "_output", "_tools", "default_mode", "entry", "globbed", "input", "limit", "plain",
+        "status", "tool",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +77,7 @@ class Expectation:
         self._tools = tools
         self._inputs: dict[str, ExpectedInput] = {}
         self._output: Predicate | None = None
+        self._fits: Callable[[str], bool] | None = None
         self.plain = plain and self.input is not UNSET
         if self.input is not UNSET and not plain:
             if default_mode == "exact" and tools is None and entry.input_match is None:
@@ -108,7 +110,11 @@ class Expectation:
 
     def names(self, tool: str) -> bool:
         """Whether a call of this tool is meant."""
-        return tool == self.tool if not self.globbed else bool(tool) and glob_match(self.tool, tool)
+        if not self.globbed:
+            return tool == self.tool
+        if self._fits is None:
+            self._fits = glob_test(self.tool)
+        return bool(tool) and self._fits(tool)
 
     def input_for(self, tool: str) -> ExpectedInput:
         """The expected input as it is compared with a call of this tool."""
@@ -176,17 +182,12 @@ def _plain_agreement(wanted: dict[str, Any], given: Any) -> float | None:
     return (len(wanted) - len(unlike_keys(wanted, given))) / len(wanted)
 
 
-def key_of(value: Any) -> Hashable:
-    """A key of an input or output that may be missing."""
-    return UNSET if value is UNSET else canonical(value)
-
-
 class Judge:
     """Which calls meet which expectations, each distinct pair judged at most once."""
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self.expectations = expectations
-        self._filed: _Filed | None = None
+        self._filed: Filed | None = None
 
     def rows(self, calls: Sequence[ToolCall]) -> list[int]:
         """For each call the expectations it meets, as bits."""
@@ -195,7 +196,7 @@ class Judge:
             if len(self.expectations) * len(calls) <= FEW_PAIRS:
                 return self._rows_one_by_one(calls)
             # Other threads may be here too: they see nothing of it before it is complete.
-            filed = self._filed = _Filed(self.expectations)
+            filed = self._filed = Filed(self.expectations)
         return filed.rows(calls)
 
     def _rows_one_by_one(self, calls: Sequence[ToolCall]) -> list[int]:
@@ -215,53 +216,3 @@ class Judge:
                     row |= bit
             rows.append(row)
         return rows
-
-
-class _Filed:
-    """Expectations by name and by tool, complete once it is made."""
-
-    def __init__(self, expectations: Sequence[Expectation]) -> None:
-        self._by_name: dict[str, int] = {}
-        self._by_tool: dict[str, ToolIndex] = {}
-        self._globs: list[tuple[int, Expectation]] = []
-        self._sees_results = False
-        alike: dict[Hashable, tuple[int, Expectation]] = {}
-        for index, expectation in enumerate(expectations):
-            if not expectation.globbed and expectation.name_only:
-                self._by_name[expectation.tool] = self._by_name.get(expectation.tool, 0) | 1 << index
-            else:
-                key = expectation.key()
-                bits, _ = alike.get(key, (0, None))
-                alike[key] = (bits | 1 << index, expectation)
-        for bits, expectation in alike.values():
-            self._sees_results |= not expectation.only_input
-            if expectation.globbed:
-                self._globs.append((bits, expectation))
-            else:
-                self._by_tool.setdefault(expectation.tool, ToolIndex()).add(bits, expectation)
-        for index_of_tool in self._by_tool.values():
-            index_of_tool.choose_anchors()
-
-    def rows(self, calls: Sequence[ToolCall]) -> list[int]:
-        """For each call the expectations it meets, as bits."""
-        if not self._by_tool and not self._globs:
-            return [self._by_name.get(call.tool, 0) for call in calls]
-        known: dict[Hashable, int] = {}
-        return [self._row(call, known) for call in calls]
-
-    def _row(self, call: ToolCall, known: dict[Hashable, int]) -> int:
-        if not call.tool:
-            return 0
-        key: Hashable = (call.tool, key_of(call.input))
-        if self._sees_results:
-            key = (key, key_of(call.output), call.effective_status)
-        row = known.get(key)
-        if row is None:
-            row = self._by_name.get(call.tool, 0)
-            if call.tool in self._by_tool:
-                row |= self._by_tool[call.tool].row(call)
-            for bits, expectation in self._globs:
-                if expectation.names(call.tool) and expectation.accepts(call):
-                    row |= bits
-            known[key] = row
-        return row

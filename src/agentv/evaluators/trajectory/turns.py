@@ -1,28 +1,22 @@
 """The calls of one assistant message as one unordered group."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Sequence
 
 from agentv.evaluators.trajectory import words
+from agentv.evaluators.trajectory.index import key_of
 from agentv.evaluators.trajectory.laid import Laid, Timed, agreements, mean
 from agentv.evaluators.trajectory.likeness import MAX_COMPARED, take_first
-from agentv.evaluators.trajectory.pairing import Alignment, align_calls, extend, gaps
+from agentv.evaluators.trajectory.pairing import Alignment, align_calls, extend, gaps, in_step
 from agentv.evaluators.trajectory.plan import Expectation, Judge, Made
 from agentv.matching.align import Pair, bits, largest_assignment, longest_sequence
 from agentv.matching.weighted import Worth, heaviest_assignment, heaviest_sequence
 from agentv.model.message import Message
 
 NO_CALLS = Made((), ())
+# Up to here judging each turn is cheaper than telling which of them are alike.
+FEW_TURNS = 16
 ExpectedTurn = Sequence[Expectation]
 Turn = Made
-
-
-class Inner(NamedTuple):
-    """One expected turn laid along one actual turn."""
-
-    alignment: Alignment
-    whole: bool
-    """Whether the calls are exactly the expected ones."""
 
 
 def turns_of(messages: Sequence[Message]) -> list[int]:
@@ -47,22 +41,24 @@ class TurnPlan:
     def __init__(self, expected: Sequence[ExpectedTurn]) -> None:
         self.expected = expected
         self._judges = [Judge(turn) for turn in expected]
-        self._everything = Judge([item for turn in expected for item in turn])
-        self._turn_of = [index for index, turn in enumerate(expected) for _ in turn]
+        alike: dict[Hashable, list[int]] = {}
+        for e, turn in enumerate(expected):
+            alike.setdefault(tuple([item.key() for item in turn]), []).append(e)
+        # Turns that expect the same are judged once: the first of them stands for all.
+        self._alike = {turns[0]: sum(1 << e for e in turns) for turns in alike.values()}
+        self._everything = Judge([item for e in self._alike for item in expected[e]])
+        self._turn_of = [e for e in self._alike for _ in expected[e]]
+        self._limited = sum(1 << e for e, turn in enumerate(expected) if any(item.limit is not None for item in turn))
 
-    def inner(self, e: int, turn: Turn) -> Inner:
+    def inner(self, e: int, turn: Turn) -> Alignment:
         """One expected turn laid along one actual turn."""
-        found = align_calls(self._judges[e], turn, ordered=False)
-        return Inner(found, len(found.matches) == len(turn) == len(self.expected[e]))
+        return align_calls(self._judges[e], turn, ordered=False)
 
     def lay(self, made: Made, messages: Sequence[Message], *, ordered: bool) -> Laid:
         """The turns along the expected turns."""
         turns = group_turns(made, turns_of(messages))
-        inner = self._candidates(turns)
-        rows = [0] * len(turns)
-        for (e, a), found in inner.items():
-            rows[a] |= (1 << e) if found.whole else 0
-        matches = self._best(rows, turns, inner, ordered=ordered)
+        rows = self._rows(turns)
+        matches = self._best(rows, turns, ordered=ordered)
         taken_e, taken_a = {e for e, _ in matches}, {a for _, a in matches}
         left_e = [e for e in range(len(self.expected)) if e not in taken_e]
         left_a = [a for a in range(len(turns)) if a not in taken_a]
@@ -75,31 +71,57 @@ class TurnPlan:
             for gap_e, gap_a in gaps(matches if ordered else [], left_e, left_a)
             for pair in self._pair_alike(gap_e, gap_a, turns)
         ]
-        return self._tell(turns, inner, matches, swapped, alike)
+        return self._tell(turns, matches, swapped, alike)
 
-    def _candidates(self, turns: list[Turn]) -> dict[Pair, Inner]:
-        """The pairs of turns that have equally many calls, the first of which meets something."""
-        found: dict[Pair, Inner] = {}
-        for a, turn in enumerate(turns):
-            first = self._everything.rows(turn.calls[:1])[0]
-            for e in dict.fromkeys(self._turn_of[bit] for bit in bits(first)):
-                if len(self.expected[e]) == len(turn):
-                    found[e, a] = self.inner(e, turn)
-        return found
+    def _rows(self, turns: list[Turn]) -> list[int]:
+        """For each turn the expected ones whose calls are exactly its own, as bits."""
+        if len(turns) <= FEW_TURNS:
+            return [self._row(turn) for turn in turns]
+        known: dict[Hashable, int] = {}
+        rows: list[int] = []
+        for turn in turns:
+            key = tuple([(c.tool, key_of(c.input), key_of(c.output), c.effective_status) for c in turn.calls])
+            if key not in known:
+                known[key] = self._row(turn)
+            rows.append(known[key])
+        return rows
 
-    def _best(self, rows: list[int], turns: list[Turn], inner: dict[Pair, Inner], *, ordered: bool) -> list[Pair]:
+    def _row(self, turn: Turn) -> int:
+        row = 0
+        first = self._everything.rows(turn.calls[:1])[0]
+        for e in dict.fromkeys([self._turn_of[bit] for bit in bits(first)]):
+            if self._is_whole(e, turn):
+                row |= self._alike[e]
+        return row
+
+    def _is_whole(self, e: int, turn: Turn) -> bool:
+        wanted = len(self.expected[e])
+        if wanted != len(turn):
+            return False
+        return (
+            in_step(self.expected[e], turn)
+            or len(largest_assignment(self._judges[e].rows(turn.calls), wanted)) == wanted
+        )
+
+    def _best(self, rows: list[int], turns: list[Turn], *, ordered: bool) -> list[Pair]:
         wanted = len(self.expected)
         worth: Worth = {}
-        for (e, a), found in inner.items():
-            if found.whole:
-                times = self._times(e, turns[a], found.alignment)
-                kept = sum(timed.took is not None and timed.took <= timed.limit for timed in times)
-                unbroken = kept + sum(timed.took is None for timed in times)
-                if times:
-                    worth[e, a] = (kept, unbroken)
+        for a, row in enumerate(rows):
+            for e in bits(row & self._limited):
+                worth[e, a] = self._worth(e, turns[a])
         if worth:
             return heaviest_sequence(rows, wanted, worth) if ordered else heaviest_assignment(rows, worth)
         return (longest_sequence if ordered else largest_assignment)(rows, wanted)
+
+    def _worth(self, e: int, turn: Turn) -> tuple[int, int]:
+        """How many limits are kept, and how many are not broken."""
+        if len(turn) == 1:
+            took, limit = turn.calls[0].duration_ms, self.expected[e][0].limit or 0.0
+            kept = int(took is not None and took <= limit)
+            return kept, int(kept or took is None)
+        times = self._times(e, turn, self.inner(e, turn))
+        kept = sum(timed.took is not None and timed.took <= timed.limit for timed in times)
+        return kept, kept + sum(timed.took is None for timed in times)
 
     def _times(self, e: int, turn: Turn, found: Alignment | None) -> list[Timed]:
         calls = dict(found.matches) if found else {}
@@ -125,25 +147,22 @@ class TurnPlan:
         return take_first((e, a) for _, e, a in ranked)
 
     def _distance(self, e: int, turn: Turn) -> int:
-        return sum(len(pair.differences) for pair in self.inner(e, turn).alignment.mismatches)
+        return sum(len(pair.differences) for pair in self.inner(e, turn).mismatches)
 
     def _tell(
         self,
         turns: list[Turn],
-        inner: dict[Pair, Inner],
         matches: list[Pair],
         swapped: list[Pair],
         alike: list[Pair],
     ) -> Laid:
         names = [[item.tool for item in turn] for turn in self.expected]
         shares: list[float] = []
-        for e, a in [*matches, *swapped]:
-            shares += agreements(self.expected[e], turns[a], inner[e, a].alignment)
+        inner = {(e, a): self.inner(e, turns[a]) for e, a in [*matches, *swapped]}
+        for (e, a), found in inner.items():
+            shares += agreements(self.expected[e], turns[a], found)
         hints = {
-            e: [
-                words.mismatch(turns[a], pair.actual, pair.differences)
-                for pair in self.inner(e, turns[a]).alignment.mismatches
-            ]
+            e: [words.mismatch(turns[a], pair.actual, pair.differences) for pair in self.inner(e, turns[a]).mismatches]
             for e, a in alike
         }
         aligned = dict(matches)
@@ -171,7 +190,7 @@ class TurnPlan:
                 for timed in self._times(
                     e,
                     turns[aligned[e]] if e in aligned else NO_CALLS,
-                    inner[e, aligned[e]].alignment if e in aligned else None,
+                    inner[e, aligned[e]] if e in aligned else None,
                 )
             ],
             argument_score=mean(shares),

@@ -12,9 +12,10 @@ from agentv.matching.align import largest_assignment
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from agentv.evaluators.base import Tally
+    from agentv.evaluators.base import EvaluatorBase, Tally
     from agentv.evaluators.trajectory.evaluator import ToolTrajectory
     from agentv.evaluators.trajectory.plan import Expectation
+    from agentv.model.result import EvaluatorResult
     from agentv.protocols import Context
 
 ONLY_COUNTS = "a `trace_summary` tells only how often each tool was called; send `output_messages`"
@@ -26,8 +27,15 @@ def leave_undecided(config: ToolTrajectory, tally: Tally, reason: str) -> dict[s
         tally.undecided += [f"expected {label}: {reason}" for label in config.labels]
     else:
         tally.undecided.append(f"expected ({config.mode}): {reason}")
-    _leave_times_undecided(config, tally)
+    _decide_times(config, tally, [])
     return nothing_told()
+
+
+def untold(evaluator: EvaluatorBase, sentence: str) -> EvaluatorResult:
+    """A reply that tells nothing of calls fails; where a fail would be turned round, it could not be measured."""
+    if evaluator.negate:
+        return evaluator.result("error", None, details=nothing_told() | {"undecided": [sentence]})
+    return evaluator.result("fail", 0.0, (), (sentence,), nothing_told())
 
 
 def decide_from_counts(config: ToolTrajectory, ctx: Context, tally: Tally) -> dict[str, Any]:
@@ -44,20 +52,24 @@ def decide_from_counts(config: ToolTrajectory, ctx: Context, tally: Tally) -> di
         _decide_entries(config, counted, tally)
     else:
         _decide_whole(config, counted, tally)
-    _leave_times_undecided(config, tally)
+    missing = [item for item in named if item not in counted.matched]
+    _decide_times(config, tally, missing)
     details = nothing_told()
-    details["missing"] = [
-        e for e, item in enumerate(config.expectations) if item in named and item not in counted.matched
-    ]
+    details["missing"] = [e for e, item in enumerate(config.expectations) if item in missing]
     if all_named:
         details.update({kind: counted.fraction(kind) for kind in FRACTIONS})
     return details
 
 
-def _leave_times_undecided(config: ToolTrajectory, tally: Tally) -> None:
+def _decide_times(config: ToolTrajectory, tally: Tally, missing: Sequence[Expectation]) -> None:
+    """How long a call took is not told; that there was none may be."""
     for item in config.expectations:
         if item.limit is not None:
-            tally.undecided.append(words.duration(item.tool, item.limit, None, was_called=True))
+            sentence = words.duration(item.tool, item.limit, None, was_called=item not in missing)
+            if item in missing:
+                tally.fails(sentence)
+            else:
+                tally.undecided.append(sentence)
 
 
 class Counted(NamedTuple):
