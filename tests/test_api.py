@@ -207,6 +207,13 @@ def test_weights_thresholds_and_names() -> None:
             agentv.score(messages("A"), [half], threshold=wrong)  # type: ignore[arg-type]
 
 
+def test_a_failure_without_a_reason_says_that_there_is_none() -> None:
+    result = agentv.score({"success": False, "text": "Hm."}, [{"type": "contains", "any": ["Hm"]}])
+    assert result.status == "error"
+    assert result.error is not None
+    assert "says that it failed, and not why" in result.error.message
+
+
 def test_a_reply_that_is_an_error_could_not_be_measured() -> None:
     result = agentv.score({"success": False, "error": {"kind": "timeout", "message": "60 s"}}, A_THEN_B)
     assert (result.status, result.score, result.evaluators) == ("error", None, ())

@@ -210,6 +210,10 @@ class Store(Protocol):
         """These runs are no longer part of their execution: their cases were edited, or are gone; or they are again."""
         ...
 
+    def move(self, execution_id: str, places: Mapping[str, tuple[int, str]]) -> None:
+        """These runs stand elsewhere now: their position in the plan, and where their case is written, by key."""
+        ...
+
     def executions(self, limit: int = -1) -> list[ExecutionRow]:
         """Those that are kept, the last one first, without their summaries."""
         ...

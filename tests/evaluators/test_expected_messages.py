@@ -93,6 +93,8 @@ def test_without_any_data() -> None:
         0.0,
         ("No trace available to validate tool_calls",),
     )
+    turned = {"type": "expected_messages", "not": True}
+    assert agentv.score({"text": "x"}, [turned], expected_messages=golden("A")).status == "error"
     summary = {"trace_summary": {"tool_calls_by_name": {"A": 1}}}
     assert agentv.score(summary, expected_messages=golden("A")).status == "error"
     silent = agentv.score(golden(), expected_messages=golden("A")).evaluators[0]

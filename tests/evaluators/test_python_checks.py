@@ -78,6 +78,11 @@ def test_what_means_nothing_is_an_error(tmp_path: Path, returned: str, reason: s
         ("KeyboardInterrupt", "KeyboardInterrupt (checks.py, line 2)"),
         ("TimeoutError('slow')", "TimeoutError: slow (checks.py, line 2)"),
         ("__import__('asyncio').CancelledError", "CancelledError (checks.py, line 2)"),
+        ("__import__('pytest').fail.Exception('no')", "Failed: no (checks.py, line 2)"),  # which is no `Exception`
+        (
+            "type('Odd', (Exception,), {'__str__': lambda self: 1 / 0})",
+            "Odd: its text is itself an error (checks.py, line 2)",
+        ),
     ],
 )
 def test_one_that_throws_is_an_error_with_the_last_line(tmp_path: Path, kind: str, thrown: str, reason: str) -> None:
@@ -107,6 +112,33 @@ def test_its_config_is_its_own(tmp_path: Path) -> None:
     code = "def check(ctx):\n    ctx.config['words'].append('b')\n    return len(ctx.config['words']) == 2\n"
     for _ in range(3):
         assert checked(tmp_path, code, config={"words": ["a"]}).status == "pass"
+
+
+def _spoil(ctx: agentv.Context) -> bool:
+    for call in (*(ctx.calls or ()), *(call for message in ctx.output_messages or () for call in message.tool_calls)):
+        call.input.pop("city")
+    (ctx.response.metadata or {}).clear()
+    ctx.case.vars["seen"] = True
+    return True
+
+
+def test_what_it_writes_into_its_context_no_other_check_sees(tmp_path: Path) -> None:
+    (tmp_path / "checks.py").write_text("from tests.evaluators.test_python_checks import _spoil as check\n")
+    call = {"tool": "weather", "input": {"city": "Paris"}}
+    reply = {"output_messages": [{"role": "assistant", "content": "", "tool_calls": [call]}], "metadata": {"n": 1}}
+    seen: list[Any] = []
+
+    @agentv.evaluator
+    def look(ctx: agentv.Context) -> bool:
+        seen.append((ctx.calls[0].input if ctx.calls else None, ctx.response.metadata, ctx.case.vars))
+        return True
+
+    wanted = {"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "weather", "input": {"city": "Paris"}}]}
+    checks = [{"type": "python", "function": "./checks.py:check"}, agentv.evaluator(_spoil)(), look(), wanted]
+    result = agentv.score(reply, checks, root=str(tmp_path))
+    assert [each.status for each in result.evaluators] == ["pass"] * 4, result
+    assert seen == [({"city": "Paris"}, {"n": 1}, {})]
+    assert call["input"] == {"city": "Paris"}
 
 
 def test_options_of_every_evaluator_work(tmp_path: Path) -> None:
@@ -255,7 +287,7 @@ def test_a_decorated_function_is_an_evaluator() -> None:
         ("sun", "sunny", "pass"),
     ]
     assert agentv.score(REPLY, [max_words(most=2)]).status == "fail"
-    assert max_words.function(agentv.Context(response=agentv.ProviderResponse(), candidate="a b"), most=2)  # type: ignore[attr-defined]
+    assert max_words.function(agentv.Context(response=agentv.ProviderResponse(), candidate="a b"), most=2)
 
 
 def test_one_that_was_not_made_is_said_so() -> None:

@@ -109,3 +109,12 @@ def test_a_foreign_object_in_a_reply_stops_nothing(value: Any, more: dict[str, A
     config = {"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "A"}]}
     assert agentv.score(reply, [config]).status == "pass"
     assert by_the_long_way(reply, [config]).status == "pass"
+
+
+def test_a_scorer_keeps_its_expectations_whatever_becomes_of_the_configuration() -> None:
+    entry: dict[str, Any] = {"tool": "A", "input": {"n": [1]}}
+    scorer = agentv.Scorer([{"type": "tool_trajectory", "mode": "exact", "expected": [entry]}])
+    entry["input"]["n"].append(2)
+    right, wrong = ([{"role": "assistant", "tool_calls": [{"tool": "A", "input": {"n": n}}]}] for n in ([1], [1, 2]))
+    assert scorer.score(right).status == "pass"
+    assert scorer.score(wrong).evaluators[0].misses == ("call 0 A: input.n expected [1], got [1,2]",)

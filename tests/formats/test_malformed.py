@@ -25,10 +25,12 @@ def message_of(raw: Any) -> Message:
     [
         ({"text": 5}, "text: expected a string, got 5"),
         ({"success": "yes"}, 'success: expected a boolean, got "yes"'),
-        ({"cost_usd": "1"}, 'cost_usd: expected a number, got "1"'),
-        ({"latency_ms": True}, "latency_ms: expected a number, got true"),
-        ({"latency_ms": math.nan}, "latency_ms: expected a number, got nan"),
-        ({"latency_ms": 10**400}, "latency_ms: expected a number, got a number too long to be written"),
+        ({"cost_usd": "1"}, 'cost_usd: expected a number of at least 0, got "1"'),
+        ({"cost_usd": -0.5}, "cost_usd: expected a number of at least 0, got -0.5"),
+        ({"latency_ms": -1}, "latency_ms: expected a number of at least 0, got -1"),
+        ({"latency_ms": True}, "latency_ms: expected a number of at least 0, got true"),
+        ({"latency_ms": math.nan}, "latency_ms: expected a number of at least 0, got nan"),
+        ({"latency_ms": 10**400}, "latency_ms: expected a number of at least 0, got a number too long to be written"),
         ({"thread_id": 1}, "thread_id: expected a string, got 1"),
         ({"reasoning": []}, "reasoning: expected a string, got a list"),
         ({"trace_ref": {}}, "trace_ref: expected a string, got an object"),
@@ -78,7 +80,7 @@ def test_malformed_pieces_are_reported_with_their_path_and_never_fatal() -> None
         "output_messages[3].tool_calls[0].tool: expected a string, got 5",
         "output_messages[3].tool_calls[0].id: expected a string, got 7",
         "output_messages[3].tool_calls[0].timestamp: expected a string, got 8",
-        'output_messages[3].tool_calls[0].duration_ms: expected a number, got "9"',
+        'output_messages[3].tool_calls[0].duration_ms: expected a number of at least 0, got "9"',
         'output_messages[3].tool_calls[1].status: expected one of ok, error, denied, pending, got "exploded"',
         'output_messages[3].tool_calls[2]: expected an object, got "no call"',
         "output_messages[3].tool_calls[3].tool: expected a string, got nothing",
@@ -94,6 +96,7 @@ def test_malformed_pieces_are_reported_with_their_path_and_never_fatal() -> None
             content="fine",
             tool_calls=(
                 ToolCall(
+                    id="7",  # which results may name
                     input={"kept": True},
                     metadata={"tool": 5, "id": 7, "timestamp": 8, "duration_ms": "9"},
                 ),

@@ -257,6 +257,26 @@ def test_what_cancels_a_run_takes_its_story_along() -> None:
     assert (second.number, second.error.kind) == (2, "interrupted")
 
 
+class Throws(ProviderBase, frozen=True, kw_only=True, dict=True):
+    """A provider that ends more than it should, or tries to."""
+
+    provider: str = "throws"
+    thrown: type[BaseException]
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        if request.id == "c0":
+            msg = "mine"
+            raise self.thrown(msg)
+        return ProviderResponse(text="done")
+
+
+@pytest.mark.parametrize("thrown", [SystemExit, asyncio.CancelledError, pytest.fail.Exception, ValueError])
+def test_whatever_a_provider_throws_ends_its_run_alone(thrown: type[BaseException]) -> None:
+    execution = evaluate(Target("throws", "throws", {}, made=Throws(thrown=thrown)), 3)
+    assert [record.status for record in execution.results] == ["error", "pass", "pass"]
+    assert execution.results[0].error == ResponseError(kind="agent", message=f"{thrown.__name__}: mine")
+
+
 def test_stopping_sends_away_those_who_wait_for_their_turn() -> None:
     asked = []
 

@@ -164,3 +164,4 @@ def test_a_difference_needs_at_least_so_many_cases_that_differ() -> None:
     assert many is not None
     assert few < many
     assert cases_needed(0.999, 1.0) is not None
+    assert cases_needed(1e-300, 0.5) is None, "so little is nothing"

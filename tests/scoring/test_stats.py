@@ -18,9 +18,9 @@ def counts(draw: st.DrawFn) -> tuple[int, int]:
     return measured, draw(st.integers(0, measured))
 
 
-@pytest.mark.parametrize("share", [1e-6, 0.001, 0.025, 0.3, 0.5, 0.8, 0.975, 0.9995, 1 - 1e-9])
+@pytest.mark.parametrize("share", [1e-300, 1e-16, 1e-6, 0.001, 0.3, 0.5, 0.975, 1 - 1e-9, 1 - 2e-16])
 def test_the_normal_distribution_is_scipys(share: float) -> None:
-    assert normal_quantile(share) == pytest.approx(norm.ppf(share), abs=1e-7)
+    assert normal_quantile(share) == pytest.approx(norm.ppf(share), rel=1e-12)
     assert normal_share(norm.ppf(share)) == pytest.approx(share, rel=1e-9)
 
 
@@ -28,6 +28,11 @@ def test_the_normal_distribution_is_scipys(share: float) -> None:
 def test_a_share_of_all_or_nothing_has_no_quantile(share: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         normal_quantile(share)
+
+
+@pytest.mark.parametrize("confidence", [1e-300, 1e-9, 0.5, 0.95, 0.9999999999999999])
+def test_any_confidence_short_of_all_has_its_width(confidence: float) -> None:
+    assert two_sided(confidence) == pytest.approx(-norm.ppf((1 - confidence) / 2), abs=1e-12)
 
 
 @given(counts(), st.sampled_from([0.8, 0.9, 0.95, 0.99]))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from agentv.errors import FormatError, Problem, SpecError
 from agentv.formats.response import decode_response
+from agentv.formats.settled import settle_made
 from agentv.model.case import Case
 from agentv.model.request import Scope
 from agentv.model.response import ProviderResponse, ResponseError
@@ -76,7 +77,7 @@ class Scorer(CaseScorer):
             reply, result = _short_way().score(self._script, reply)
             if result is not None:
                 return result
-        response = reply if isinstance(reply, ProviderResponse) else decode_response(reply)
+        response = _decoded(reply)
         known, context = self.read(response)
         if context is None:
             return self.unmeasured(response, known)
@@ -224,4 +225,4 @@ def _leave(response: ProviderResponse) -> ProviderResponse:
 
 
 def _decoded(reply: Reply) -> ProviderResponse:
-    return reply if isinstance(reply, ProviderResponse) else decode_response(reply)
+    return settle_made(reply) if isinstance(reply, ProviderResponse) else decode_response(reply)

@@ -62,7 +62,7 @@ class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     skip: bool = False
     """Switched off: it is listed as skipped, and neither scores nor gates."""
     negate: bool = field(name="not", default=False)
-    """Turns it round: it passes when it would fail, and fails when it would pass."""
+    """Turns it round: its score is 1 minus what it would be."""
 
     def check(self, path: str) -> list[Problem]:
         """What is wrong with the configuration as a whole."""

@@ -1,9 +1,9 @@
 """A function of the user's as an evaluator: how it is called, and the decorator that makes it a type of its own."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from traceback import extract_tb
-from typing import Annotated, Any, ClassVar, Literal, cast, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, cast, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from agentv.errors import AgentVError, EvaluationError
 from agentv.evaluators.base import EvaluatorBase
+from agentv.evaluators.own import own
 from agentv.evaluators.returned import result_of
 from agentv.model.result import EvaluatorResult
 from agentv.protocols import Context
@@ -34,10 +35,30 @@ class FunctionEvaluator(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
         """What the function returns."""
         given = {name: getattr(self, name) for name in self.options}
-        return result_of(await call(type(self).function, replace(ctx, config=given), given, self.timeout_s), self)
+        work = call(type(self).function, replace(ctx, config=given), given)
+        return result_of(await within(self.timeout_s, work), self)
 
 
-def evaluator(function: Callable[..., Any]) -> Callable[..., EvaluatorBase]:
+_Function_co = TypeVar("_Function_co", bound=Callable[..., Any], covariant=True)
+
+
+class MadeEvaluator(Protocol[_Function_co]):
+    """What the decorator gives: called with options, it is a check."""
+
+    @property
+    def function(self) -> _Function_co:
+        """The function itself, for a test of its own."""
+        ...
+
+    def __call__(self, **options: Any) -> EvaluatorBase:
+        """A check with these options."""
+        ...
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def evaluator(function: _Function) -> MadeEvaluator[_Function]:
     """Make a function an evaluator: its first parameter is the `Context`, the others are its options.
 
     `checks = [polite(), max_words(most=80, weight=2)]` in Python; in a file `type: python` with
@@ -71,44 +92,42 @@ def evaluator(function: Callable[..., Any]) -> Callable[..., EvaluatorBase]:
         forbid_unknown_fields=True,
         dict=True,
     )
-    return cast("Callable[..., EvaluatorBase]", made)
+    return cast("MadeEvaluator[_Function]", made)
 
 
-async def call(function: Callable[..., Any], ctx: Context, given: Mapping[str, Any], timeout_s: float) -> Any:
-    """What the function returns for this context; `EvaluationError` when it throws or takes too long."""
+async def within(timeout_s: float, work: Awaitable[Any]) -> Any:
+    """What comes of a check's code; `EvaluationError` when it throws or takes too long."""
     import asyncio  # noqa: PLC0415 - a configuration is checked without it
+
+    from agentv.process.thread import is_its_own  # noqa: PLC0415 - as above
 
     deadline = asyncio.timeout(timeout_s)
     try:
         async with deadline:
-            return await _call(function, ctx, given)
+            return await work
     except TimeoutError as error:
         if not deadline.expired():
             raise EvaluationError(reason_of(error)) from error
         msg = f"the check did not end within {timeout_s:g} s"
         raise EvaluationError(msg) from None
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        raise EvaluationError(reason_of(error)) from error  # nobody but the check itself
     except AgentVError:
         raise
-    except (Exception, SystemExit, KeyboardInterrupt) as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_its_own(error):
+            raise
         raise EvaluationError(reason_of(error)) from error
 
 
-async def _call(function: Callable[..., Any], ctx: Context, given: Mapping[str, Any]) -> Any:
-    from functools import partial  # noqa: PLC0415 - as above
-
+async def call(function: Callable[..., Any], ctx: Context, given: Mapping[str, Any]) -> Any:
+    """What the function returns for this context, of which it gets a copy of its own."""
     from agentv.process.thread import in_thread  # noqa: PLC0415 - as above
 
-    bound = partial(function, ctx, **given) if takes_options(function) else partial(function, ctx)
+    options = given if takes_options(function) else {}
     # An asynchronous one is trusted not to block; any other is called where it holds up nobody.
     called = getattr(function, "__call__", None)  # noqa: B004 - an object whose call is asynchronous
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
-        return await bound()
-    found = await in_thread(bound)
+        return await function(own(ctx), **options)
+    found = await in_thread(lambda: function(own(ctx), **options))  # a long transcript takes a while to copy
     return await found if inspect.isawaitable(found) else found
 
 
@@ -122,7 +141,10 @@ def takes_options(function: Callable[..., Any]) -> bool:
 
 def reason_of(error: BaseException) -> str:
     """What a traceback ends with, on one line, and where it happened."""
-    words = " ".join(str(error).split())
+    try:
+        words = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - code of somebody's, which may fail even at that
+        words = "its text is itself an error"
     words = words if len(words) <= _MAX_REASON else f"{words[:_MAX_REASON]}…"
     frames = extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename.replace(chr(92), '/').rpartition('/')[2]}, line {frames[-1].lineno})"

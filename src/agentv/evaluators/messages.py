@@ -9,7 +9,7 @@ from agentv.evaluators.trajectory.config import CallFilter, Entry
 from agentv.evaluators.trajectory.laid import Laid, lay_calls, nothing_told
 from agentv.evaluators.trajectory.plan import Expectation, Judge, count_calls
 from agentv.evaluators.trajectory.repeats import repeated
-from agentv.evaluators.trajectory.unseen import ONLY_COUNTS
+from agentv.evaluators.trajectory.unseen import ONLY_COUNTS, untold
 from agentv.model.message import Message, ToolCall
 from agentv.model.result import EvaluatorResult
 from agentv.protocols import Context
@@ -41,7 +41,7 @@ class ExpectedMessages(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_
         """One constraint an expected call."""
         wanted = expected_calls(ctx.expected_messages or ())
         if ctx.calls_source is None:
-            return self.result("fail", 0.0, (), (NO_TRACE,), nothing_told())
+            return untold(self, NO_TRACE)
         tally = Tally()
         if ctx.calls is None:
             tally.undecided += [

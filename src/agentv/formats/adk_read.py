@@ -161,12 +161,15 @@ def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]] | None:
     """Join the texts when there is nothing else; any other part is a block that is named by its field."""
     blocks: list[dict[str, Any]] = []
     for part in parts:
+        if "type" in part:  # which no part of theirs has: it is a block already
+            blocks.append(dict(part))
+            continue
         if isinstance(part.get("text"), str):
             blocks.append({"type": "text", "text": part["text"]})
         blocks += [{"type": key, key: value} for key, value in said_fields(part, _PART).items()]
     if not blocks:
         return None
-    if all(block["type"] == "text" for block in blocks):
+    if all(block.keys() == {"type", "text"} and isinstance(block["text"], str) for block in blocks):
         return "".join(block["text"] for block in blocks)
     return blocks
 

@@ -13,8 +13,8 @@ from agentv.model.message import Message, ToolCall
 
 THINKING = "thinking"
 """Under this name a message's metadata keeps the blocks that must go back to the model as they came."""
-_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
-_THOUGHTS = ("thinking", "redacted_thinking")
+CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+THOUGHTS = ("thinking", "redacted_thinking")
 _OWN = frozenset(("type", "id", "name", "input"))
 
 
@@ -32,7 +32,7 @@ class _Turn:
         """A text where it is nothing else; blocks where they say more, such as what they cite."""
         if not self.words:
             return None
-        if all(_is_plain(block) for block in self.words):
+        if all(is_plain(block) for block in self.words):
             return "".join(block["text"] for block in self.words)
         return self.words
 
@@ -77,20 +77,20 @@ class Blocks:
         for position, block in enumerate(content):
             if not isinstance(block, OBJECT):
                 self._report.refuse((*path, position), "an object", block)
-            elif _is_result(block):
+            elif is_result(block):
                 self._answer(block)
             else:
                 # Words after a call are a step of their own: the vendor's tools answer within one message.
-                if turn is None or (turn.calls and block.get("type") not in _CALLS):
+                if turn is None or (turn.calls and block.get("type") not in CALLS):
                     turn = _Turn(role)
                     self._turns.append(turn)
                 self._read(turn, block, (*path, position))
 
     def _read(self, turn: _Turn, block: Mapping[str, Any], path: Path) -> None:
         kind = block.get("type")
-        if kind in _CALLS:
+        if kind in CALLS:
             turn.calls.append(self._call(block, path))
-        elif kind in _THOUGHTS:
+        elif kind in THOUGHTS:
             turn.thinking.append(dict(block))
             thought = block.get("thinking")
             if isinstance(thought, str) and thought:
@@ -120,7 +120,7 @@ class Blocks:
         return call
 
     def _answer(self, block: Mapping[str, Any]) -> None:
-        call_id, output = block.get("tool_use_id"), _output(block.get("content"))
+        call_id, output = block.get("tool_use_id"), output_of(block.get("content"))
         own = call_id if isinstance(call_id, str) else None
         number = self._pairing.find(own, None)
         if number is None:
@@ -131,25 +131,28 @@ class Blocks:
         call = self._pairing.calls[number]
         # Made a moment ago, and nobody else has seen it yet.
         force_setattr(call, "output", output)
-        if block.get("is_error") is True or _is_error(output):
+        if block.get("is_error") is True or failed(output):
             force_setattr(call, "status", "error")
         elif block.get("is_error") is False:
             force_setattr(call, "status", "ok")
         self._pairing.answer(number)
 
 
-def _is_result(block: Mapping[str, Any]) -> bool:
-    return str(block.get("type")).endswith("tool_result")
+def is_result(block: Mapping[str, Any]) -> bool:
+    """Tell a block that is what a tool returned."""
+    kind = block.get("type")
+    return isinstance(kind, str) and kind.endswith("tool_result")
 
 
-def _is_error(output: Any) -> bool:
+def failed(output: Any) -> bool:
     """Whether the vendor's own tool says that it failed, as in `web_search_tool_result_error`."""
-    return isinstance(output, OBJECT) and str(output.get("type")).endswith("_error")
+    kind = output.get("type") if isinstance(output, OBJECT) else None
+    return isinstance(kind, str) and kind.endswith("_error")
 
 
-def _output(content: Any) -> Any:
+def output_of(content: Any) -> Any:
     """What a tool returned: a text where it is nothing else."""
-    if isinstance(content, (list, tuple)) and content and all(isinstance(b, OBJECT) and _is_plain(b) for b in content):
+    if isinstance(content, (list, tuple)) and content and all(isinstance(b, OBJECT) and is_plain(b) for b in content):
         return _joined(content)
     return content
 
@@ -158,7 +161,8 @@ def _joined(blocks: Iterable[Mapping[str, Any]]) -> str:
     return "".join(whole_text(block["text"]) for block in blocks)
 
 
-def _is_plain(block: Mapping[str, Any]) -> bool:
+def is_plain(block: Mapping[str, Any]) -> bool:
+    """Tell a block that is nothing but a text."""
     return (
         block.get("type") == "text"
         and isinstance(block.get("text"), str)

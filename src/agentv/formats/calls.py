@@ -16,6 +16,8 @@ _COMPACT = {**{name: name for name in ToolCall.__struct_fields__}, "durationMs":
 _OPENAI = {**_COMPACT, "function": "function", "type": "type"}
 _LANGCHAIN = {**_COMPACT, "name": "name", "args": "args", "arguments": "arguments", "type": "type"}
 _FUNCTION = {"name": "name", "arguments": "arguments"}
+_CUSTOM = {**_COMPACT, "custom": "custom"}
+_FREE = {"name": "name", "input": "input"}
 _decode = Decoder().decode
 
 
@@ -28,6 +30,9 @@ def decode_call(raw: Any, path: Path, report: Report) -> ToolCall:
     if raw.get("tool") is None and raw.get("function") is not None:
         fields = Fields(raw, _OPENAI, path, report)
         tool, given = _openai(fields)
+    elif raw.get("tool") is None and isinstance(raw.get("custom"), OBJECT):
+        fields = Fields(raw, _CUSTOM, path, report)
+        tool, given = _custom(fields)
     elif raw.get("tool") is None and raw.get("name") is not None:
         fields = Fields(raw, _LANGCHAIN, path, report)
         tool, given = _langchain(fields)
@@ -38,7 +43,7 @@ def decode_call(raw: Any, path: Path, report: Report) -> ToolCall:
         tool=tool,
         input=given,
         output=fields.anything("output", UNSET),
-        id=fields.text("id"),
+        id=fields.identity("id"),
         timestamp=fields.text("timestamp"),
         duration_ms=fields.number("duration_ms"),
         status=_status(fields),
@@ -59,7 +64,7 @@ def decode_function_call(raw: Any, path: Path, report: Report) -> ToolCall:
 def parse_arguments(text: str) -> tuple[Any, str | None]:
     """Parse `function.arguments` strictly: the value, or the text as it is and why it does not parse."""
     try:
-        value = _decode(text)
+        value = _decode(text if type(text) is str else str.__str__(text))
     except RecursionError:
         return text, "nested too deeply to be read"
     except ValueError as error:
@@ -93,6 +98,16 @@ def _openai(fields: Fields) -> tuple[str, Any]:
     unknown = inner.metadata()
     if unknown is not None:
         fields.keep("function", unknown)
+    return tool, given
+
+
+def _custom(fields: Fields) -> tuple[str, Any]:
+    """Read a call of OpenAI's whose input is free text, not JSON."""
+    inner = Fields(fields.get("custom"), _FREE, (*fields.path, "custom"), fields.report)
+    tool, given = _name(inner, "name"), inner.anything("input", UNSET)
+    unknown = inner.metadata()
+    if unknown is not None:
+        fields.keep("custom", unknown)
     return tool, given
 
 

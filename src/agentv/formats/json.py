@@ -21,8 +21,8 @@ TOO_LONG = "a number too long to be written"
 _MAX_INT_BITS = 14_000
 """Python refuses to write integers of more than 4300 digits."""
 
-MISFITS = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
-"""What `msgspec.convert` raises over a foreign value: an object that has items but no keys is asked for its keys."""
+MISFITS = (Exception,)
+"""What `msgspec.convert` raises over a foreign value: an object that is asked for its items may raise anything."""
 
 _decode = Decoder().decode
 _NUL = b"\\u0000"
@@ -78,7 +78,7 @@ def dump_json(value: Any) -> bytes:
     """Write any struct or plain value as strict JSON in valid UTF-8."""
     try:
         data = _encoder.encode(value)
-    except (ValueError, TypeError, OverflowError, RecursionError):
+    except Exception:  # noqa: BLE001 - a foreign object that is asked for its items may raise anything
         return _encoder.encode(scrub(value))
     return _encoder.encode(scrub(value)) if _NUL in data else data
 
@@ -110,6 +110,13 @@ def scrub(value: Any) -> Any:
 
 def _clean(item: Any) -> Any:
     """Give a clean leaf, or a new dict or list whose items are still to be cleaned."""
+    try:
+        return _copy(item)
+    except Exception:  # noqa: BLE001 - it is asked for its items in ways of its own, which may raise anything
+        return scrub_text(describe(item))
+
+
+def _copy(item: Any) -> Any:
     if item is None or isinstance(item, (str, int, float)):
         return _clean_leaf(item)
     if isinstance(item, Mapping):
@@ -118,7 +125,7 @@ def _clean(item: Any) -> Any:
         return list(item)
     try:
         return _clean(to_builtins(item, enc_hook=_foreign))
-    except (ValueError, TypeError, OverflowError, RecursionError):
+    except Exception:  # noqa: BLE001 - as above
         if not isinstance(item, Struct):
             return scrub_text(describe(item))
         return {name: each for name, each in structs.asdict(item).items() if each is not UNSET}
@@ -127,17 +134,17 @@ def _clean(item: Any) -> Any:
 def _clean_leaf(item: str | float | None) -> str | float | None:
     if isinstance(item, str):
         return scrub_text(item)
+    # By what the value is, and not by what a class derived from a number makes of it.
     if isinstance(item, float):
-        return float(item) if isfinite(item) else None
+        return float.__float__(item) if isfinite(item) else None
     if item is None or isinstance(item, bool):
         return item
-    return int(item) if item.bit_length() <= _MAX_INT_BITS else None
+    return int.__int__(item) if int.bit_length(item) <= _MAX_INT_BITS else None
 
 
 def scrub_text(text: str) -> str:
     """Replace lone surrogates and NULs by U+FFFD."""
-    # Of a subclass of str too this is a plain str.
-    return str.replace(replace_surrogates(text), "\0", "\ufffd")
+    return replace_surrogates(str.__str__(text)).replace("\0", "\ufffd")  # of a subclass of str too a plain one
 
 
 def is_broken(text: str) -> bool:
@@ -165,12 +172,12 @@ def _foreign(item: Any) -> Any:
 
 def describe(item: Any) -> str:
     """Write any foreign value as text, whatever its own `__str__` does."""
-    if isinstance(item, str):
+    if issubclass(type(item), str):  # what the object itself says of its class is its own affair
         return str.__str__(item)  # a plain one of a subclass
     try:
-        return str(item)
+        return str.__str__(str(item))
     except Exception:  # noqa: BLE001 - a foreign object's own `__str__` may raise anything
-        return TOO_LONG if isinstance(item, int) else f"<{type(item).__name__}>"
+        return TOO_LONG if issubclass(type(item), int) else f"<{type(item).__name__}>"
 
 
 _encoder = Encoder(enc_hook=_foreign)

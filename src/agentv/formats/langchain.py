@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agentv.formats.building import text_or_none
 from agentv.formats.calls import parse_arguments
 from agentv.formats.messages import as_list, decode_messages
 from agentv.formats.reading import OBJECT, Report, whole_text
@@ -177,13 +178,11 @@ def _usage(items: list[Any], report: Report, name: str) -> TokensUsage | None:
 
 def _model(items: list[Any]) -> dict[str, str]:
     """Name the model, when all of its turns name the same: what they cost together goes by its price."""
-    said = [item.get("response_metadata") for item in items if isinstance(item, OBJECT) and _is_assistant(item)]
-    names = {
-        next((each[key] for key in _MODELS if each.get(key)), None) if isinstance(each, OBJECT) else None
-        for each in said
-    }
+    told = [item.get("response_metadata") for item in items if isinstance(item, OBJECT) and _is_assistant(item)]
+    said = [each if isinstance(each, OBJECT) else {} for each in told]
+    names = {next((text for key in _MODELS if (text := text_or_none(each.get(key)))), None) for each in said}
     name = names.pop() if len(names) == 1 else None
-    return {"model": name} if isinstance(name, str) else {}
+    return {} if name is None else {"model": name}
 
 
 def _is_assistant(item: Mapping[Any, Any]) -> bool:

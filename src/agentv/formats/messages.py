@@ -5,15 +5,17 @@ from copy import copy
 from typing import Any
 
 from msgspec import UNSET
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import asdict, force_setattr, replace
 
-from agentv.errors import FormatError
+from agentv.errors import AgentVError, FormatError
 from agentv.formats.calls import STATUSES, decode_call, decode_function_call, parse_arguments
+from agentv.formats.json import scrub
 from agentv.formats.marker import KEY, CallMarker, Marker, read_marker, split_marker
+from agentv.formats.objects import dump_model
 from agentv.formats.pairing import Pairing
 from agentv.formats.plain import MAX_CALLS, MAX_MESSAGES, read_plain, read_plain_calls
 from agentv.formats.reading import OBJECT, Fields, Path, Report, show
-from agentv.formats.results import Result, is_blocks, record_results
+from agentv.formats.results import Result, record_results
 from agentv.model.message import ContentBlock, Message, ToolCall
 
 _NAMES = {
@@ -47,12 +49,33 @@ def is_langchain(item: Any) -> bool:
 
 def as_messages(messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
     """Give messages as they are, and read them first when any of them are not ours yet."""
-    return decode_messages(as_list(messages), Report(), ("messages",))
+    return read_messages(messages)[0]
+
+
+def read_messages(messages: Iterable[Any]) -> tuple[tuple[Message, ...], tuple[str, ...]]:
+    """Read messages in any mixture of shapes, and tell what is wrong with them."""
+    items, report = as_list(messages), Report()
+    try:
+        decoded = decode_messages(items, report, ("messages",))
+    except AgentVError:
+        raise
+    except Exception as error:  # noqa: BLE001 - objects of the caller's may raise anything when they are looked at
+        report = Report()
+        report.warn(("messages",), f"read from a plain copy, for one of the values raised {type(error).__name__}")
+        decoded = decode_messages(scrub(items), report, ("messages",))
+    return decoded, report.warnings
+
+
+def is_whole(message: Any) -> bool:
+    """Tell a message of ours whose calls are ours, too: whoever makes one by hand may put anything into it."""
+    if not isinstance(message, Message) or type(message.tool_calls) is not tuple:
+        return False
+    return all(isinstance(call, ToolCall) for call in message.tool_calls)
 
 
 def decode_messages(items: Sequence[Any], report: Report, path: Path) -> tuple[Message, ...]:
     """Read messages in any mixture of shapes; what is wrong with them goes into the report."""
-    if items and isinstance(items[0], Message) and all(isinstance(item, Message) for item in items):
+    if items and isinstance(items[0], Message) and all(map(is_whole, items)):
         return tuple(items)
     messages = read_plain(items)
     return decode_odd_messages(items, report, path) if messages is None else messages
@@ -60,19 +83,46 @@ def decode_messages(items: Sequence[Any], report: Report, path: Path) -> tuple[M
 
 def decode_odd_messages(items: Sequence[Any], report: Report, path: Path) -> tuple[Message, ...]:
     """Read messages one by one and field by field."""
+    items = with_fields(items)
+    if any(map(_may_hold_calls, items)):
+        from agentv.formats.unfolding import unfold  # noqa: PLC0415 - few messages are of that kind
+
+        items = unfold(items)
     if len(items) > MAX_MESSAGES:
         report.warn(path, f"more than {MAX_MESSAGES:,} messages, the rest are left out")
         items = items[:MAX_MESSAGES]
     conversation = _Conversation(report)
     for position, raw in enumerate(items):
-        if isinstance(raw, Message):
-            conversation.take(raw, (*path, position))
-        elif isinstance(raw, OBJECT):
+        if isinstance(raw, OBJECT):
             conversation.read(raw, (*path, position))
+        elif is_whole(raw):
+            conversation.take(raw, (*path, position))
+        elif isinstance(raw, Message):
+            conversation.read(asdict(raw), (*path, position))
         else:
             report.refuse((*path, position), "an object", raw)
             report.malformed.append(report.limit(raw, (*path, position)))
     return conversation.finish()
+
+
+def with_fields(items: Sequence[Any]) -> Sequence[Any]:
+    """Give messages with those of an SDK, which people append to a list as they are, as their fields."""
+    if all(isinstance(item, (*OBJECT, Message)) for item in items):
+        return items
+    return [item if isinstance(item, (*OBJECT, Message)) else _fields_of(item) for item in items]
+
+
+def _fields_of(item: Any) -> Any:
+    fields = dump_model(item)
+    return fields if isinstance(fields, dict) else item
+
+
+def _may_hold_calls(item: Any) -> bool:
+    """Tell a message of which others than us, and OpenAI, might have put the calls among the content."""
+    if not isinstance(item, OBJECT):
+        return False
+    content = item.get("content")
+    return "parts" in item or not (content is None or type(content) is str)
 
 
 class _Conversation:
@@ -133,7 +183,7 @@ class _Conversation:
     def _read_message(self, fields: Fields, role: str, raw_calls: Sequence[Any], function_call: Any) -> None:
         if raw_calls and function_call is not None:
             fields.keep_field("function_call")
-        content, call_id = _content(fields), fields.text("tool_call_id")
+        content, call_id = _content(fields), fields.identity("tool_call_id")
         name, own_id, timestamp = fields.text("name"), fields.text("id"), fields.text("timestamp")
         metadata, marker = split_marker(fields.metadata())
         if raw_calls or function_call is None:
@@ -178,7 +228,7 @@ class _Conversation:
         self._homes.extend([self._count] * len(calls))
 
     def _read_result(self, fields: Fields, raw: Mapping[Any, Any]) -> None:
-        call_id, name = fields.text("tool_call_id"), fields.text("name")
+        call_id, name = fields.identity("tool_call_id"), fields.text("name")
         number = self._answered(fields.get("metadata"), call_id, name)
         if number is None:
             self._read_message(fields, "tool", (), None)
@@ -190,8 +240,6 @@ class _Conversation:
         record: dict[str, Any] = {}
         if marker is not None and marker.content == "json" and isinstance(output, str):
             output = parse_arguments(output)[0]
-        elif not (output is None or isinstance(output, str) or is_blocks(output)):
-            record["content"] = "verbatim"
         if call_id != self._pairing.ids[number]:
             record["tool_call_id"] = call_id
         if marker is not None and timestamp is None:

@@ -62,17 +62,17 @@ def final_output(output: Any, words: str) -> tuple[str, Any]:
 
 def dump_model(value: Any) -> Any:
     """Give the fields of a pydantic model that were set to something; `None` when it is none, or will not tell."""
-    dump = getattr(value, "model_dump", None)
-    if not callable(dump) or isinstance(value, type):
-        return None
     try:
+        dump = getattr(value, "model_dump", None)
+        if not callable(dump) or isinstance(value, type):
+            return None
         return dump(exclude_none=True, warnings=False)
     except TypeError:  # of another make, with other options
         pass
     except Exception:  # noqa: BLE001 - its own serialiser may raise anything
         return None
     try:
-        return dump()
+        return value.model_dump()
     except Exception:  # noqa: BLE001 - as above
         return None
 
@@ -91,4 +91,4 @@ def _plain_object(value: Any) -> Any:
 
 _encode = Encoder(enc_hook=_plain_object).encode
 _decode = Decoder().decode
-_UNFIT = (ValueError, TypeError, OverflowError, RecursionError)
+_UNFIT = (Exception,)  # a foreign object may raise anything when it is asked for what it holds

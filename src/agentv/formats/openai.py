@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import UNSET, Meta, Struct, UnsetType, convert
 from msgspec.json import Encoder
@@ -12,9 +12,8 @@ from agentv.formats.call_ids import fresh_call_ids
 from agentv.formats.calls import parse_arguments
 from agentv.formats.json import MISFITS, dump_json
 from agentv.formats.marker import join_marker
-from agentv.formats.messages import as_list, as_messages, decode_messages
+from agentv.formats.messages import as_messages, read_messages
 from agentv.formats.pairing import Pairing
-from agentv.formats.reading import Report
 from agentv.formats.results import RESULT_MESSAGE, is_blocks
 from agentv.model.message import Message, ToolCall
 
@@ -37,10 +36,9 @@ def from_openai(
     messages: Iterable[Message | Mapping[str, Any]], warnings: list[str] | None = None
 ) -> tuple[Message, ...]:
     """Read messages in OpenAI's or any other known form; what is malformed goes to `warnings`."""
-    report = Report()
-    decoded = decode_messages(as_list(messages), report, path=("messages",))
+    decoded, wrong = read_messages(messages)
     if warnings is not None:
-        warnings.extend(report.warnings)
+        warnings.extend(wrong)
     return decoded
 
 
@@ -52,7 +50,6 @@ class _Record(Struct, kw_only=True, forbid_unknown_fields=True):
     id: str | UnsetType = UNSET
     timestamp: str | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
-    content: Literal["verbatim"] | UnsetType = UNSET
     offset: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
 
 
@@ -140,8 +137,8 @@ class _Writer:
         if self._pairing.find(named_id, name) != result.number:
             marker["call"] = len(self._pairing.calls) - result.number
         self._pairing.answer(result.number)
-        content, readable = call.output, _is_content(call.output)
-        if not readable and record.content is UNSET:
+        content = call.output
+        if not _is_content(content):
             content = _json(content)
             marker["content"] = "json"
         if record.timestamp is not UNSET:
@@ -150,7 +147,6 @@ class _Writer:
         told = replace(
             record,
             tool_call_id=UNSET if named_id == call_id else named_id,
-            content=UNSET if readable else record.content,
             offset=UNSET if offset == result.rank else offset,
         )
         fields = {key: value for key, value in asdict(told).items() if value is not UNSET}
@@ -223,5 +219,5 @@ def _is_content(output: Any) -> bool:
 def _json(value: Any) -> str:
     try:
         return _encode(value).decode()
-    except (ValueError, TypeError, OverflowError, RecursionError):
+    except Exception:  # noqa: BLE001 - a foreign object may raise anything when it is asked for its items
         return dump_json(value).decode()

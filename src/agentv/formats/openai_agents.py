@@ -173,7 +173,8 @@ def _blocks(content: Any) -> Any:
 
 
 def _thoughts(raw: Mapping[str, Any]) -> list[str]:
-    parts = [part for key in ("summary", "content") for part in raw.get(key) or () if isinstance(part, OBJECT)]
+    found = [raw.get(key) for key in ("summary", "content")]
+    parts = [part for each in found if isinstance(each, (list, tuple)) for part in each if isinstance(part, OBJECT)]
     return [part["text"] for part in parts if isinstance(part.get("text"), str) and part["text"]]
 
 

@@ -19,6 +19,7 @@ MAX_CALLS = 1_000_000
 """Of one reply; what is beyond is reported and left out."""
 
 _SHORT = 2 * MAX_DEPTH
+_PLAIN = frozenset((str,))
 _decode = Decoder().decode
 _Messages = tuple[Message, ...]
 
@@ -133,8 +134,20 @@ def read_calls(items: Sequence[Any]) -> list[ToolCall] | None:
             calls += message.tool_calls
     except MISFITS:
         return None
-    is_odd = is_broken("".join([call.tool for call in calls])) or len(items) > MAX_MESSAGES or len(calls) > MAX_CALLS
-    return None if is_odd else calls
+    names = [call.tool for call in calls]
+    is_odd = is_broken("".join(names)) or len(items) > MAX_MESSAGES or len(calls) > MAX_CALLS
+    return None if is_odd or not _PLAIN.issuperset(map(type, names)) else calls
+
+
+def _is_call(block: Any) -> bool:
+    """Tell a block that may be a call or a result, as in Anthropic's messages and the AI SDK's."""
+    kind = block.get("type")
+    return isinstance(kind, str) and "tool" in kind
+
+
+def is_odd_name(name: str) -> bool:
+    """Tell whether a text is not one to be shown as it is: with lone surrogates, or of a class of its own."""
+    return type(name) is not str or (not name.isascii() and is_broken(name))
 
 
 def are_plain(values: Sequence[Any]) -> bool:
@@ -151,11 +164,15 @@ def is_settled(messages: Sequence[Message]) -> bool:
     calls = 0
     for message in messages:
         content = message.content
-        if type(content) is str and not content.isascii() and is_broken(content):
+        if type(content) is str:
+            if not content.isascii() and is_broken(content):
+                return False
+        elif content is not None and not message.tool_calls and any(map(_is_call, content)):
             return False
         calls += len(message.tool_calls)
         for call in message.tool_calls:
-            if not call.tool.isascii() and is_broken(call.tool):
+            name = call.tool
+            if type(name) is not str or (not name.isascii() and is_broken(name)):  # `is_odd_name`, without a call
                 return False
         if message.metadata is not None and KEY in message.metadata:
             return False
@@ -238,7 +255,7 @@ def read_plain_calls(items: Sequence[Any]) -> tuple[ToolCall, ...] | None:
     except MISFITS:  # text with lone surrogates among them
         return None
 
-    return None if any(is_broken(call.tool) for call in calls) else calls
+    return None if any(is_odd_name(call.tool) for call in calls) else calls
 
 
 def _to_call(item: _Call) -> ToolCall:
@@ -247,7 +264,7 @@ def _to_call(item: _Call) -> ToolCall:
     # Every level takes two characters, so a short text cannot be deep.
     if len(text) > _SHORT and is_deep(value):
         raise RecursionError
-    if not name.isascii() and is_broken(name):
+    if is_odd_name(name):
         raise ValueError
     return ToolCall(tool=name, input=value, id=item.id)
 

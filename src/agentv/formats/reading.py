@@ -11,12 +11,13 @@ from agentv.formats.json import MISFITS, TOO_LONG, describe, replace_surrogates
 Path = tuple[str | int, ...]
 OBJECT = (dict, Mapping)
 """For `isinstance`, which knows a dict at once and asks an abstract class only about the rest."""
-Number = Annotated[float, Meta(ge=-1e308, le=1e308)]
-"""A number that JSON can hold: these bounds keep out infinities and NaN."""
+Number = Annotated[float, Meta(ge=0, le=1e308)]
+"""A time or a cost that JSON can hold: these bounds keep out infinities and NaN, and less than nothing."""
 
 MAX_WARNINGS = 100
 """A reply that is wrong in more places than this is not made clearer by naming them all."""
 _MAX_SHOWN = 60
+_MAX_ID_BITS = 64
 
 
 class Report:
@@ -42,7 +43,8 @@ class Report:
         self.warn(path, f"expected {expected}, got {show(value)}")
 
     def whole(self, text: str, path: Path) -> str:
-        """Give the text, or a copy that UTF-8 can hold."""
+        """Give the text, or a copy that UTF-8 can hold; of a subclass of str, such as an enum's, a plain one."""
+        text = text if type(text) is str else str.__str__(text)
         whole = whole_text(text)
         if whole is not text:
             self.warn(path, "lone surrogates are replaced")
@@ -169,15 +171,24 @@ class Fields:
         self.refuse(name, "a string")
         return None
 
+    def identity(self, name: str) -> str | None:
+        """Read a field that holds an id: one that is a number pairs as its digits do, and is kept as it came."""
+        value = self._known.get(name)
+        if type(value) is not int or value.bit_length() > _MAX_ID_BITS:
+            return self.text(name)
+        self.refuse(name, "a string")
+        self._known[name] = text = str(value)
+        return text
+
     def number(self, name: str) -> float | None:
-        """Read a field that holds a finite number."""
+        """Read a field that holds a time or a cost."""
         value = self._known.get(name)
         if value is None:
             return None
         try:
             return convert(value, Number)
         except MISFITS:  # text with lone surrogates among them
-            self.refuse(name, "a number")
+            self.refuse(name, "a number of at least 0")
             return None
 
     def flag(self, name: str) -> bool | None:

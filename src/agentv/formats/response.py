@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from msgspec import UNSET, convert
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
-from agentv.errors import FormatError
-from agentv.formats.json import MISFITS, dump_json, parse_json
-from agentv.formats.messages import decode_messages, is_langchain
+from agentv.errors import AgentVError, FormatError
+from agentv.formats.json import MISFITS, dump_json, parse_json, scrub
+from agentv.formats.messages import decode_messages, is_langchain, with_fields
+from agentv.formats.objects import dump_model
 from agentv.formats.plain import is_settled, read_calls, read_plain
 from agentv.formats.reading import OBJECT, Fields, Report, show, whole_text
 from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary
@@ -47,20 +48,65 @@ _KINDS = frozenset(get_args(ErrorKind))
 _OLD_METADATA = {"tokenUsage": "tokens_usage", "latencyMs": "latency_ms"}
 """Where seed 004 kept two fields before they moved to the top."""
 _MAX_ERROR_WORDS = 500
+_ONE = frozenset(("content", "tool_calls", "toolCalls", "parts"))
+"""What a message has beside its role."""
 
 
 def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderResponse:
     """Read a parsed reply, whatever is wrong with it; a list is its messages, other values are refused."""
+    try:
+        return _decode(reply)
+    except AgentVError:
+        raise
+    except Exception as error:  # noqa: BLE001 - objects of the caller's may raise anything when they are looked at
+        response = _decode(scrub(reply))
+        warning = f"reply: read from a plain copy of it, for one of its values raised {type(error).__name__}"
+        return replace(response, warnings=(*response.warnings, warning))
+
+
+def _decode(reply: Any) -> ProviderResponse:
     if isinstance(reply, (list, tuple)):
         messages = read_plain(reply)
-        return decode_foreign({"output_messages": reply}) if messages is None else _said(messages)
+        if messages is not None:
+            return _said(messages)
+        return _read_items(reply) or decode_foreign({"output_messages": reply})
     if not isinstance(reply, OBJECT):
+        if isinstance(fields := dump_model(reply), dict):
+            return _decode(fields)
         if isinstance(reply, (str, bytes, bytearray)) or not isinstance(reply, Sequence):
             msg = f"expected an object or a list of messages, got {show(reply)}"
             raise FormatError(msg)
-        return decode_response(list(reply))
+        return _decode(list(reply))
     response = _decode_messages_alone(reply) if len(reply) == 1 else _decode_canonical(reply)
-    return decode_foreign(reply) if response is None else response
+    if response is None:
+        response = decode_foreign(reply)
+    return response if _says_something(response) else _read_other(reply) or response
+
+
+def _says_something(response: ProviderResponse) -> bool:
+    told = (response.output_messages, response.trace, response.trace_ref, response.trace_summary, response.error)
+    return bool(response.text) or any(value is not None for value in told)
+
+
+def _read_items(items: Sequence[Any]) -> ProviderResponse | None:
+    """Read a list in the form of a library that writes no messages; `None` when it is any other."""
+    if not any(isinstance(item, OBJECT) and "role" not in item for item in items):
+        return None
+    from agentv.formats.returned import reader_of_items  # noqa: PLC0415 - few replies are of that kind
+
+    read = reader_of_items(items)
+    return None if read is None else read(items, "")
+
+
+def _read_other(reply: Mapping[Any, Any]) -> ProviderResponse | None:
+    """Read a reply without any of our fields: one message, or what a model's maker answers with; else `None`."""
+    from agentv.formats.shape_vendors import VENDORS  # noqa: PLC0415 - as above
+
+    for _, fits, read in VENDORS:
+        if fits(reply):
+            return read(reply, "")
+    is_message = is_langchain(reply) or (isinstance(reply.get("role"), str) and not _ONE.isdisjoint(reply))
+    return decode_foreign({"output_messages": [reply]}) if is_message else None
 
 
 def decode_calls(reply: Any) -> list[ToolCall] | None:
@@ -69,7 +115,10 @@ def decode_calls(reply: Any) -> list[ToolCall] | None:
         ((key, reply),) = reply.items()
         if _NAMES.get(key) != "output_messages":
             return None
-    return read_calls(reply) if type(reply) is list else None
+    try:
+        return read_calls(reply) if type(reply) is list else None
+    except Exception:  # noqa: BLE001 - as above; whoever reads all of it copes
+        return None
 
 
 def decode_response_json(data: bytes | bytearray | memoryview | str) -> ProviderResponse:
@@ -87,7 +136,7 @@ def _decode_messages_alone(reply: Mapping[str, Any]) -> ProviderResponse | None:
 
 
 def _said(messages: tuple[Message, ...]) -> ProviderResponse:
-    return ProviderResponse(text=_last_words(messages), output_messages=messages)
+    return ProviderResponse(text=last_words(messages), output_messages=messages)
 
 
 def _decode_canonical(reply: Mapping[str, Any]) -> ProviderResponse | None:
@@ -110,13 +159,14 @@ def _decode_canonical(reply: Mapping[str, Any]) -> ProviderResponse | None:
         return None  # the twin demands all three
     # Nobody else has seen this value yet.
     if wire.text is UNSET:
-        force_setattr(response, "text", _last_words(messages))
+        force_setattr(response, "text", last_words(messages))
     if wire.success is UNSET and response.error is not None:
         force_setattr(response, "success", False)  # noqa: FBT003 - not a switch but the value
     return response
 
 
-def _last_words(messages: tuple[Message, ...] | None) -> str:
+def last_words(messages: tuple[Message, ...] | None) -> str:
+    """Give what the assistant said last."""
     for message in reversed(messages or ()):
         if message.role == "assistant":
             return message.text
@@ -137,7 +187,7 @@ def decode_foreign(reply: Mapping[Any, Any]) -> ProviderResponse:
     earlier = _earlier_warnings(fields)
     return ProviderResponse(
         success=error is None if success is None else success,
-        text=whole_text(_last_words(messages)) if text is None else text,
+        text=whole_text(last_words(messages)) if text is None else text,
         output_messages=messages,
         trace=trace,
         trace_ref=fields.text("trace_ref"),
@@ -150,15 +200,18 @@ def decode_foreign(reply: Mapping[Any, Any]) -> ProviderResponse:
         raw_response=fields.anything("raw_response"),
         error=error,
         metadata=fields.metadata(),
-        warnings=(*earlier, *report.warnings),  # last: everything above may add to them
+        # Last: everything above may add to them. A reply that was stored was warned of already.
+        warnings=(*earlier, *[warning for warning in report.warnings if warning not in earlier]),
     )
 
 
 def _with_langchain(reply: Mapping[Any, Any]) -> Mapping[Any, Any]:
     """Give the reply with messages of LangChain's read, and with what only these tell: tokens, thoughts, model."""
     for key, items in reply.items():
-        if _NAMES.get(key) == "output_messages" and isinstance(items, (list, tuple)) and any(map(is_langchain, items)):
-            break
+        if _NAMES.get(key) == "output_messages" and isinstance(items, (list, tuple)):
+            items = with_fields(items)  # noqa: PLW2901 - the same messages
+            if any(map(is_langchain, items)):
+                break
     else:
         return reply
     from agentv.formats.langchain import decode_langchain  # noqa: PLC0415 - few replies are of that kind

@@ -5,12 +5,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agentv.errors import FormatError
+from agentv.errors import AgentVError, FormatError
 from agentv.formats.json import dump_json
 from agentv.formats.messages import LANGCHAIN_TYPES
 from agentv.formats.objects import dump_model, library_of, plain
 from agentv.formats.reading import OBJECT
 from agentv.formats.response import REPLY_KEYS, decode_response
+from agentv.formats.settled import settle_made
 from agentv.model.message import Message
 from agentv.model.response import ProviderResponse
 
@@ -28,8 +29,22 @@ _SAYS_NOTHING = "the reply has neither `text` nor `output_messages`"
 
 def decode_returned(value: Any, prompt: str = "") -> ProviderResponse:
     """Read a returned value; messages up to the prompt are what the agent was asked, and not its output."""
+    try:
+        return _read(value, prompt)
+    except AgentVError:
+        raise
+    except Exception as error:
+        copy = plain(value)
+        if type(copy) not in (dict, list):
+            raise
+        response = _read(copy, prompt)
+        warning = f"reply: read from a plain copy of it, for one of its values raised {type(error).__name__}"
+        return replace(response, warnings=(*response.warnings, warning))
+
+
+def _read(value: Any, prompt: str) -> ProviderResponse:
     if isinstance(value, ProviderResponse):
-        return value
+        return settle_made(value)
     if isinstance(value, str):
         return ProviderResponse(text=value)
     if value is None:
@@ -47,6 +62,8 @@ def _read_list(items: Sequence[Any], prompt: str) -> ProviderResponse:
     read = _reader_of(items)
     if read is not None:
         return read(items, prompt)
+    if items and all(map(_is_no_message, items)):
+        return _own_answer(items)
     return _without_echo(decode_response(items), prompt)
 
 
@@ -100,10 +117,25 @@ def _foreign(value: Mapping[Any, Any], prompt: str) -> ProviderResponse:
     shaped = recognise(value, prompt)
     if shaped is not None:
         return shaped.response
+    if isinstance(value.get("role"), str) and not value.keys().isdisjoint(("content", "tool_calls", "toolCalls")):
+        return decode_response([value])
     if not value or not value.keys().isdisjoint(REPLY_KEYS):
         response = decode_response(value)
         return replace(response, warnings=(*response.warnings, _SAYS_NOTHING)) if response.success else response
+    return _own_answer(value)
+
+
+def _own_answer(value: Any) -> ProviderResponse:
     return ProviderResponse(text=dump_json(plain(value)).decode(), raw_response=plain(value))
+
+
+def _is_no_message(item: Any) -> bool:
+    """Tell whether this is data, and not even a message that lacks something."""
+    if dump_model(item) is not None or hasattr(type(item), "__dataclass_fields__"):
+        item = plain(item)
+    if isinstance(item, OBJECT):
+        return item.keys().isdisjoint(("role", "content", "type", "tool", "tool_calls", "toolCalls"))
+    return item is None or isinstance(item, (str, int, float, list, tuple))
 
 
 _Read = Callable[[Sequence[Any], str], ProviderResponse]
@@ -128,7 +160,7 @@ def _reader_of_data(item: Mapping[Any, Any]) -> _Read | None:
     if item.get("kind") in ("request", "response") and isinstance(item.get("parts"), (list, tuple)):
         return _read_pydantic_ai
     content = item.get("content")
-    if isinstance(content, OBJECT) and "parts" in content:
+    if isinstance(content, OBJECT) and "parts" in content and "role" not in item:  # which Mastra's messages have
         return _read_adk
     kind = item.get("type")
     if not isinstance(kind, str):
@@ -139,6 +171,12 @@ def _reader_of_data(item: Mapping[Any, Any]) -> _Read | None:
         return None
     is_item = "raw_item" in item or kind == "reasoning" or kind.endswith(("_call", "_call_output"))
     return _read_openai_agents if is_item else None
+
+
+def reader_of_items(items: Sequence[Any]) -> _Read | None:
+    """Tell whose items these are, where they are no messages in themselves."""
+    read = _reader_of(items)
+    return read if read in (_read_pydantic_ai, _read_openai_agents, _read_adk) else None
 
 
 def _read_langchain(items: Sequence[Any], prompt: str) -> ProviderResponse:
@@ -209,7 +247,8 @@ def _langchain_words(item: Any) -> str | None:
 def _pydantic_ai_words(item: Any) -> str | None:
     if not isinstance(item, OBJECT) or item.get("kind") != "request":
         return None
-    parts = [part for part in item.get("parts") or () if isinstance(part, OBJECT)]
+    listed = item.get("parts")
+    parts = [part for part in listed if isinstance(part, OBJECT)] if isinstance(listed, (list, tuple)) else []
     if not all(part.get("part_kind") in ("system-prompt", "user-prompt") for part in parts):
         return None
     return "".join(_text_of(part.get("content")) for part in parts if part.get("part_kind") == "user-prompt")

@@ -6,14 +6,13 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from agentv.formats.anthropic import from_anthropic
+from agentv.formats.json import describe
 from agentv.formats.langchain import unwrap_langchain
 from agentv.formats.messages import LANGCHAIN_TYPES
 from agentv.formats.reading import OBJECT
 from agentv.formats.response import decode_response
 from agentv.formats.returned import decode_returned
-from agentv.formats.shape_gemini import fold_gemini, objects_in, unfold_parts
-from agentv.formats.shape_parts import has_parts, unfold_message
+from agentv.formats.shape_gemini import fold_gemini, objects_in
 from agentv.formats.shape_vendors import VENDORS, is_list
 from agentv.model.response import ProviderResponse, ResponseError
 
@@ -65,14 +64,6 @@ def _read_list(items: Sequence[Any], prompt: str) -> Shaped | None:
 
 def read_messages(items: Sequence[Any], prompt: str) -> ProviderResponse:
     """Read messages in any shape, without the conversation that led up to them."""
-    if any(map(_in_parts, items)):
-        items = [each for item in items for each in (unfold_message(item) if _in_parts(item) else [item])]
-    elif any(_is_gemini(item) for item in objects_in(items)):
-        items = [each for item in items for each in (unfold_parts(item) if _is_gemini(item) else [item])]
-    elif any(_has_blocks(item) for item in objects_in(items)):
-        warnings: list[str] = []
-        response = decode_returned(list(from_anthropic(items, warnings)), prompt)
-        return replace(response, warnings=(*warnings, *response.warnings))
     return _with_doubts(decode_returned(items, prompt))
 
 
@@ -80,27 +71,12 @@ def _with_doubts(response: ProviderResponse) -> ProviderResponse:
     """Give the reply with a warning when it may hold calls in a form that is not known: "none" would be a lie."""
     for message in response.output_messages or ():
         for block in objects_in(message.content) if not message.tool_calls else ():
-            name = str(block.get("type") or next(iter(block), ""))
+            kind = block.get("type")
+            name = kind if isinstance(kind, str) and kind else describe(next(iter(block), ""))
             if "tool" in name.lower() or "function" in name.lower():
                 about = f"a content block {name[:_MAX_NAME]!r} looks like a call in a form that is not known"
                 return replace(response, warnings=(*response.warnings, f"{about}: it is not counted"))
     return response
-
-
-def _in_parts(item: Any) -> bool:
-    return isinstance(item, OBJECT) and has_parts(item)
-
-
-def _is_gemini(item: Any) -> bool:
-    """Tell a content of Gemini's; a request of Pydantic AI's has parts, too, and a `kind`."""
-    return isinstance(item, OBJECT) and is_list(item.get("parts")) and "kind" not in item and "content" not in item
-
-
-def _has_blocks(item: Mapping[str, Any]) -> bool:
-    """Tell a message of Anthropic's with calls or results; LangChain writes such calls beside the blocks as well."""
-    return not item.get("tool_calls") and any(
-        str(block.get("type")).endswith(("tool_use", "tool_result")) for block in objects_in(item.get("content"))
-    )
 
 
 def _are_messages(items: Any) -> bool:

@@ -86,7 +86,8 @@ class _Block:
             begun = block.get(name)
             block = {**block, name: "".join([begun if isinstance(begun, str) else "", *parts])}
         if self._citations:
-            block = {**block, "citations": [*(block.get("citations") or ()), *self._citations]}
+            begun = block.get("citations")
+            block = {**block, "citations": [*(begun if isinstance(begun, list) else ()), *self._citations]}
         written = "".join(self._json)
         if written:
             # What does not parse stays as it came: whoever reads the block says so.

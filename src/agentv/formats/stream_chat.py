@@ -141,7 +141,9 @@ class _Call:
             self.id = piece["id"]
         if isinstance(piece.get("type"), str) and piece["type"]:
             self._type = piece["type"]
-        function = piece.get("function")
+        function, custom = piece.get("function"), piece.get("custom")
+        if isinstance(custom, OBJECT):  # its input is a text, and no JSON
+            self._type, function = "custom", {"name": custom.get("name"), "arguments": custom.get("input")}
         if not isinstance(function, OBJECT):
             return
         name, arguments = function.get("name"), function.get("arguments")
@@ -156,5 +158,7 @@ class _Call:
 
     def body(self) -> dict[str, Any]:
         arguments = self._given if self._given is not None else "".join(self._arguments)
-        function = {"name": self._name, "arguments": arguments}
-        return {**({"id": self.id} if self.id else {}), "type": self._type, "function": function}
+        own_id = {"id": self.id} if self.id else {}
+        if self._type == "custom":
+            return {**own_id, "type": "custom", "custom": {"name": self._name, "input": arguments}}
+        return {**own_id, "type": self._type, "function": {"name": self._name, "arguments": arguments}}

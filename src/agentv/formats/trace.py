@@ -46,7 +46,7 @@ def _event(raw: Any, path: Path, report: Report) -> TraceEvent | None:
     return TraceEvent(
         type=kind,  # type: ignore[arg-type]  # one of the literals, as just checked
         timestamp=fields.text("timestamp"),
-        id=fields.text("id"),
+        id=fields.identity("id"),
         name=fields.text("name"),
         input=fields.anything("input", UNSET),
         output=fields.anything("output", UNSET),

@@ -18,8 +18,11 @@ def follow_trace_ref(response: ProviderResponse, read: Callable[[str], bytes]) -
         found = decode_response({"trace": events})
     except FormatError as error:
         return replace(response, warnings=(*response.warnings, f"trace_ref: {error}"))
-    warnings = (*response.warnings, *[warning.replace("trace", "trace_ref", 1) for warning in found.warnings])
-    return replace(response, trace=found.trace, warnings=warnings)
+    warnings = [warning.replace("trace", "trace_ref", 1) for warning in found.warnings]
+    if not found.trace and not warnings:
+        warnings = [f"trace_ref: {response.trace_ref!r} holds no events"]
+    # A file without any says nothing that the events sent along could not.
+    return replace(response, trace=found.trace or response.trace, warnings=(*response.warnings, *warnings))
 
 
 def leave_trace_ref(response: ProviderResponse) -> ProviderResponse:

@@ -60,7 +60,7 @@ _ANTHROPIC = _Shape(
     },
     {"input_tokens": ("cache_read_input_tokens", "cache_creation_input_tokens")},
 )
-_OURS = _Shape(  # as well as LangChain's and OpenAI Responses', which differ only in their details
+_OURS = _Shape(  # and LangChain's, OpenAI Responses', the AI SDK's and Codex's, which differ only in their details
     frozenset(_COUNTS),
     {
         "input_tokens": ("input_tokens",),
@@ -70,12 +70,20 @@ _OURS = _Shape(  # as well as LangChain's and OpenAI Responses', which differ on
             "cache_read_tokens",
             "input_tokens_details.cached_tokens",
             "input_token_details.cache_read",
+            "input_token_details.cache_read_tokens",
+            "cached_input_tokens",
         ),
-        "cache_write_tokens": ("cache_write_tokens", "input_token_details.cache_creation"),
+        "cache_write_tokens": (
+            "cache_write_tokens",
+            "input_token_details.cache_creation",
+            "input_token_details.cache_write_tokens",
+        ),
         "reasoning_tokens": (
             "reasoning_tokens",
             "output_tokens_details.reasoning_tokens",
             "output_token_details.reasoning",
+            "output_token_details.reasoning_tokens",
+            "reasoning_output_tokens",
         ),
     },
 )

@@ -25,6 +25,8 @@ class Side(Struct, frozen=True, kw_only=True):
     runs: int
     errors: int
     """Runs that could not be measured."""
+    cut_off: bool = False
+    """The last line of the file was torn, as by a crash, and is left out."""
 
 
 class Measure(Struct, frozen=True, kw_only=True):

@@ -43,6 +43,11 @@ class Lines:
         """Give what follows the last newline."""
         self._finish(is_whole=False)
 
+    @property
+    def begun(self) -> bytes:
+        """The beginning of the line that has no end yet."""
+        return bytes(self._held[:_HEAD_BYTES]).strip()
+
     def _add(self, piece: bytes) -> None:
         if self._cut:
             return

@@ -31,6 +31,8 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
             result = context.run(function, *arguments)
         except StopIteration as stop:  # a future refuses to carry one
             error = RuntimeError(f"StopIteration: {stop.value}")
+        except GeneratorExit:  # whoever awaits one is not told but ended
+            error = RuntimeError("GeneratorExit")
         except BaseException as caught:  # noqa: BLE001 - whatever it is, it belongs to whoever asked for the result
             error = caught
         with suppress(RuntimeError):  # the loop is closed: nobody listens any more
@@ -39,3 +41,14 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     context = copy_context()
     Thread(target=call, daemon=True).start()
     return await done
+
+
+def is_its_own(error: BaseException) -> bool:
+    """Whether code of somebody's itself threw what ends a program or a task, and so ended nothing but its own work."""
+    if isinstance(error, SystemExit):
+        return True
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # there is no loop any more: what is left of it is being cleared away
+        return False
+    return task is not None and not task.cancelling()

@@ -10,8 +10,11 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.formats.failures import failure_of
+from agentv.formats.settled import settle
+from agentv.formats.sound import sound
 from agentv.model.attempt import Attempt
 from agentv.model.response import ProviderResponse, ResponseError
+from agentv.process.thread import is_its_own
 from agentv.protocols import REPLIES
 from agentv.run.eager import within
 from agentv.run.limits import QUOTA_EXHAUSTED, RATE_LIMITED, Limiter, Turn
@@ -208,10 +211,12 @@ async def _attempt(provider: Provider, request: Request, timeout_s: float) -> Pr
     deadline = asyncio.timeout(timeout_s)
     try:
         response = await within(deadline, provider.invoke(request))
-    except Exception as error:  # noqa: BLE001 - whatever an agent or a provider throws is this run's error alone
+    except BaseException as error:
+        # Whatever an agent or a provider throws is this run's error alone, unless it is somebody else who ends it.
+        if _is_the_end(error):
+            raise
         response = _failure_of(error, timeout_s if deadline.expired() else None)
-    if not isinstance(response, ProviderResponse):
-        response = _not_a_response(response)
+    response = _sound(response)
     if response.latency_ms is None and getattr(provider, "is_live", True):
         return replace(response, latency_ms=round((perf_counter() - start) * 1000, 3))
     return response
@@ -224,28 +229,40 @@ async def _attempt_many(
     try:
         async with deadline:
             responses = list(await provider.invoke_many(requests))
-    except Exception as error:  # noqa: BLE001 - as above
+    except BaseException as error:
+        if _is_the_end(error):
+            raise
         failed = _failure_of(error, timeout_s if deadline.expired() else None)
         come = getattr(error.__cause__, REPLIES, {})
         return [come.get(at, failed) for at in range(len(requests))]
     if len(responses) != len(requests):
         message = f"the provider was asked {len(requests)} times and answered {len(responses)} times"
         return [_failed("protocol", message)] * len(requests)
-    return [each if isinstance(each, ProviderResponse) else _not_a_response(each) for each in responses]
+    return [_sound(each) for each in responses]
 
 
-def _failure_of(error: Exception, timeout_s: float | None) -> ProviderResponse:
+def _is_the_end(error: BaseException) -> bool:
+    return not isinstance(error, Exception) and (isinstance(error, KeyboardInterrupt) or not is_its_own(error))
+
+
+def _failure_of(error: BaseException, timeout_s: float | None) -> ProviderResponse:
     """What an exception means; a time is given when it was ours that ran out."""
     if timeout_s is not None:
         return _failed("timeout", _out_of_time(error, timeout_s))
     return failure_of(error)
 
 
-def _not_a_response(value: object) -> ProviderResponse:
-    return _failed("protocol", f"the provider returned a {type(value).__name__}, not a ProviderResponse")
+def _sound(value: object) -> ProviderResponse:
+    """What a provider returned, as a reply that can be worked with."""
+    if not isinstance(value, ProviderResponse):
+        return _failed("protocol", f"the provider returned a {type(value).__name__}, not a ProviderResponse")
+    try:
+        return sound(settle(value))
+    except Exception as error:  # noqa: BLE001 - objects of anybody's may be in it
+        return _failed("protocol", f"the provider returned a reply that cannot be read: {error}")
 
 
-def _out_of_time(error: Exception, timeout_s: float) -> str:
+def _out_of_time(error: BaseException, timeout_s: float) -> str:
     """Say what the provider noted when it was cancelled, such as the last words of a program."""
     notes = getattr(error.__cause__, "__notes__", ())
     return "\n".join([f"no reply within {timeout_s:g} s", *notes])

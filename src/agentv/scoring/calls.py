@@ -1,6 +1,6 @@
 """Which source tells what the agent called: messages, then a trace, then a summary (contract, "Which source")."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -92,9 +92,16 @@ def _both_sent(calls: tuple[ToolCall, ...], response: ProviderResponse) -> tuple
 
 def _first_differing_input(calls: tuple[ToolCall, ...], traced: tuple[ToolCall, ...]) -> str:
     for index, (call, event) in enumerate(zip(calls, traced, strict=True)):
-        if call.input != event.input:
+        if _differs(call.input, event.input):
             return f". Their calls differ: the input of call {index} ({call.tool}) is not the same in both"
     return ""
+
+
+def _differs(left: Any, right: Any) -> bool:
+    try:
+        return bool(left != right)
+    except Exception:  # noqa: BLE001 - foreign values compare as they please; an array's answer is one more array
+        return left is not right
 
 
 def _names(names: list[str], most: int = 10) -> str:

@@ -4,7 +4,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
-from math import ceil, exp, fsum, lgamma, log, log1p, sqrt
+from math import ceil, exp, fsum, isinf, lgamma, log, log1p, sqrt
 
 from agentv.scoring.stats import CONFIDENCE, Interval, normal_quantile, two_sided, wilson
 
@@ -76,7 +76,7 @@ def cases_needed(
 ) -> int | None:
     """How many pairs show a difference of two rates, when this share of pairs differs at all.
 
-    Connor's formula; `None` for a difference of nothing, which no number of cases shows.
+    Connor's formula; `None` for a difference of next to nothing, which no number of cases shows.
     """
     wanted = abs(difference)
     if not wanted:
@@ -84,7 +84,8 @@ def cases_needed(
     differing = min(1.0, max(discordant, wanted))  # a difference needs at least as many pairs that differ
     alpha, beta = two_sided(confidence), normal_quantile(power)
     root = alpha * sqrt(differing) + beta * sqrt(max(0.0, differing - wanted * wanted))
-    return ceil(root * root / (wanted * wanted) - 1e-9)
+    cases = (root / wanted) * (root / wanted)
+    return None if isinf(cases) else ceil(cases - 1e-9)
 
 
 def paired_bootstrap(

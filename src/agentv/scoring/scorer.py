@@ -8,12 +8,13 @@ from agentv.checked import Checked
 from agentv.errors import EvaluationError
 from agentv.model.case import Case
 from agentv.model.request import Scope
-from agentv.model.response import ProviderResponse
+from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.result import EvaluatorResult, RunResult, Sides
 from agentv.protocols import Ask, Context, Evaluator
 from agentv.scoring.calls import Calls, resolve_calls
 from agentv.scoring.outcome import decide_outcome, reaches
 
+UNEXPLAINED = "the agent says that it failed, and not why (`success` is false, and there is no `error`)"
 Found = EvaluatorResult | Awaitable[EvaluatorResult]
 Follow = Callable[[ProviderResponse], ProviderResponse]
 """Fetches what a `trace_ref` names, or warns that it could not."""
@@ -87,7 +88,7 @@ class CaseScorer:
             score=None,
             trace_summary=known.summary,
             warnings=(*self._warnings, *response.warnings, *known.warnings),
-            error=response.error,
+            error=response.error or ResponseError(kind="agent", message=UNEXPLAINED),
         )
 
     def sides(self, response: ProviderResponse, result: RunResult) -> list[Sides | None]:

@@ -5,7 +5,7 @@ from math import erfc, exp, pi, sqrt
 Interval = tuple[float, float]
 """The lower and the upper end."""
 CONFIDENCE = 0.95
-_STEPS = 100
+_STEPS = 1000
 _CLOSE = 1e-15
 
 
@@ -14,16 +14,17 @@ def normal_quantile(share: float) -> float:
     if not 0.0 < share < 1.0:
         msg = f"expected a share between 0 and 1, got {share!r}"
         raise ValueError(msg)
-    if share < 0.5:  # noqa: PLR2004 - the middle
+    if share > 0.5:  # noqa: PLR2004 - the middle
         return -normal_quantile(1.0 - share)
-    # Above the middle the curve is concave: Newton's steps from there never overshoot.
+    # A small share is known more exactly than what is left of 1. From the middle outwards the curve bends to one side
+    # only: Newton's steps from there never overshoot.
     found = 0.0
     for _ in range(_STEPS):
-        step = (share - normal_share(found)) / (exp(-found * found / 2.0) / sqrt(2.0 * pi))
+        step = (normal_share(-found) - share) / (exp(-found * found / 2.0) / sqrt(2.0 * pi))
         found += step
         if abs(step) <= _CLOSE * max(1.0, found):
             break
-    return found
+    return 0.0 - found
 
 
 def normal_share(value: float) -> float:
@@ -33,7 +34,7 @@ def normal_share(value: float) -> float:
 
 def two_sided(confidence: float) -> float:
     """How many standard deviations to either side hold this share; 1.96 for 0.95."""
-    return normal_quantile(0.5 + confidence / 2.0)
+    return -normal_quantile((1.0 - confidence) / 2.0)
 
 
 def wilson(passed: float, measured: float, confidence: float = CONFIDENCE) -> Interval | None:

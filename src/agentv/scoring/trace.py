@@ -13,7 +13,7 @@ _STATUSES = get_args(Status)
 
 
 def trace_from_messages(messages: Iterable[Message]) -> tuple[TraceEvent, ...]:
-    """One `tool_call` event per call, in order (seed 000's extraction)."""
+    """One `tool_call` event per call, in order."""
     return tuple(
         TraceEvent(
             type="tool_call",
@@ -62,7 +62,7 @@ def _call(event: TraceEvent) -> ToolCall:
         id=event.id,
         timestamp=event.timestamp,
         duration_ms=duration if _is_number(duration) else None,
-        status=status if status in _STATUSES else None,
+        status=_status(status),
         error=extra.get("error"),
         metadata=event.metadata,
     )
@@ -75,9 +75,13 @@ def _answer(call: ToolCall, result: TraceEvent) -> ToolCall:
         call,
         output=call.output if result.output is UNSET else result.output,
         duration_ms=_first(call.duration_ms, duration if _is_number(duration) else None, _elapsed(call, result)),
-        status=_first(call.status, status if status in _STATUSES else None),
+        status=_first(call.status, _status(status)),
         error=_first(call.error, extra.get("error")),
     )
+
+
+def _status(value: Any) -> Any:
+    return value if isinstance(value, str) and value in _STATUSES else None
 
 
 def _first(*values: Any) -> Any:

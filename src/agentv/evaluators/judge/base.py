@@ -34,6 +34,8 @@ class RequiredCalibration(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The least Cohen's kappa that `agentv calibrate` must have found."""
     n: Annotated[int, Meta(ge=1)] = 1
     """On how many decisions at least."""
+    max_errors: Annotated[int, Meta(ge=0)] = 0
+    """How many of the labelled replies the judge may have left undecided: they are in no kappa."""
 
 
 class JudgeBase(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -84,6 +86,9 @@ class JudgeBase(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=
             msg = f"{msg}; improve the rubric or the judge, and {run}"
         elif found.n < wanted.n:
             msg = f"the judge {name!r} was calibrated on {found.n} decisions, and {wanted.n} are wanted; {run}"
+        elif found.errors > wanted.max_errors:
+            msg = f"the judge {name!r} left {found.errors} of the labelled replies undecided when it was calibrated"
+            msg = f"{msg}, and kappa knows nothing of them; {run}, or allow them with `max_errors`"
         else:
             return
         raise EvaluationError(msg)

@@ -20,6 +20,7 @@ from agentv.evaluators.trajectory.sequence import decide_and_tell, decide_deviat
 from agentv.formats.json import MISFITS, is_broken
 from agentv.formats.plain import are_plain
 from agentv.formats.response import decode_calls, decode_response
+from agentv.formats.settled import settle_made
 from agentv.matching.equality import encoded
 from agentv.model.message import ToolCall
 from agentv.model.response import ProviderResponse
@@ -62,8 +63,8 @@ def read_script(config: dict[str, Any]) -> Script | None:
 def score_plain(script: Script, reply: Any) -> tuple[Any, RunResult | None]:
     """The result under a plain configuration; else the reply, which may have been read, for the longer way."""
     calls = decode_calls(reply)
-    if calls is None and not isinstance(reply, ProviderResponse):
-        reply = decode_response(reply)
+    if calls is None:
+        reply = settle_made(reply) if isinstance(reply, ProviderResponse) else decode_response(reply)
     try:
         return reply, _score_response(script, reply) if calls is None else _score_messages(script, calls)
     except Exception:  # noqa: BLE001 - the longer way makes a finding of whatever it is
