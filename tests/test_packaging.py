@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,12 @@ def test_import_of_the_package_loads_no_library() -> None:
     assert {"msgspec", "asyncio", "regex", "click"} & set(done.stdout.split()) == set()
 
 
+def test_nothing_is_asked_of_click_that_older_versions_lack() -> None:
+    # `click.ParamType` is generic since 8.4 only.
+    done = python("-c", "import click; click.ParamType.__class_getitem__ = None; import agentv.cli.eval")
+    assert done.returncode == 0, done.stderr
+
+
 def test_command_prints_the_version() -> None:
     script = Path(sysconfig.get_path("scripts")) / "agentv"
     done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
@@ -92,3 +99,10 @@ def test_lock_names_no_index(lock: Path) -> None:
 def test_no_file_names_a_machine_or_a_registry(text: str) -> None:
     holders = [str(path.relative_to(ROOT)) for path in project_files() if text.encode() in path.read_bytes()]
     assert holders == []
+
+
+def test_the_oldest_msgspec_allowed_is_one_whose_errors_we_catch() -> None:
+    # Malformed JSON of an agent is caught as a `ValueError`, which it is since 0.21: with less, it ends an execution.
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    (floor,) = (each.partition(">=")[2] for each in needed if each.startswith("msgspec"))
+    assert tuple(map(int, floor.split("."))) >= (0, 21)

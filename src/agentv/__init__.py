@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         TraceEvent,
         TraceSummary,
     )
+    from agentv.model.comparison import Comparison
+    from agentv.model.record import ResultRecord, Summary
     from agentv.model.request import Request, Scope
     from agentv.model.response import ResponseError
     from agentv.protocols import Context
@@ -38,6 +40,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AgentVError",
+    "Comparison",
     "Context",
     "EvaluationError",
     "EvaluatorResult",
@@ -50,10 +53,12 @@ __all__ = [
     "ProviderResponse",
     "Request",
     "ResponseError",
+    "ResultRecord",
     "RunResult",
     "Scope",
     "Scorer",
     "SpecError",
+    "Summary",
     "TokensUsage",
     "ToolCall",
     "TraceEvent",
@@ -94,6 +99,8 @@ _PLACES = {
     "formats.mastra": ("to_mastra",),
     "formats.openai": ("from_openai", "to_openai"),
     "formats.response": ("decode_response", "decode_response_json"),
+    "model.comparison": ("Comparison",),
+    "model.record": ("ResultRecord", "Summary"),
     "model.request": ("Request", "Scope"),
     "model.response": ("ResponseError",),
     "protocols": ("Context",),

@@ -16,6 +16,7 @@ import sys
 from contextlib import suppress
 from math import inf
 from threading import Thread
+from time import sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     _Read = Callable[[bytes], tuple[Any, Request]]
 
 _CHUNK = 1 << 16
+_LAST_S = 2.0
+"""How long a worker may take to end when nobody asks it any more."""
 _ONCE = Patience(timeout_s=inf, retries=0, retry_timeouts=False)
 """How long and how often to try is for agentv to say, on the other side."""
 
@@ -127,6 +130,9 @@ async def _serve(  # noqa: PLR0913 - what it is asked and how it reads differ
             loop.call_soon_threadsafe(take, lines)
         loop.call_soon_threadsafe(take, [rest])
         loop.call_soon_threadsafe(ended.set_result, None)
+        if not is_patient:
+            sleep(_LAST_S)
+            os._exit(0)  # code that never lets the loop have its turn would go on for ever, for nobody
 
     Thread(target=read, daemon=True).start()
     await ended

@@ -115,6 +115,19 @@ def test_one_that_is_not_good_enough_says_how_good_it_is(project: Command) -> No
     assert "was calibrated on 5 decisions, and 30 are wanted" in status(project)[1]
 
 
+def test_replies_that_the_judge_left_undecided_are_held_against_it(project: Command) -> None:
+    write_labels(project, [*LABELS, {"id": "odd", "reply": "BABBLE", "label": "fail"}])
+    done = project.inside("calibrate", "labels.jsonl")
+    assert done.code == 3
+    assert "stored: `require_calibration` goes by it only where `max_errors` is 1 or more" in done.out
+    ended, why = status(project)
+    assert ended == "error"
+    assert "the judge 'judge' left 1 of the labelled replies undecided when it was calibrated" in why
+    text = (project.folder / "a.eval.yaml").read_text()
+    project.write("a.eval.yaml", text.replace("kappa: 0.5", "kappa: 0.5\n      max_errors: 1"))
+    assert status(project) == ("pass", "")
+
+
 @pytest.mark.parametrize(
     "change", [("It is polite.", "It is kind."), ("name: agent", "name: agent2"), ("name: right", "name: correct")]
 )

@@ -150,7 +150,8 @@ class TestExitCodes:
         [
             (["a.jsonl", "none.jsonl"], "none.jsonl cannot be read: No such file or directory"),
             (["a.jsonl", "."], ". cannot be read: Is a directory"),
-            (["a.jsonl", "torn.jsonl"], "torn.jsonl:1: not a result"),
+            (["a.jsonl", "torn.jsonl"], "torn.jsonl holds no results"),
+            (["a.jsonl", "broken.jsonl"], "broken.jsonl:1: not a result"),
             (["a.jsonl", "empty.jsonl"], "empty.jsonl holds no results"),
             (["a.jsonl", "other.jsonl"], "no case is in both"),
             (["a.jsonl", "b.jsonl", "--target-a", "agnet"], "did you mean 'agent'?"),
@@ -168,10 +169,22 @@ class TestExitCodes:
         write(two.folder / "b.json", [record("c0")])
         (two.folder / "empty.jsonl").write_text("")
         (two.folder / "torn.jsonl").write_text('{"schema": "agentv.res')
+        (two.folder / "broken.jsonl").write_text('{"schema": "agentv.res\n')
         result = two.inside("compare", *arguments)
         assert result.code == 2
         assert said in result.err
         assert "Traceback" not in result.err
+
+    @pytest.mark.parametrize("form", ["text", "markdown"])
+    def test_a_line_that_a_crash_has_cut_off_is_left_out_and_told(self, two: Command, form: str) -> None:
+        whole = (two.folder / "b.jsonl").read_bytes()
+        (two.folder / "torn.jsonl").write_bytes(whole + whole.splitlines()[0][:100])
+        result = two.inside("compare", "b.jsonl", "torn.jsonl", "--format", form)
+        assert result.code == 0
+        assert result.out.count("its last line is cut off, as after a crash, and left out") == 1
+        found = strict_json(two.inside("compare", "b.jsonl", "torn.jsonl", "--json").out)
+        assert (found["a"]["cut_off"], found["b"]["cut_off"]) == (False, True)
+        assert found["a"]["runs"] == found["b"]["runs"]
 
 
 class TestFormats:

@@ -380,6 +380,19 @@ class TestEnvironment:
         assert record["candidate"] == "[]"
         assert run.inside("eval", "env.eval.yaml", "--env-file", "nowhere").code == 2
 
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [("OK=1\nKEY=a\0b\n", "line 2: the value holds a NUL"), ('KEY="-----BEGIN\nabc\n"\n', "line 1: the quote")],
+    )
+    def test_a_value_of_an_env_file_that_cannot_be_given_is_told_with_its_line(
+        self, run: Command, text: str, words: str
+    ) -> None:
+        mixed(run)
+        run.write(".env", text)
+        result = run("eval", "mixed.eval.yaml", "--env-file", ".env")
+        assert (result.code, result.out) == (2, "")
+        assert words in result.err
+
     def test_an_env_file_that_cannot_be_read_is_a_mistake_of_the_user(self, run: Command) -> None:
         mixed(run)
         run.write(".env", b"NAME=\xff\xfe\n")

@@ -163,6 +163,56 @@ def test_a_key_given_twice_in_a_dataset_is_an_error_as_in_yaml(run: Command, lin
     assert "lines.jsonl:1" in result.err
 
 
+def test_the_line_of_a_mistake_is_shown_in_the_encoding_of_its_file(run: Command) -> None:
+    run.write("a.eval.yaml", f"{MOCK}{CASE}wrnog: 1\n".encode("utf-16"))
+    assert run.inside("validate", "a.eval.yaml").err.splitlines()[1:3] == ["    3 | wrnog: 1", "      | ^^^^^"]
+
+
+def test_of_a_line_without_end_the_part_around_the_mistake_is_shown(run: Command) -> None:
+    """A file that a program wrote is often one line."""
+    case = {"id": "a", "input": "é" * 5_000, "evaluators": [NO_CALLS], "wrnog": 1}
+    run.write("a.eval.yaml", json.dumps({"targets": [mocked()], "cases": [case]}, ensure_ascii=False))
+    _, line, marks, _ = run.inside("validate", "a.eval.yaml").err.splitlines()
+    assert len(line) < 250
+    start = marks.index("^")
+    assert line[start : start + marks.count("^")] == '"wrnog"'
+
+
+def test_names_of_any_length_make_no_message_of_any_length(run: Command) -> None:
+    run.write(
+        "a.eval.yaml", MOCK + "defaults: {evaluators: [{type: tool_trajectory, forbidden: [x]}]}\ndataset: d.jsonl\n"
+    )
+    long = "x" * 1_000_000
+    lines = [
+        {"id": "a", "input": "b", long: 1},
+        {"id": long, "input": "b"},
+        {"id": long, "input": "b"},
+        {"id": "b", "input": "{{ y }}", "vars": {long: 1, **{str(number): 1 for number in range(5_000)}}},
+        {"id": "c", "input": "b", "repeat": 10**400},
+    ]
+    run.write("d.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    result = run.inside("validate", "a.eval.yaml")
+    told = [re.match(r"d\.jsonl:(\d):", line) for line in result.err.splitlines()[:-1]]
+    assert [found and found[1] for found in told] == ["1", "3", "4", "5"]
+    assert len(result.err) < 5_000
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"id": "a",', "the whole object stands on one line"),
+        ('{"id": "a", "input": "\\ud800"}', "half a character"),
+        ('{"id": true, "input": "b"}', "got true"),
+    ],
+)
+def test_what_is_wrong_with_a_line_is_said_in_words_of_json(run: Command, line: str, words: str) -> None:
+    run.write(
+        "a.eval.yaml", MOCK + "defaults: {evaluators: [{type: tool_trajectory, forbidden: [x]}]}\ndataset: d.jsonl\n"
+    )
+    run.write("d.jsonl", line + "\n")
+    assert words in run.inside("validate", "a.eval.yaml").err
+
+
 def test_nul_characters_of_a_dataset_reach_no_result(run: Command) -> None:
     run.write("lines.jsonl", rb'{"id": "a\u0000b", "input": "c\u0000d", "vars": {"e": "\u0000"}}')
     run.write("data.eval.yaml", CHECKED.replace(", reply: ok", "") + "dataset: lines.jsonl\n")

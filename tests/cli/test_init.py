@@ -2,10 +2,14 @@
 
 import json
 import re
+import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command import Command, statuses, strict_json
+from tests.cli.test_hostile import mounted
 
 
 def test_a_new_project_runs_and_teaches_with_its_one_failure(run: Command) -> None:
@@ -68,3 +72,11 @@ def test_a_folder_that_cannot_be_made_is_told(run: Command) -> None:
 
 def test_a_folder_with_spaces_gets_a_command_that_can_be_typed(run: Command) -> None:
     assert run.inside("init", "my demo").out.endswith("next: agentv eval 'my demo'\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file systems are mounted in another way elsewhere")
+def test_a_full_disk_is_told_by_name(run: Command) -> None:
+    with mounted(run.folder / "small", "size=4k"):
+        result = run("init", "small/project")
+    assert result.code == 2
+    assert result.err == "small/project cannot be written: No space left on device\n"

@@ -319,6 +319,12 @@ class TestGitHub:
         assert result.code == 0
         assert result.err == "warning: the page for $GITHUB_STEP_SUMMARY cannot be written: No such file or directory\n"
 
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full")
+    def test_nor_does_one_that_does_not_fit_cost_the_verdict(self, mixed: Command) -> None:
+        result = mixed("eval", "mixed.eval.yaml", "--case", "good", env={"GITHUB_STEP_SUMMARY": "/dev/full"})
+        assert result.code == 0
+        assert result.err == "warning: the page for $GITHUB_STEP_SUMMARY cannot be written: No space left on device\n"
+
 
 def test_a_format_of_another_package_is_found_by_its_suffix(run: Command) -> None:
     run.write(

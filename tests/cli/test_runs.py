@@ -171,6 +171,34 @@ class TestMoving:
         assert "bad.jsonl, line 2: " in result.err
         assert json.loads(run.inside("runs", "list", "--json").out)["executions"] == []
 
+    def test_the_store_is_not_overwritten_by_what_is_taken_out_of_it(self, filled: Command) -> None:
+        before = filled.inside("runs", "list").out
+        (filled.folder / "link.jsonl").symlink_to(filled.folder / ".agentv" / "runs.db")
+        for name in (".agentv/runs.db", "link.jsonl"):
+            result = filled.inside("runs", "export", "--out", name)
+            assert (result.code, "would overwrite the store" in result.err) == (2, True)
+        assert filled.inside("runs", "list").out == before
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            ({"position": 10**30}, "a number is too large to be kept"),
+            ({"completed_at": None}, "line 2: the run has no 'completed_at'"),
+            ({}, "line 3: run "),
+        ],
+    )
+    def test_a_run_that_cannot_be_put_back_is_told_in_a_sentence(self, run: Command, change: Json, words: str) -> None:
+        run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a")})
+        run.inside("eval", "a.eval.yaml", "-q")
+        execution, line = run.inside("runs", "export").lines
+        gone = [name for name, value in change.items() if value is None]
+        fields = {name: value for name, value in {**line, **change}.items() if name not in gone}
+        twice = [] if change else [fields]
+        run.write("changed.jsonl", "".join(json.dumps(each) + "\n" for each in (execution, fields, *twice)))
+        result = run.inside("runs", "import", "changed.jsonl", "--store", "other.db")
+        assert (result.code, words in result.err) == (2, True), result.err
+        assert json.loads(run.inside("runs", "list", "--store", "other.db", "--json").out)["executions"] == []
+
 
 class TestDeleting:
     def fill(self, run: Command, times: int) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import agentv
 from tests.cli.command import Command
 
 COUNT = 23
@@ -102,3 +103,17 @@ def test_a_part_that_cannot_be_is_refused(run: Command, shard: str) -> None:
     result = run.inside("eval", "s.eval.yaml", "--shard", shard)
     assert result.code == 2
     assert "is not a part such as 2/4" in result.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full")
+def test_a_full_disk_is_told_by_name_and_is_no_verdict(sharded: Command) -> None:
+    result = sharded("merge", "1.jsonl", "2.jsonl", "3.jsonl", "--out", "/dev/full", "--json")
+    assert (result.code, result.lines[-1]["exit_code"], result.lines[-1]["out"]) == (3, 3, [])
+    assert "/dev/full cannot be written: No space left on device" in result.err
+    assert "Traceback" not in result.err
+
+
+def test_from_python_a_part_beyond_the_last_is_refused_as_on_the_command_line() -> None:
+    case = {"id": "a", "input": "x", "evaluators": [{"type": "contains", "value": "x"}]}
+    with pytest.raises(agentv.SpecError, match="shard: expected a part from 1 to 2; got 3"):
+        agentv.evaluate({"cases": [case]}, target=str, shard=(3, 2))

@@ -156,3 +156,23 @@ def test_yaml_surprises_are_told(run: Command) -> None:
     }
     assert all("quote it" in message for message in told.values())
     assert run.inside("validate", "surprises.eval.yaml").err.count(": warning: read as ") == 5
+
+
+def test_what_can_never_fail_is_warned_about_where_it_stands(run: Command) -> None:
+    (run.folder / "a.eval.yaml").write_text(
+        "targets: [{name: t, provider: mock, reply: {text: ok}}]\n"
+        "defaults:\n"
+        "  evaluators:\n"
+        "    - {type: tool_trajectory, mode: in_order, expected: []}\n"
+        "    - {type: contains, value: ok}\n"
+        "cases:\n"
+        "  - id: a\n"
+        "    input: hi\n"
+        "    evaluators:\n"
+        "      - type: tool_trajectory\n"
+        "        minimums: {x: 0}\n"
+    )
+    result = run.inside("validate", "a.eval.yaml")
+    assert result.code == 0
+    assert "a.eval.yaml:4:57: warning: expected: an empty list in mode 'in_order': this can never fail" in result.err
+    assert "a.eval.yaml:11:23: warning: x: a minimum of 0: this can never fail" in result.err

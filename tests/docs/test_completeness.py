@@ -1,10 +1,12 @@
 """Everything that can be written or read is on its reference page."""
 
+import json
 import re
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 from msgspec import Struct
 
 from agentv import pytest_plugin
@@ -114,6 +116,61 @@ def test_every_command_is_documented_with_its_options(command: str) -> None:
     assert found is not None
     options = [name for option in found.params if isinstance(option, click.Option) for name in option.opts]
     assert [name for name in options if not re.search(rf"`{name}[` ]", section)] == []
+
+
+def test_every_command_is_in_the_overview() -> None:
+    page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
+    overview = page.partition("```\n")[2].partition("```")[0]
+    assert sorted(re.findall(r"^agentv (\w+)", overview, re.MULTILINE)) == sorted(COMMANDS)
+
+
+def rows_of_objects() -> dict[str, set[str]]:
+    """What the page says is in each object that a command prints with `--json`."""
+    page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ((?:`agentv\.\w+/1`(?:, )?)+) \|[^|]*\|([^|]*)\|$", page, re.MULTILINE)
+    return {
+        name: set(re.findall(r"`(\w+)`", told))
+        for names, told in rows
+        for name in re.findall(r"`(agentv[^`]+)`", names)
+    }
+
+
+def test_every_object_that_is_printed_is_documented() -> None:
+    sources = (Path(pytest_plugin.__file__).parents[1]).rglob("*.py")
+    written = {name for each in sources for name in re.findall(r"agentv\.\w+/1", each.read_text(encoding="utf-8"))}
+    # What a program that checks is handed stands on its own page.
+    assert written - {"agentv.context/1"} == set(rows_of_objects())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["eval", "one.eval.yaml", "--dry-run"],
+        ["eval", "none.eval.yaml"],
+        ["validate", "one.eval.yaml"],
+        ["target", "list"],
+        ["target", "check", "scripted"],
+        ["evaluators", "list"],
+        ["evaluators", "describe", "contains"],
+    ],
+    ids=" ".join,
+)
+def test_every_key_of_a_small_object_is_documented(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("one.eval.yaml").write_text(
+        "targets: [{name: scripted, provider: mock, reply: Hello}]\n"
+        "cases: [{id: one, input: Hello, evaluators: [{type: contains, value: Hello}]}]\n",
+        encoding="utf-8",
+    )
+    printed = CliRunner().invoke(group, [*arguments, "--json"]).stdout.splitlines()
+    rows = rows_of_objects()
+    assert printed
+    for each in map(json.loads, printed):
+        items = [item for value in each.values() if isinstance(value, list) for item in value if isinstance(item, dict)]
+        keys = {*each, *(key for item in items[:1] for key in item)} - {"schema"}
+        assert keys - rows[each["schema"]] == set()
 
 
 @pytest.mark.parametrize("page", ["reference/eval-file.md", "reference/evaluators/index.md"])

@@ -21,6 +21,7 @@ PEERS = [
     "promptfoo",
     "Mastra",
     "MLflow",
+    "AgentV (npm)",
 ]
 ROWS: list[dict[str, Any]] = [
     yaml.safe_load(block) for block in re.findall(r"^```yaml moving\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -421,12 +421,35 @@ for request in requests():
 
     error, other, last = asyncio.run(main())
     assert error.__cause__ is not None
-    assert error.__cause__.__notes__ == ["stderr ends: one moment"]
+    no_line = "it has printed no line yet: a reply is one line, after which stdout has to be flushed"
+    assert error.__cause__.__notes__ == [no_line, "stderr ends: one moment"]
     kind, message, retryable = error_of(other)
     assert (kind, retryable) == ("transport", True)
     assert "had answered nothing for" in message
     assert last.text == "c?"
     assert starts() == 2
+
+
+def test_a_reply_without_the_end_of_its_line_is_told(folder: Path) -> None:
+    program = """
+for request in requests():
+    print('{"id": "a", "text": "yes"}', end="", flush=True)
+    open("seen", "w").close()
+"""
+
+    async def main() -> TimeoutError:
+        async with streaming(program) as provider:
+            asked = asyncio.create_task(provider.invoke(ask("a")))
+            while not os.path.exists(folder / "seen"):  # noqa: ASYNC110, ASYNC240, PTH110 - as above
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)  # it was written before the file was made, and is in the pipe
+            with pytest.raises(TimeoutError) as caught:
+                await asyncio.wait_for(asked, 0.05)
+            return caught.value
+
+    error = asyncio.run(main())
+    assert error.__cause__ is not None
+    assert error.__cause__.__notes__ == ["""it has begun a line and not ended it: '{"id": "a", "text": "yes"}'"""]
 
 
 @pytest.mark.usefixtures("folder")

@@ -580,7 +580,14 @@ def test_parts_of_the_wrong_kind_are_told() -> None:
     )
     assert (response.cost_usd, response.tokens_usage, response.thread_id) == (None, None, None)
     assert len(response.warnings) == 2
-    assert 'reply.cost at /c: expected a number, got "free"' in response.warnings
+    assert 'reply.cost at /c: expected a number of at least 0, got "free"' in response.warnings
+
+
+@pytest.mark.parametrize("cost", [-0.5, 10**400, True, []])
+def test_what_cannot_be_a_cost_is_none(cost: Any) -> None:
+    response = reply({"a": "Hi", "c": cost}, reply={"text": "/a", "cost": "/c"})
+    assert (response.success, response.text, response.cost_usd) == (True, "Hi", None)
+    assert "reply.cost at /c: expected a number of at least 0, got " in response.warnings[0]
 
 
 def test_malformed_arguments_are_kept_and_marked() -> None:

@@ -445,11 +445,34 @@ def test_a_server_that_asks_for_a_pause_is_understood() -> None:
     assert (response.error.code, response.error.retry_after_s, response.error.retryable) == ("rate_limited", 7.0, True)
 
 
-@pytest.mark.parametrize("body", ["[]", "7", '"text"', "null"])
+@pytest.mark.parametrize("body", ["[]", "{}", '""', "null"])
 def test_a_state_that_is_none_says_nothing(body: str) -> None:
     response = reply(Scripted(plain(200, body)), stream=False)
     assert response.output_messages is None
     assert response.text == ""
+    assert "the graph sent no message under 'messages'" in response.warnings[0]
+
+
+@pytest.mark.parametrize(("body", "text"), [('"It rains."', "It rains."), ("7", "7"), ('["a","b"]', '["a","b"]')])
+def test_what_a_function_returns_in_place_of_a_state_is_the_answer(body: str, text: str) -> None:
+    response = reply(Scripted(plain(200, body)), stream=False)
+    assert (response.text, response.output_messages, response.warnings) == (text, None, ())
+
+
+@pytest.mark.parametrize(
+    ("updates", "text"),
+    [
+        ([{"task": 7}, {"flow": "It rains."}], "It rains."),
+        ([{"task": "not yet"}, {"flow": {"answer": "It rains."}}], ""),
+        ([{"task": "not yet"}, {"flow": None}], ""),
+        ([{"task": "not yet"}, {"flow": {"messages": [{"type": "ai", "content": "It rains."}]}}], "It rains."),
+    ],
+)
+def test_of_a_function_and_its_tasks_the_function_s_own_result_counts(updates: list[Any], text: str) -> None:
+    gathered = Gathered("messages")
+    for update in updates:
+        gathered.take_update(update)
+    assert gathered.response().text == text
 
 
 def test_what_is_kept_of_a_long_reply_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

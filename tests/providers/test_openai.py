@@ -148,6 +148,27 @@ def test_pieces_give_the_same_reply_as_the_whole(server: Server, api: str, model
 
 
 @pytest.mark.parametrize("stream", [False, True])
+def test_a_call_whose_input_is_free_text_has_its_name_and_its_text(*, stream: bool) -> None:
+    whole = {"id": "call_1", "type": "custom", "custom": {"name": "run_code", "input": "print(1)"}}
+    if stream:
+        pieces = [{"id": "call_1", "type": "custom", "custom": {"name": "run_code", "input": ""}}]
+        pieces += [{"custom": {"input": text}} for text in ("print", "(1)")]
+        deltas = [{"tool_calls": [{"index": 0, **piece}]} for piece in pieces]
+        chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+        chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+        reply = streaming(events(*chunks))
+    else:
+        message = {"role": "assistant", "content": None, "tool_calls": [whole]}
+        openai.types.chat.ChatCompletionMessage.model_validate(message)
+        reply = answering({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]})
+    with serving(reply) as endpoint:
+        response = ask(OpenAI(model="m", base_url=endpoint.url, stream=stream), "hello")
+    (call,) = calls(response)
+    assert (call.tool, call.input, call.id) == ("run_code", "print(1)", "call_1")
+    assert response.warnings == ()
+
+
+@pytest.mark.parametrize("stream", [False, True])
 def test_of_several_answers_the_first_is_taken_with_a_word_about_the_others(*, stream: bool) -> None:
     def choice(index: int, **said: Any) -> dict[str, Any]:
         return {"index": index, "finish_reason": "stop", **said}

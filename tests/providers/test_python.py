@@ -190,6 +190,34 @@ def test_a_function_gets_its_args_at_each_call() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_what_ends_a_generator_ends_its_run_alone(kind: str) -> None:
+    kind_of_error, words, _ = error(f"{kind} agent(prompt):\n    raise GeneratorExit")
+    assert kind_of_error == "agent"
+    assert words.endswith("GeneratorExit")
+
+
+def test_what_it_writes_into_its_request_is_seen_by_nobody_else() -> None:
+    seen = []
+
+    def agent(request: Request) -> str:
+        seen.append((dict(request.vars), request.input_messages[0].text))
+        request.vars["more"] = True
+        request.input_messages[0].content[0]["text"] = "changed"  # type: ignore[index]  # a list of blocks, as below
+        return "yes"
+
+    words = [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]
+    case = {
+        "id": "a",
+        "input_messages": words,
+        "vars": {"city": "Paris"},
+        "evaluators": [{"type": "contains", "value": "yes"}],
+    }
+    assert agentv.evaluate({"cases": [case]}, target=agent, repeat=2).passed
+    assert seen == [({"city": "Paris"}, "Hi")] * 2
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_class_whose_calls_are_asynchronous_is_made_in_the_event_loop() -> None:
     code = """
 import asyncio
@@ -258,6 +286,7 @@ def agent(prompt):
         ("def agent(:", "./agent.py:agent", "SyntaxError: invalid syntax (agent.py, line 1: def agent(:)"),
         ("import json\njson.loads('{')", "./agent.py:agent", "(agent.py, line 2: json.loads('{'))"),
         ("raise SystemExit('no licence')", "./agent.py:agent", "SystemExit: no licence (agent.py, line 1"),
+        ("raise KeyboardInterrupt", "./agent.py:agent", "KeyboardInterrupt (agent.py, line 1"),
     ],
 )
 def test_code_that_does_not_load_is_every_run_s_error(
@@ -323,7 +352,14 @@ def test_nothing_is_imported_to_validate_and_no_exec_refuses_it(folder: Path) ->
     [
         ("raise ValueError('no such order')", ("agent", "ValueError: no such order", False)),
         ("raise ConnectionError('reset')", ("transport", "ConnectionError: reset", True)),
+        ("raise ValueError", ("agent", "ValueError", False)),
         ("import sys; sys.exit(3)", ("agent", "SystemExit: 3", False)),
+        ("raise KeyboardInterrupt", ("agent", "KeyboardInterrupt", False)),
+        ("raise type('Stop', (BaseException,), {})('now')", ("agent", "Stop: now", False)),
+        (
+            "raise type('Odd', (Exception,), {'__str__': lambda self: 1 / 0})",
+            ("agent", "Odd, whose text is itself an error (ZeroDivisionError)", False),
+        ),
         ("import asyncio; raise asyncio.CancelledError('mine')", ("agent", "CancelledError: mine", False)),
         ("return None", ("protocol", "the function returned nothing; return a text, messages, or a reply", False)),
         ("return 42", ("protocol", "expected an object or a list of messages, got 42", False)),
@@ -346,6 +382,7 @@ print("loading")
 async def later(prompt):
     print("asked", flush=True)
     sys.stdout.writelines(["more"])
+    sys.stdout.close()
     return "fine"
 class Agent:
     def __init__(self): print("made")
@@ -426,6 +463,9 @@ def test_a_question_of_the_agent_s_own_is_output() -> None:
         ("{'city': 'Paris', 'days': 3}", '{"city":"Paris","days":3}', {"city": "Paris", "days": 3}),
         ("Answer(city='Paris', when=date(2026, 1, 2))", '{"city":"Paris","when":"2026-01-02"}', None),
         ("{'answer': 'Paris'}", "Paris", None),
+        ("['Paris', 'Rome']", '["Paris","Rome"]', ["Paris", "Rome"]),
+        ("[{'city': 'Paris'}, {'city': 'Rome'}]", '[{"city":"Paris"},{"city":"Rome"}]', None),
+        ("[Answer(city='Paris', when=date(2026, 1, 2))]", '[{"city":"Paris","when":"2026-01-02"}]', None),
         ("{'role': 'assistant', 'content': 'Paris'}", "Paris", None),
         ("Completion()", "Paris", None),
     ],
@@ -577,11 +617,14 @@ def agent(prompt):
 
 @posix
 @pytest.mark.usefixtures("folder")
-def test_a_worker_ends_when_nobody_is_left_to_hear_it() -> None:
+@pytest.mark.parametrize(
+    "agent",
+    ["def agent(prompt):\n    {}\n    time.sleep(600)", "async def agent(prompt):\n    {}\n    while True: pass"],
+)
+def test_a_worker_ends_when_nobody_is_left_to_hear_it(agent: str) -> None:
     """Given a process of agentv that was killed, when its worker is in the middle of something, then it ends too."""
-    Path("agent.py").write_text(
-        "import os, time\ndef agent(prompt):\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(600)\n"
-    )
+    note = "f = open('pid', 'w'); f.write(str(os.getpid())); f.close()"
+    Path("agent.py").write_text(f"import os, time\n{agent.format(note)}\n")
     parent = """
 import asyncio
 from agentv.model.request import Request, Scope

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sqlite3
 import stat
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -13,9 +14,15 @@ import pytest
 
 import agentv
 from agentv.api.evaluate import function_target
-from agentv.checked import Target
+from agentv.checked import Eval, Target
 from agentv.evaluators.judge.sample import word_in
+from agentv.formats.redaction import Redactor
+from agentv.model.message import Message, ToolCall
+from agentv.model.request import Request
+from agentv.model.response import ProviderResponse
 from agentv.providers.base import ProviderBase
+from agentv.run.judging import Judges, JudgeTarget
+from agentv.run.options import RunOptions
 from agentv.stores.judgements import Judgements
 from tests.cli.command import Command
 from tests.cli.conftest import command_in
@@ -221,6 +228,63 @@ def test_the_sums_are_on_the_terminal_and_on_the_page(run: Command) -> None:
     assert "judge judge: asked 1 time · tokens " in run("eval", "a.eval.yaml", "--out", "page.md").out
     assert "\nJudge `judge`: asked 1 time · tokens " in (run.folder / "page.md").read_text()
     assert "judge judge: asked 1 time, 1 known already · cost $0.0000" in run("eval", "a.eval.yaml").out
+
+
+class Notes(ProviderBase, frozen=True, kw_only=True, dict=True):
+    """A judge that writes down what it is sent."""
+
+    provider: str = "notes"
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        self.__dict__.setdefault("asked", []).append(request.input_messages)
+        return ProviderResponse(text=f"answer {len(self.__dict__['asked'])}")
+
+
+def test_all_of_a_message_is_cleaned_sent_and_remembered_by() -> None:
+    """Given messages with calls and pictures, a secret in a call is taken out, and another call is another question."""
+    judge, key = Notes(), ("", "judge")
+    judges = Judges(
+        {key: JudgeTarget(key, b"settings")}, {key: judge}, Redactor({"TOKEN": "sesame-4f7c19d2"}), RunOptions()
+    )
+    ask = judges.for_eval(Eval(id="", cases=(), judge="judge"))
+    picture = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+
+    def messages(city: str) -> list[Message]:
+        call = ToolCall(tool="login", input={"key": "sesame-4f7c19d2", "city": city}, output="sesame-4f7c19d2")
+        asked = Message(role="user", content=[{"type": "text", "text": "Was sesame-4f7c19d2 used?"}, picture])
+        return [Message(role="assistant", content=None, tool_calls=(call,)), asked]
+
+    async def scene() -> list[str]:
+        return [(await ask(None, messages(city))).text for city in ("Paris", "Rome", "Paris")]
+
+    assert asyncio.run(scene()) == ["answer 1", "answer 2", "answer 1"]
+    (did, question), _ = judge.__dict__["asked"]
+    (call,) = did.tool_calls
+    assert (call.tool, call.input, call.output) == (
+        "login",
+        {"key": "[redacted:TOKEN]", "city": "Paris"},
+        "[redacted:TOKEN]",
+    )
+    assert question.content == [{"type": "text", "text": "Was [redacted:TOKEN] used?"}, picture]
+
+
+def test_a_function_of_the_user_s_asks_the_judge_that_it_names(run: Command) -> None:
+    code = """
+from agentv import Message
+async def check(ctx):
+    reply = await ctx.ask("judge", [Message(role="user", content=f"{ctx.candidate}?")])
+    return reply.text == "It is Paris.??", reply.text
+"""
+    (run.folder / "checks.py").write_text(code)
+    write(run, "It is Paris.", check={"type": "python", "function": "./checks.py:check", "judge": "echo"})
+    assert "there is no target 'echo'" in run.inside("eval", "a.eval.yaml").err
+    (run.folder / "echo.py").write_text(
+        "import json, sys\nprint(json.load(sys.stdin)['input_messages'][-1]['content'] + '?')\n"
+    )
+    judge = {"name": "judge", "command": [sys.executable, "-S", "-E", "echo.py"]}
+    write(run, "It is Paris.", check={"type": "python", "function": "./checks.py:check", "judge": "judge"}, judge=judge)
+    (record,), _ = results(run)
+    assert (record["status"], record["target"]) == ("pass", "agent"), record
 
 
 class Crowd:

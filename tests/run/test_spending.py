@@ -179,6 +179,20 @@ class TestLimits:
         assert costs == "`max_cost` did not see 13 replies whose cost is not known"
         assert tokens == "`max_tokens` did not see 20 replies without a count of tokens"
 
+    @pytest.mark.parametrize("odd", [float("nan"), float("inf"), -100.0, "much"])
+    def test_what_is_no_amount_neither_lifts_a_limit_nor_reaches_it(self, odd: Any) -> None:
+        costs = iter([odd, *[1.0] * 9])
+
+        def agent(prompt: str) -> ProviderResponse:
+            return ProviderResponse(text=f"{prompt} done", cost_usd=next(costs), latency_ms=odd)
+
+        execution = agentv.evaluate(eval_of(10), target=agent, max_cost=3, max_concurrency=1)
+        assert (execution.summary.runs, execution.summary.cost_usd) == (4, 3.0)
+        first = execution.results[0]
+        assert first.cost_usd is None
+        assert first.latency_ms is not None
+        assert f"cost_usd: expected a number of at least 0, got {odd!r}" in first.warnings
+
     @pytest.mark.parametrize("wrong", [0, -1, "much"])
     def test_a_limit_must_be_a_positive_number(self, wrong: Any) -> None:
         with pytest.raises(agentv.SpecError, match="max_cost"):

@@ -1,12 +1,14 @@
 """`agentv.evaluate` keeps nothing unless it is asked to, and then what `agentv eval` would keep."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 import agentv
 from agentv.errors import StoreError
+from agentv.stores import owners
 from agentv.stores.sqlite import SqliteStore
 from tests.cli.conftest import command_in
 
@@ -55,3 +57,28 @@ def test_what_files_began_the_command_line_takes_up(tmp_path: Path, monkeypatch:
     agentv.evaluate("a.eval.yaml", target=str.upper, store=True)
     result = run("eval", "--resume")
     assert (result.code, "nothing is run" in result.err) == (0, True)
+
+
+def test_whoever_stood_still_and_lost_its_runs_to_another_asks_for_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "runs.db"
+    asked: list[str] = []
+
+    def agent(text: str) -> str:
+        asked.append(text)
+        if len(asked) == 1:
+            other = SqliteStore(path)
+            later = owners.uptime() + owners.LEASE_S + 1
+            with monkeypatch.context() as patch:
+                patch.setattr(owners, "uptime", lambda: later)
+                assert other.holders(other.executions()[0].id) == []
+            other.close()
+        time.sleep(0.1)
+        return text
+
+    check = {"type": "contains", "value": "question"}
+    many = {"cases": [{"id": f"c{at}", "input": f"question {at}", "evaluators": [check]} for at in range(40)]}
+    with pytest.raises(StoreError, match="taken over by another process while this one stood still: resume to see all"):
+        agentv.evaluate(many, target=agent, store=path, max_concurrency=1)
+    assert len(asked) < 20

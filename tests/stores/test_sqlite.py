@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from itertools import count
@@ -23,6 +24,7 @@ from agentv.model.record import ResultRecord
 from agentv.model.response import ResponseError
 from agentv.model.result import EvaluatorResult
 from agentv.model.run import Claim, ExecutionRow, Saved
+from agentv.model.usage import TokensUsage
 from agentv.stores import migrate as migrations
 from agentv.stores import owners
 from agentv.stores.owners import Owner, Sign, is_alive, this_process
@@ -152,6 +154,34 @@ class TestClaims:
         assert store.write(NAME, [], [saved("a"), saved("b")])[1] == set()
         other.close()
 
+    def test_an_owner_that_stood_still_and_says_that_it_lives_has_lost_what_others_took(
+        self, store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.write(NAME, [claim("a"), claim("b")], [])
+        other = SqliteStore(path)
+        later = owners.uptime() + owners.LEASE_S + 1
+        with monkeypatch.context() as patch:
+            patch.setattr(owners, "uptime", lambda: later)
+            assert other.holders(NAME) == []
+        assert other.write(NAME, [claim("a")], [])[0] == {"a"}
+        store.beat()
+        assert store.write(NAME, [], [saved("a", "fail")])[1] == set()
+        assert other.write(NAME, [], [saved("a")])[1] == {"a"}
+        assert store.write(NAME, [], [saved("a", "fail"), saved("b")])[1] == set()
+        assert [(row.key, row.verdict) for row in store.runs(NAME)] == [("a", "pass"), ("b", None)]
+        assert store.write(NAME, [claim("b")], [])[0] == {"b"}, "what nobody has taken may be claimed anew"
+        assert store.write(NAME, [], [saved("b")])[1] == {"b"}
+        other.close()
+
+    def test_a_run_that_came_from_elsewhere_while_it_was_running_is_free(self, store: SqliteStore, path: Path) -> None:
+        store.write(NAME, [claim("a")], [])
+        (run,) = store.stored(NAME)
+        moved = SqliteStore(path.with_name("moved.db"))
+        moved.add(ExecutionRow(id=NAME, status="running", planned=1, started_at="x"), [run])
+        assert list(moved.stored(NAME)) == [run]
+        assert moved.write(NAME, [claim("a")], [])[0] == {"a"}
+        moved.close()
+
 
 class TestLeases:
     HERE = this_process()
@@ -212,19 +242,46 @@ class TestFile:
         with pytest.raises(StoreError, match=r"written by a newer agentv .* version 999, .* update agentv"):
             SqliteStore(path)
 
-    def test_a_database_of_another_program_is_left_alone(self, path: Path) -> None:
+    @pytest.mark.parametrize("version", [0, 1, 75])
+    def test_a_database_of_another_program_is_left_alone(self, path: Path, version: int) -> None:
         path.parent.mkdir()
         with sqlite3.connect(path) as db:
             db.execute("CREATE TABLE theirs (x)")
+            db.execute(f"PRAGMA user_version = {version}")
         db.close()
+        path.chmod(0o644)
+        before = path.read_bytes()
         with pytest.raises(StoreError, match="a database of another program"):
             SqliteStore(path)
+        assert (path.read_bytes(), path.stat().st_mode & 0o777) == (before, 0o644)
+        assert [each.name for each in path.parent.iterdir()] == ["runs.db"]
+
+    def test_a_file_that_was_cut_off_before_it_had_a_name_is_ours(self, store: SqliteStore, path: Path) -> None:
+        copy = path.parent / "copy.db"
+        for end in ("", "-wal"):
+            shutil.copy(f"{path}{end}", f"{copy}{end}")
+        assert b"agtv" not in copy.read_bytes()[:100], "all of it is in the log still"
+        other = SqliteStore(copy)
+        assert [row.id for row in other.executions()] == [row.id for row in store.executions()]
+        other.close()
+
+    def test_somebody_who_makes_the_same_file_at_the_same_moment_is_waited_for(self, path: Path) -> None:
+        path.parent.mkdir()
+        other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(0.3, other.execute, ["COMMIT"])
+        release.start()
+        SqliteStore(path).close()
+        release.join()
+        other.close()
 
     def test_a_damaged_file_is_said_to_be_one(self, path: Path) -> None:
         path.parent.mkdir()
         path.write_bytes(b"not a database at all" * 100)
+        path.chmod(0o644)
         with pytest.raises(StoreError, match="it is damaged, or no run store"):
             SqliteStore(path)
+        assert path.stat().st_mode & 0o777 == 0o644
 
     @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="the superuser may write anywhere")
     def test_a_folder_that_cannot_be_written_is_named(self, tmp_path: Path) -> None:
@@ -287,6 +344,16 @@ class TestKeeping:
         store.write(NAME, [claim("a")._replace(key=key) for key in "abc"], [])
         assert store.db.execute("SELECT count(*) FROM snapshots").fetchone() == (2,)
 
+    def test_a_run_that_is_run_once_more_has_no_verdict_until_it_ends(self, store: SqliteStore) -> None:
+        store.write(NAME, [claim("a")], [])
+        store.write(NAME, [], [saved("a", "fail")])
+        store.write(NAME, [claim("a", 1)], [], ["fail"])
+        (row,) = store.runs(NAME)
+        assert (row.status, row.verdict, row.score) == ("running", None, None)
+        store.write(NAME, [], [saved("a")])
+        (row,) = store.runs(NAME)
+        assert (row.status, row.verdict, row.score) == ("completed", "pass", 1.0)
+
     def test_every_round_of_attempts_is_kept(self, store: SqliteStore) -> None:
         error = ResponseError(kind="transport", message="down", retryable=True, code="rate_limited", retry_after_s=2.0)
         attempts = (Attempt(number=1, error=error, waited_ms=3.0), Attempt(number=2, latency_ms=4.0, thread_id="t"))
@@ -298,12 +365,52 @@ class TestKeeping:
         assert run.attempts == ((1, attempts[0]), (1, attempts[1]), (2, Attempt(number=1, latency_ms=1.5)))
         assert store.db.execute("SELECT count(*) FROM evaluator_results").fetchone() == (1,)
 
+    def test_a_number_that_no_column_can_hold_is_in_the_record_alone(self, store: SqliteStore) -> None:
+        usage = TokensUsage(input_tokens=10**30, output_tokens=1, total_tokens=10**30 + 1)
+        record = replace(saved("a").record, tokens_usage=usage)
+        store.write(NAME, [claim("a"), claim("b")], [])
+        written = saved("a")._replace(record=record, line=dump_json(record))
+        assert store.write(NAME, [], [written, saved("b")])[1] == {"a", "b"}
+        first = next(store.runs(NAME))
+        assert (first.input_tokens, first.output_tokens, first.total_tokens) == (None, 1, None)
+        assert [kept.line for kept in store.kept(NAME, ["a"])] == [written.line]
+
+    @pytest.mark.parametrize(("name", "counted"), [("one", ["b"]), ("key [redacted]", ["a", "b"])])
+    def test_a_result_takes_the_place_of_one_of_the_same_case_unless_its_name_was_redacted(
+        self, store: SqliteStore, name: str, counted: list[str]
+    ) -> None:
+        store.resume(ExecutionRow(id=NAME, status="running", planned=1))
+        for key in "ab":
+            store.write(NAME, [claim(key)._replace(case_id=name)], [])
+            assert store.write(NAME, [], [saved(key)])[1] == {key}
+        assert [row.key for row in store.runs(NAME)] == counted
+        assert store.executions()[0].runs == len(counted)
+
     def test_deleting_takes_everything_with_it(self, store: SqliteStore) -> None:
         store.write(NAME, [claim("a")], [])
         store.write(NAME, [], [saved("a")])
         store.delete([NAME])
         for table in ("executions", "runs", "attempts", "evaluator_results", "payloads", "snapshots"):
             assert store.db.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # noqa: S608 - ours
+
+    def test_an_execution_that_is_deleted_while_it_runs_is_noticed(self, store: SqliteStore, path: Path) -> None:
+        store.write(NAME, [claim("a")], [])
+        other = SqliteStore(path)
+        other.delete([NAME])
+        other.close()
+        with pytest.raises(StoreError, match=f"execution {NAME} was deleted while it was running"):
+            store.write(NAME, [claim("b")], [])
+        with pytest.raises(StoreError, match="was deleted while it was running"):
+            store.write(NAME, [], [saved("a")])
+        assert store.db.execute("SELECT count(*) FROM runs").fetchone() == (0,)
+
+    def test_what_is_deleted_is_gone_although_its_room_cannot_be_given_back(self, store: SqliteStore) -> None:
+        def refuse(action: int, *_: object) -> int:
+            return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_ATTACH else sqlite3.SQLITE_OK
+
+        store.db.set_authorizer(refuse)  # as on a full disk: `VACUUM` writes a second file
+        store.delete([NAME])
+        assert store.executions() == []
 
 
 ACTIONS = st.lists(

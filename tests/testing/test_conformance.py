@@ -144,6 +144,11 @@ class Boasts(Good, frozen=True, kw_only=True, dict=True):
         return ProviderResponse(text=request.prompt, latency_ms=1e9)
 
 
+class Refunds(Good, frozen=True, kw_only=True, dict=True):
+    async def invoke(self, request: Request) -> ProviderResponse:
+        return ProviderResponse(text=request.prompt, cost_usd=-0.01)
+
+
 class Mixes(Good, frozen=True, kw_only=True, dict=True):
     async def invoke(self, request: Request) -> ProviderResponse:
         self.__dict__["last"] = request.prompt
@@ -246,6 +251,7 @@ class Loses(Good, frozen=True, kw_only=True, dict=True):
         (Both, "it answers with a response", "has an error all the same"),
         (Mute, "the text is the last thing said", "`text` is empty"),
         (Boasts, "latency is its own time", "but the call took"),
+        (Refunds, "the cost is an amount", "`cost_usd` is -0.01, not an amount"),
         (Mixes, "many at once are not mixed up", "the reply to 'number 0 of many' is 'number 11 of many'"),
         (Plain, "every letter survives", "Gr??e"),
         (Excludes, "usage counts a whole with its parts", "does not include the 500 cached tokens"),

@@ -190,6 +190,7 @@ def _side(sheet: Sheet, targets: list[str], *, chosen: str | None) -> Side:
         cases=sum(len(half.passed) for half in halves),
         runs=sum(sum(half.passed) + sum(half.failed) for half in halves) + errors,
         errors=errors,
+        cut_off=sheet.source.cut_off,
     )
 
 

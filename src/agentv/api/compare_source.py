@@ -28,6 +28,8 @@ class Source(Protocol):
     """Results that are read once from the beginning to the end, and then a few of them again."""
 
     name: str
+    cut_off: bool
+    """Whether the last of them was torn by a crash and is left out, once they have been read."""
 
     def records(self) -> Iterator[tuple[int, ResultRecord]]:
         """Every result, after the place by which it is found again."""
@@ -51,12 +53,16 @@ class ResultFile:
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
+        self.cut_off = False
         self._path = path
 
     def records(self) -> Iterator[tuple[int, ResultRecord]]:
         """Each line, after where it begins."""
-        for start, _, record in read_records(self._path):
+        for start, _, record in read_records(self._path, self._note):
             yield start, record
+
+    def _note(self) -> None:
+        self.cut_off = True
 
     def read(self, place: int) -> ResultRecord:
         """The line that begins there."""
@@ -77,6 +83,8 @@ class ResultFile:
 
 class Kept:
     """Results that are in memory already."""
+
+    cut_off = False
 
     def __init__(self, name: str, records: Iterable[ResultRecord]) -> None:
         self.name = name
@@ -103,6 +111,8 @@ class Kept:
 
 class StoredExecution:
     """An execution of the run store."""
+
+    cut_off = False
 
     def __init__(self, store: SqliteStore, execution_id: str) -> None:
         self.name = execution_id

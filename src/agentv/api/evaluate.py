@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,12 +90,12 @@ async def aevaluate(
 ) -> Execution:
     """The same as `evaluate`, for code that is already in an event loop."""
     prepared = prepare(load(source, target, judge), _options(options))
-    kept: list[RunFinished] = []
+    kept: list[tuple[int, ResultRecord]] = []
     reporters: list[Reporter] = [_Keeper(kept)] if keep_results else []
     with recalling(prepared) as ready, _keeping(prepared, store, source, target) as keeping:
         summary = await execute(ready, reporters, keeping=keeping)
-    kept.sort(key=lambda event: event.order)
-    return Execution(summary=summary, results=tuple(event.record for event in kept))
+    kept.sort(key=itemgetter(0))
+    return Execution(summary=summary, results=tuple(record for _, record in kept))
 
 
 def _keeping(
@@ -112,14 +113,14 @@ def _keeping(
 
 
 class _Keeper:
-    """Remembers what a Python caller will want to look at."""
+    """Remembers what a Python caller will want to look at, and nothing else of what may be large replies."""
 
-    def __init__(self, kept: list[RunFinished]) -> None:
+    def __init__(self, kept: list[tuple[int, ResultRecord]]) -> None:
         self._kept = kept
 
     def handle(self, event: Event) -> None:
         if isinstance(event, RunFinished):
-            self._kept.append(event)
+            self._kept.append((event.order, event.record))
 
 
 def load(source: Source, target: TargetLike | None = None, judge: JudgeTargetLike | None = None) -> list[Eval]:
@@ -178,4 +179,6 @@ def _options(given: dict[str, Any]) -> RunOptions:
     options, wrong = build(RunOptions, text, "") if text else (None, problems)
     if options is None:
         raise SpecError(wrong)
+    if options.shard is not None and options.shard[0] > options.shard[1]:  # it would have no run, and pass
+        raise SpecError([Problem("shard", f"expected a part from 1 to {options.shard[1]}; got {options.shard[0]}")])
     return options

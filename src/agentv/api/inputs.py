@@ -34,9 +34,9 @@ def fingerprint_files(names: Sequence[str]) -> str:
             data = Path(name).read_bytes()
             if b"file:/" in data:
                 return ""
-            digest.update(f"\0{name}\0".encode("utf-8", "replace"))
+            digest.update(f"\0{name}\0".encode())
             digest.update(data)
-    except OSError:
+    except (OSError, UnicodeEncodeError):  # a name that is no UTF-8 cannot be kept
         return ""
     return "\n".join((digest.hexdigest(), *names))
 

@@ -57,6 +57,7 @@ class Keeper:
             execution_id,
             keeping.known,
             again=keeping.again,
+            is_whole=keeping.is_whole,
             tell=self._replay,
             wait=keeping.wait,
         )
@@ -66,12 +67,6 @@ class Keeper:
 
     async def __aexit__(self, *error: object) -> None:
         await self.ledger.__aexit__(*error)
-        if self.ledger.lost and self.broken is None:
-            lost = self.ledger.lost
-            msg = (
-                f"{lost:,} of the runs were taken over by another process while this one stood still: resume to see all"
-            )
-            self.broken = StoreError(msg)
 
     def finish(self, summary: Summary) -> None:
         """Note how the execution ended, and which of its runs are no longer part of it."""
@@ -97,5 +92,5 @@ class Keeper:
         self._tell((told_again(kept, self._options, planned),))
 
     def _fail(self, error: AgentVError) -> None:
-        self.broken = error
+        self.broken = self.broken or error
         self._halt()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.api.inputs import fingerprint
 from agentv.errors import FormatError, StoreError
@@ -20,10 +23,11 @@ from agentv.model.run import DEFAULT_PERSIST, Command, ExecutionRow, Outcome, Pe
 from agentv.run.records import new_id, now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from agentv.api.prepare import Prepared
     from agentv.checked import Eval
+    from agentv.formats.redaction import Redactor
     from agentv.model.run import Holder, Kept
     from agentv.protocols import Store
     from agentv.run.options import RunOptions
@@ -119,16 +123,24 @@ def existing_store(paths: Sequence[str | Path] = ()) -> Store:
 
 def new_execution(prepared: Prepared, command: Command, persist: Persist | None = None) -> ExecutionRow:
     """An execution that is about to begin."""
-    command = msgspec.json.decode(prepared.redactor.line(dump_json(command)), type=Command)
+    clean = _without_secrets(command, prepared.redactor)
+    if clean.paths != command.paths:  # as where a target is told `HOME`: the rest of the way leads there, too
+        with suppress(ValueError):  # another drive
+            ways = tuple([os.path.relpath(path, command.folder) for path in command.paths])
+            clean = _without_secrets(replace(command, paths=ways), prepared.redactor)
     return ExecutionRow(
         id=new_id(),
         status="running",
         persist=persist or prepared.evals[0].persist or DEFAULT_PERSIST,
-        command=command,
+        command=clean,
         inputs=fingerprint(prepared.evals),
         planned=prepared.planned.runs,
         started_at=now(),
     )
+
+
+def _without_secrets(command: Command, redactor: Redactor) -> Command:
+    return msgspec.json.decode(redactor.line(dump_json(command)), type=Command)
 
 
 def begin(store: Store, execution: ExecutionRow) -> Keeping:
@@ -142,7 +154,7 @@ def find(store: Store, name: str) -> ExecutionRow:
     if name in ("", "last"):
         newest = store.executions(1)
         if not newest:
-            msg = f"{store.name} holds no execution yet: there is nothing to resume"
+            msg = f"{store.name} holds no execution yet; `agentv eval` makes one"
             raise StoreError(msg)
         return store.find_execution(newest[0].id)[0]
     found = store.find_execution(name)
@@ -158,8 +170,12 @@ def find(store: Store, name: str) -> ExecutionRow:
 
 def told_again(kept: Kept, options: RunOptions, planned: PlannedRun | None = None) -> RunFinished:
     """The event of a result that was kept, as it was told the first time; without a reply, with its text alone."""
-    record = _decode_record(kept.line)
-    response = ProviderResponse(text=record.candidate) if kept.response is None else _response(kept.response)
+    with whole():
+        record = _decode_record(kept.line)
+        response = ProviderResponse(text=record.candidate)
+        if kept.response is not None:
+            response = decode_response(msgspec.json.decode(kept.response))
+        sides = decode_sides(kept.sides)
     line: bytes | None = kept.line
     if (options.include_messages or options.include_trace) and kept.response is not None:
         from agentv.run.records import with_conversation  # noqa: PLC0415 - only who asks for messages needs it
@@ -170,7 +186,7 @@ def told_again(kept: Kept, options: RunOptions, planned: PlannedRun | None = Non
     return RunFinished(
         record=record,
         response=response,
-        sides=decode_sides(kept.sides),
+        sides=sides,
         order=kept.position if planned is None else planned.order,
         file=(planned.eval.file or "") if planned else place.rsplit(":", 2)[0],
         place=place,
@@ -178,14 +194,17 @@ def told_again(kept: Kept, options: RunOptions, planned: PlannedRun | None = Non
     )
 
 
-def _response(data: bytes) -> ProviderResponse:
+@contextmanager
+def whole() -> Iterator[None]:
+    """Something that was kept is read: a `StoreError` where its letters are damaged, which SQLite does not notice."""
     try:
-        return decode_response(msgspec.json.decode(data))
-    except (msgspec.MsgspecError, FormatError) as error:
-        msg = f"a reply in the run store cannot be read: {error}"
+        yield
+    except (msgspec.MsgspecError, FormatError, UnicodeDecodeError) as error:
+        msg = f"the run store is damaged, a run in it cannot be read ({error}); delete that execution, or move the file"
         raise StoreError(msg) from error
 
 
+@whole()
 def decode_sides(data: bytes | None) -> tuple[Sides | None, ...]:
     """The two sides of each diff, as they were kept."""
     return () if data is None else tuple([each and Sides(*each) for each in _decode_sides(data)])

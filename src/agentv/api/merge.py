@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from agentv.api.audience import Audience
 from agentv.api.records import decode_record, read_records
 from agentv.errors import FormatError
 from agentv.model.event import ExecutionFinished, ExecutionStarted, RunFinished
@@ -107,7 +108,7 @@ class Found:
 
 
 def merge(found: Found, reporters: Sequence[Reporter], out: tuple[str, ...] = ()) -> Summary:
-    """Tell the reporters of every result as if one machine had run it all."""
+    """Tell the reporters of every result as if one machine had run it all; an `OutputError` when one cannot write."""
     shard = found.check()
     planned = Planned(cases=0, skipped=0, left_out=0, runs=shard.total, repeats=found.repeats)
     names = Names(_in_order(found.evals), _in_order(found.targets))
@@ -120,16 +121,16 @@ def merge(found: Found, reporters: Sequence[Reporter], out: tuple[str, ...] = ()
         left_out=0,
         targets=tuple(names.targets),
     )
-    for reporter in reporters:
-        reporter.handle(started)
+    audience = Audience(reporters)
+    audience.tell(started)
     for order, record in enumerate(found.records()):
         totals.add(record)
-        event = RunFinished(record=record, response=ProviderResponse(text=record.candidate), order=order)
-        for reporter in reporters:
-            reporter.handle(event)
-    summary = totals.summary(Ended(found.completed_at, _between(found)), out=out)
-    for reporter in reporters:
-        reporter.handle(ExecutionFinished(summary=summary))
+        audience.tell(RunFinished(record=record, response=ProviderResponse(text=record.candidate), order=order))
+    ended = Ended(found.completed_at, _between(found), broken=audience.broken is not None)
+    summary = totals.summary(ended, out=() if audience.broken else out)
+    audience.tell(ExecutionFinished(summary=summary))
+    if audience.broken is not None:
+        raise audience.broken
     return summary
 
 

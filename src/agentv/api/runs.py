@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from agentv.api.keeping import find
+from agentv.api.keeping import find, whole
 from agentv.errors import FormatError, StoreError
 from agentv.formats.json import parse_json
 from agentv.formats.openai import to_openai
@@ -61,16 +61,19 @@ def resolve(store: SqliteStore, name: str) -> Named:
     return Named(find(store, name))
 
 
+@whole()
 def record_of(run: StoredRun) -> ResultRecord | None:
     """The result of a run, if it has one."""
     return None if run.line is None else _decode_record(run.line)
 
 
+@whole()
 def case_of(run: StoredRun) -> tuple[Case, list[Any]]:
     """The case and its evaluators, as they were."""
     return _decode_content(run.content)
 
 
+@whole()
 def response_of(run: StoredRun) -> ProviderResponse | None:
     """The reply, as far as it was kept."""
     return None if run.response is None else decode_response(parse_json(run.response))
@@ -88,7 +91,8 @@ def export_runs(store: SqliteStore, named: Named, *, openai: bool = False) -> It
     if not openai:
         yield write_execution(execution)
     for run in store.stored(execution.id, named.key):
-        line = write_run(run, execution.id)
+        with whole():
+            line = write_run(run, execution.id)
         yield line if not openai else _in_openai_form(line, run)
 
 
@@ -104,7 +108,7 @@ def _in_openai_form(line: bytes, run: StoredRun) -> bytes:
 def import_runs(store: SqliteStore, lines: Iterable[bytes]) -> list[tuple[ExecutionRow, int]]:
     """Put runs back that were exported, or were kept in the older shape; each execution whole or not at all."""
     executions: dict[str, ExecutionRow] = {}
-    runs: dict[str, list[StoredRun]] = {}
+    runs: dict[str, dict[str, StoredRun]] = {}
     fresh = f"imported-{new_id()}"
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -114,19 +118,22 @@ def import_runs(store: SqliteStore, lines: Iterable[bytes]) -> list[tuple[Execut
         except (FormatError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             msg = f"line {number}: {error}"
             raise FormatError(msg) from error
+        except KeyError as error:
+            msg = f"line {number}: the run has no {error}"
+            raise FormatError(msg) from error
     if not executions and not runs:
         msg = "there are no runs in it"
         raise FormatError(msg)
     added = []
     for name in [*executions, *(name for name in runs if name not in executions)]:
-        held = runs.get(name, [])
+        held = list(runs.get(name, {}).values())
         execution = executions.get(name) or _imported(name, held)
         added.append((execution, store.add(execution, held)))
     return added
 
 
 def _take(
-    line: bytes, number: int, fresh: str, executions: dict[str, ExecutionRow], runs: dict[str, list[StoredRun]]
+    line: bytes, number: int, fresh: str, executions: dict[str, ExecutionRow], runs: dict[str, dict[str, StoredRun]]
 ) -> None:
     schema = schema_of(line)
     if schema == EXECUTION_SCHEMA:
@@ -141,7 +148,9 @@ def _take(
         known = f"expected {EXECUTION_SCHEMA}, {RUN_SCHEMA}, or a run without a schema"
         msg = f"schema {schema!r}; {known}"
         raise FormatError(msg)
-    runs.setdefault(name, []).append(run)
+    if runs.setdefault(name, {}).setdefault(run.key, run) is not run:
+        msg = f"run {name}-{run.key} is there twice"
+        raise FormatError(msg)
 
 
 def _imported(name: str, runs: list[StoredRun]) -> ExecutionRow:

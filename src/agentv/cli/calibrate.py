@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentv.cli.eval import DOLLARS, POSITIVE, read_variables_file
-from agentv.cli.exits import ERROR, fail_usage, refuse
+from agentv.cli.exits import ERROR, fail_error, fail_usage, refuse
 
 if TYPE_CHECKING:
     from agentv.api.calibrate import Subject
@@ -61,8 +61,7 @@ def command(labels: str, **given: Any) -> None:
     except SpecError as error:
         refuse(error, as_json=given["as_json"])
     except AgentVError as error:
-        click.echo(f"agentv: {error}", err=True)
-        sys.exit(ERROR)
+        fail_error(str(error))
     _print(report, redactor, as_json=given["as_json"])
     sys.exit(ERROR if report.unread else 0)
 

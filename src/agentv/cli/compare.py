@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentv.cli.eval import DOLLARS, read_variables_file
-from agentv.cli.exits import ERROR, fail_usage, refuse
+from agentv.cli.exits import ERROR, fail_error, fail_usage, refuse
 
 if TYPE_CHECKING:
     from agentv.model.comparison import Comparison
@@ -76,9 +76,8 @@ def command(a: str, b: str, **given: Any) -> None:
     except SpecError as error:
         refuse(error, as_json=as_json)
     except EvaluationError as error:
-        click.echo(f"agentv: {error}", err=True)
-        sys.exit(ERROR)
-    except (AgentVError, OSError) as error:
+        fail_error(str(error))
+    except AgentVError as error:
         fail_usage(str(error))
     if out is not None:
         _write(comparison, Path(out))

@@ -43,7 +43,7 @@ class Dollars(Seconds):
     unit = "US dollars"
 
 
-class ShardType(click.ParamType[Any]):
+class ShardType(click.ParamType):  # type: ignore[type-arg] # it is generic since click 8.4 only
     """Part `i` of `n`."""
 
     name = "shard"
@@ -76,7 +76,7 @@ DOLLARS = Dollars(min=0, min_open=True, max=1_000_000_000)
     "--dump-traces", type=click.Path(file_okay=False), metavar="DIR", help="Write the trace of each attempt below DIR."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print result records as JSON lines, then a summary; no more.")
-@click.option("--repeat", type=POSITIVE, metavar="N", help="Run every case N times.")
+@click.option("--repeat", type=click.IntRange(1, 100_000), metavar="N", help="Run every case N times.")
 @click.option("--max-concurrency", type=POSITIVE, metavar="N", help="Runs under way at once; 10 by default.")
 @click.option("--timeout", type=SECONDS, metavar="SECONDS", help="Limit of one attempt; 120 by default.")
 @click.option("--run-timeout", type=SECONDS, metavar="SECONDS", help="Limit of a run with all its attempts.")
@@ -204,13 +204,14 @@ def read_variables_file(path: str) -> None:
     """Add what an `.env` file sets and the environment does not."""
     import os  # noqa: PLC0415 - only this needs it
 
+    from agentv.errors import FormatError  # noqa: PLC0415 - as above
     from agentv.spec.variables import read_variables  # noqa: PLC0415 - as above
 
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        found = read_variables(Path(path).read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError, FormatError) as error:
         fail_usage(f"{path} cannot be read: {error}")
-    for name, value in read_variables(text).items():
+    for name, value in found.items():
         os.environ.setdefault(name, value)
 
 
@@ -237,6 +238,7 @@ def _run(
 
     _warn(prepared, quiet=given["quiet"])
     hint: str | None = None
+    has_begun = False
     try:
         reporters = _reporters(prepared, given)  # which files cannot be written is known before anything is kept
         with kept(prepared, paths, given, recalled) as keeping, remembering(prepared, given) as ready:
@@ -245,10 +247,11 @@ def _run(
             # Results come and go by the thousand without a cycle in them; looking for one after every 700 objects
             # took 4 % of the time.
             gc.set_threshold(20_000, 20, 50)
-            hint = resume_command(keeping) if keeping else None
+            hint = resume_command(keeping, given["out"]) if keeping else None
+            has_begun = True
             summary = asyncio.run(_execute(ready, reporters, given["out"], keeping))
     except AgentVError as error:
-        return broke_off(error, hint)
+        return broke_off(error, hint, has_begun=has_begun)
     if hint and summary.status == "interrupted":
         click.echo(f"go on with it: {hint}", err=True)
     return summary.exit_code
@@ -284,14 +287,11 @@ def stop_on_signals(engine: Engine) -> None:
 def _reporters(prepared: Prepared, given: dict[str, Any]) -> list[Reporter]:
     from agentv.cli.outputs import for_github, open_outputs  # noqa: PLC0415 - only a real run needs it
     from agentv.cli.printing import printer  # noqa: PLC0415 - as above
-    from agentv.reports.progress import Lines, Live  # noqa: PLC0415 - as above
+    from agentv.reports.progress import Lines, Live, can_redraw  # noqa: PLC0415 - as above
 
     redactor = prepared.redactor
     reporters = open_outputs(prepared, given["out"], given["dump_traces"])
-    if not given["quiet"]:
-        if sys.stderr.isatty():
-            reporters.append(Live(sys.stderr, redactor))
-        elif not given["as_json"]:
-            reporters.append(Lines(sys.stderr))
+    if not given["quiet"] and not given["as_json"]:
+        reporters.append(Live(sys.stderr, redactor) if can_redraw(sys.stderr) else Lines(sys.stderr))
     reporters.append(printer(given, redactor))
     return reporters + for_github(prepared, as_json=given["as_json"])

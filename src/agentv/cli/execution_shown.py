@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentv.reports.terminal import Style, clean
+
 if TYPE_CHECKING:
     from agentv.model.run import ExecutionRow, Holder, RunRow
     from agentv.stores.sqlite import SqliteStore
@@ -31,7 +33,7 @@ def counts(row: ExecutionRow) -> str:
 
 def begun_with(row: ExecutionRow) -> str:
     """The files that an execution was begun with, or what it evaluated again."""
-    return f"rescore {row.command.rescored}" if row.command.rescored else " ".join(row.command.paths)
+    return clean(f"rescore {row.command.rescored}" if row.command.rescored else " ".join(row.command.paths))
 
 
 def show_execution(store: SqliteStore, execution: ExecutionRow, given: dict[str, Any]) -> None:
@@ -43,27 +45,30 @@ def show_execution(store: SqliteStore, execution: ExecutionRow, given: dict[str,
         told = {**listed(execution), "holders": [holder._asdict() for holder in holders]}
         print_json({"schema": "agentv.execution/1", **told, "summary": execution.summary, "runs": runs})
         return
-    from agentv.reports.terminal import Style, clean  # noqa: PLC0415 - only people need it
-
     style = Style.of(sys.stdout)
-    click.echo(f"{execution.id}  {execution.status}  {counts(execution)}  {begun_with(execution)}".rstrip())
+    name = clean(execution.id)  # an import may have brought anything
+    click.echo(f"{name}  {execution.status}  {counts(execution)}  {begun_with(execution)}".rstrip())
     when = f"began {execution.started_at}"
-    click.echo(f"{when}, ended {execution.completed_at}" if execution.completed_at else when)
+    click.echo(clean(f"{when}, ended {execution.completed_at}" if execution.completed_at else when))
     for holder in holders:
         what = f"{holder.runs:,} run{'s' * (holder.runs != 1)}"
         click.echo(f"process {holder.pid} on {holder.machine} is at work on {what}")
-    if execution.status == "interrupted":
-        click.echo(f"go on with it: agentv eval --resume {execution.id}")
+    is_open = execution.status == "interrupted" or (execution.runs < execution.planned and not holders)
+    if is_open and execution.command.paths:  # what Python began, and what was rescored, no command goes on with
+        click.echo(f"go on with it: agentv eval --resume {name}")
     order = {"fail": 0, "error": 1, None: 2, "pass": 3}
     rows.sort(key=lambda row: order.get(row.verdict, 2))
     for row in rows[: given["limit"]]:
         what = f"{_verdict(row, style)} {clean(row.case_id)}{_repeat(row)}  {clean(row.target_id)}"
         click.echo(f"{what}  {_numbers(row)}".rstrip())
-        click.echo(style.paint("dim", f"    {execution.id}-{row.key}"))
+        click.echo(style.paint("dim", f"    {name}-{clean(row.key)}"))
     if len(rows) > given["limit"]:
         click.echo(f"… and {len(rows) - given['limit']:,} more: --limit, --status or --case choose")
     if rows:
-        click.echo(f"\nnext: agentv runs show {execution.id} --case {shlex.quote(rows[0].case_id)}")
+        case = rows[0].case_id
+        # An id that a terminal would obey is not for typing.
+        which = f"{name} --case {shlex.quote(case)}" if case.isprintable() else f"{name}-{clean(rows[0].key)}"
+        click.echo(f"\nnext: agentv runs show {which}")
 
 
 def _verdict(row: RunRow, style: Any) -> str:

@@ -34,8 +34,8 @@ def command(folder: str, *, force: bool) -> None:
             click.echo(f"created {base / name}")
         (base / SCHEMA).write_text(schema_text(), encoding="utf-8")
         click.echo(f"created {base / SCHEMA} (your editor completes and checks evals with it)")
-    except OSError as error:
-        fail_usage(f"{error.filename} cannot be written: {error.strerror}")
+    except OSError as error:  # a disk that is full says no name
+        fail_usage(f"{error.filename or base} cannot be written: {error.strerror}")
     click.echo(f"next: agentv eval {shlex.quote(folder)}")
 
 

@@ -111,6 +111,7 @@ def kept(
     if recalled is not None:
         execution = resuming.again(recalled.execution, prepared, is_whole=recalled.is_same)
         keeping = resuming.take_up(recalled.store, execution, recalled.again, is_whole=recalled.is_same)
+        keeping = replace(keeping, persist=given["persist"] or keeping.persist)
         if not given["quiet"]:
             same = recalled.is_same and execution.inputs == recalled.execution.inputs
             _say_resumed(keeping, prepared, is_unchanged=same)
@@ -147,12 +148,13 @@ def remembering(prepared: Prepared, given: dict[str, Any], path: Path | None = N
             memory.close()
 
 
-def resume_command(keeping: Keeping) -> str:
-    """What to type to go on with an execution."""
+def resume_command(keeping: Keeping, out: tuple[str, ...]) -> str:
+    """What to type to go on with an execution, and have all of it in the files that hold a part of it now."""
     from agentv.api.resuming import paths_of  # noqa: PLC0415 - `--help` needs none of it
 
     paths = paths_of(keeping.execution.command, keeping.store)
-    return shlex.join(["agentv", "eval", *paths, "--resume", keeping.execution.id])
+    files = [part for name in out for part in ("--out", name)]
+    return shlex.join(["agentv", "eval", *paths, "--resume", keeping.execution.id, *files])
 
 
 def _say_waiting() -> Any:
@@ -176,9 +178,8 @@ def _say_resumed(keeping: Keeping, prepared: Prepared, *, is_unchanged: bool) ->
     )
     total = prepared.planned.runs
     # Which of them belong to cases that were edited since is seen case by case.
-    state = (
-        f"{done:,} of {total:,} runs are done" if is_unchanged else f"{done:,} results are kept, {total:,} runs planned"
-    )
+    is_part = is_unchanged and done <= total
+    state = f"{done:,} of {total:,} runs are done" if is_part else f"{done:,} results are kept, {total:,} runs planned"
     click.echo(f"resuming {keeping.execution.id}: {state}", err=True)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from agentv import __version__
-from agentv.cli.exits import BUG, INTERRUPTED
+from agentv.cli.exits import BUG, ERROR, INTERRUPTED, USAGE, complain, print_problems
 
 COMMANDS = {
     "eval": "Run evals and say what held and what did not.",
@@ -25,6 +25,8 @@ COMMANDS = {
     "schema": "Print the JSON Schema of eval files.",
     "completion": "Print the script that completes commands in a shell.",
 }
+MEASURES = ("eval", "calibrate", "rescore", "merge")
+"""Commands of which 0 would say that all is well."""
 REPORT = "This is a bug in agentv. Please report it with the lines above and what you ran."
 
 
@@ -61,6 +63,17 @@ class LazyGroup(click.Group):
             ctx.fail(f"no command {args[0]!r}{hint}")
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; whoever closes the pipe has seen enough, which `click` would take for an exit code of 1."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            from agentv.cli.printing import silence_stdout  # noqa: PLC0415 - only a broken pipe needs it
+
+            silence_stdout()
+            measures = ctx.invoked_subcommand in MEASURES and "--dry-run" not in sys.argv
+            return ERROR if measures else 0
+
 
 @click.group(
     cls=LazyGroup,
@@ -90,15 +103,61 @@ def main(prog_name: str = "agentv") -> None:
     try:
         sys.exit(group(prog_name=prog_name, standalone_mode=False) or 0)
     except click.ClickException as error:
-        error.show()
+        _say_json(error.format_message(), error.exit_code)
+        try:
+            error.show()
+        except OSError:  # where nobody can be told, the exit code still counts
+            from agentv.cli.printing import silence  # noqa: PLC0415 - only a broken stream needs it
+
+            silence(sys.stderr)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
-    except Exception:  # noqa: BLE001 - the last resort
+    except Exception as error:  # noqa: BLE001 - the last resort
+        if known := _known(error):
+            _say_json(*known)
+            complain(f"agentv: {known[0]}")
+            sys.exit(known[1])
         from traceback import print_exc  # noqa: PLC0415 - only a bug needs it
 
         print_exc()
-        click.echo(REPORT, err=True)
+        complain(REPORT)
         sys.exit(BUG)
     finally:
         gc.freeze()
+
+
+def _say_json(message: str, code: int) -> None:
+    """Tell a program, too, where it asked for JSON; options that are wrong leave nothing but the words themselves."""
+    if "--json" in sys.argv:
+        print_problems([message], code)
+
+
+def _known(error: Exception) -> tuple[str, int] | None:
+    """What to say, and how to end, where the reason is no mistake of ours."""
+    from agentv.errors import AgentVError  # noqa: PLC0415 - only a failure needs it
+
+    if isinstance(error, AgentVError):
+        return str(error), ERROR
+    if isinstance(error, UnicodeEncodeError):  # a store and a file of results take nothing else
+        odd = [each for each in sys.argv[1:] if each.encode(errors="replace") != each.encode(errors="surrogateescape")]
+        return (f"{odd[0]!a} is not valid UTF-8", USAGE) if odd else None
+    return _of_the_system(error) if isinstance(error, OSError) else None
+
+
+def _of_the_system(error: OSError) -> tuple[str, int] | None:
+    import errno  # noqa: PLC0415 - only a failure needs it
+    from pathlib import Path  # noqa: PLC0415 - as above
+
+    from agentv.cli.printing import silence_stdout  # noqa: PLC0415 - as above
+
+    if error.filename is not None:
+        return f"{error.filename}: {error.strerror}", USAGE
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        silence_stdout()
+        return f"the results cannot be written: {error.strerror}; make room and run it again", ERROR
+    try:
+        Path.cwd()
+    except OSError:
+        return "the current folder is no longer there; go to one that is", USAGE
+    return None

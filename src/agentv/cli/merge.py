@@ -33,7 +33,8 @@ def command(paths: tuple[str, ...], out: tuple[str, ...], *, as_json: bool, verb
     """
     from agentv.api.merge import Found, merge  # noqa: PLC0415 - `--help` needs none of it
     from agentv.cli.outputs import guarded, open_files  # noqa: PLC0415 - as above
-    from agentv.errors import FormatError  # noqa: PLC0415 - as above
+    from agentv.cli.printing import broke_off  # noqa: PLC0415 - as above
+    from agentv.errors import FormatError, OutputError  # noqa: PLC0415 - as above
     from agentv.formats.redaction import Redactor  # noqa: PLC0415 - as above
     from agentv.reports.console import Console  # noqa: PLC0415 - as above
     from agentv.reports.jsonl import JsonStream  # noqa: PLC0415 - as above
@@ -49,4 +50,6 @@ def command(paths: tuple[str, ...], out: tuple[str, ...], *, as_json: bool, verb
         summary = merge(found, reporters, out)
     except FormatError as error:
         fail_usage(str(error))
+    except OutputError as error:
+        sys.exit(broke_off(error))
     sys.exit(summary.exit_code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
@@ -13,11 +13,12 @@ import click
 from agentv.cli.exits import fail_usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from agentv.api.prepare import Prepared
     from agentv.errors import Problem
     from agentv.formats.redaction import Redactor
+    from agentv.model.event import Event
     from agentv.protocols import Reporter
 
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -62,13 +63,35 @@ def for_github(prepared: Prepared, *, as_json: bool) -> list[Reporter]:
         stream = sys.stderr if as_json else sys.stdout
         reporters.append(Annotations(stream, prepared.redactor, warnings))
     if summary := os.environ.get(STEP_SUMMARY):
+        reporters.append(Unasked(Path(summary), prepared.redactor))
+    return reporters
+
+
+class Unasked:
+    """The page for the summary of a job: nobody asked for it by name, so that its absence is no failure."""
+
+    name = STEP_SUMMARY
+
+    def __init__(self, path: Path, redactor: Redactor) -> None:
         from agentv.reports.markdown import MarkdownFile  # noqa: PLC0415 - only there
 
+        self._page: Reporter | None = None
+        with self._warned():
+            self._page = MarkdownFile(path, redactor, append=True)
+
+    def handle(self, event: Event) -> None:
+        """Add to the page, and write it in the end."""
+        if self._page is not None:
+            with self._warned():
+                self._page.handle(event)
+
+    @contextmanager
+    def _warned(self) -> Iterator[None]:
         try:
-            reporters.append(MarkdownFile(Path(summary), prepared.redactor, append=True))
-        except OSError as error:  # nobody asked for it by name, so that its absence is no failure
+            yield
+        except OSError as error:
+            self._page = None
             click.echo(f"warning: the page for ${STEP_SUMMARY} cannot be written: {error.strerror}", err=True)
-    return reporters
 
 
 def annotate(problems: Iterable[Problem]) -> None:

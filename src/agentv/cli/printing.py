@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import click
-
-from agentv.cli.exits import ERROR
+from agentv.cli.exits import ERROR, complain, print_problems, wants_json
 
 if TYPE_CHECKING:
     from agentv.errors import AgentVError
@@ -27,22 +25,29 @@ def printer(given: dict[str, Any], redactor: Redactor) -> Reporter:
     return Console(guarded(sys.stdout), redactor, verbosity=verbosity, asked_target=bool(given.get("targets")))
 
 
-def broke_off(error: AgentVError, hint: str | None = None) -> int:
+def broke_off(error: AgentVError, hint: str | None = None, *, has_begun: bool = True) -> int:
     """Say why an execution did not come to its end, and how to go on with it; returns the exit code."""
     silence_stdout()
     # Somebody who closed the pipe has seen enough.
     if not isinstance(getattr(error, "cause", None), BrokenPipeError):
-        click.echo(f"agentv: {error}", err=True)
+        if wants_json() and not has_begun:  # one that has begun ends with a summary, however it ends
+            print_problems([str(error)], ERROR)
+        complain(f"agentv: {error}")
         if hint:
-            click.echo(f"go on with it: {hint}", err=True)
+            complain(f"go on with it: {hint}")
     return ERROR
 
 
 def silence_stdout() -> None:
-    """A pipe that nobody reads must not complain a second time when Python ends."""
-    import os  # noqa: PLC0415 - only a broken pipe needs it
+    """A pipe that nobody reads, or a disk that is full, must not complain a second time when Python ends."""
+    silence(sys.stdout)
+
+
+def silence(stream: IO[str]) -> None:
+    """The same for either stream; one that can be written goes on."""
+    import os  # noqa: PLC0415 - only a broken stream needs it
 
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -84,14 +84,16 @@ def _run(store: Any, execution: ExecutionRow, rescored: Rescored, given: dict[st
     reporters: list[Reporter] = open_files(given["out"], inputs, prepared.redactor)
     reporters.append(printer(given, prepared.redactor))
     command = Command(folder=str(Path.cwd()), rescored=execution.id)
+    has_begun = False
     # Replies are read on the event loop while results are written in a thread: two connections.
     written = api.open_store(Path(store.name))
     try:
         keeping = api.begin(written, api.new_execution(prepared, command, execution.persist))
         with remembering(prepared, given, Path(store.name)) as ready:
+            has_begun = True
             summary = asyncio.run(execute(ready, reporters, out=given["out"], watch=stop_on_signals, keeping=keeping))
     except AgentVError as error:
-        return broke_off(error)
+        return broke_off(error, has_begun=has_begun)
     finally:
         written.close()
         store.close()

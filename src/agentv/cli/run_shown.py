@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 def show_run(run: StoredRun, execution_id: str) -> None:
     """Print everything that people want to know of a run."""
     style = Style.of(sys.stdout)
-    click.echo(f"{execution_id}-{run.key}")
+    click.echo(clean(f"{execution_id}-{run.key}"))
     repeat = f", repetition {run.repeat + 1}" if run.repeat else ""
     what = f"case {clean(run.case_id)} of {clean(run.eval_id)}, target {clean(run.target_id)}{repeat}"
-    click.echo(f"{what}  {run.place}".rstrip())
+    click.echo(f"{what}  {clean(run.place)}".rstrip())
     for number, attempt in run.attempts:
         if attempt.error is not None:
             again = f" of round {number}" if run.tries > 1 else ""
             error = attempt.error
-            click.echo(f"attempt {attempt.number}{again} failed ({error.kind}): {clean(error.message)}")
+            click.echo(f"attempt {attempt.number}{again} failed ({clean(error.kind)}): {clean(error.message)}")
     record = record_of(run)
     if record is not None:
         click.echo(_numbers(record))
@@ -60,4 +60,4 @@ def _numbers(record: ResultRecord) -> str:
     tokens = "not reported" if usage is None else f"{usage.input_tokens} in, {usage.output_tokens} out"
     cost = "not reported" if record.cost_usd is None else f"${record.cost_usd:.6f}"
     thread = f" · thread {clean(record.thread_id)}" if record.thread_id else ""
-    return f"began {record.started_at} · latency {latency} · tokens {tokens} · cost {cost}{thread}"
+    return f"began {clean(record.started_at)} · latency {latency} · tokens {tokens} · cost {cost}{thread}"

@@ -11,6 +11,7 @@ import click
 
 from agentv.cli.execution_shown import as_it_stands, begun_with, counts, listed, print_json, show_execution
 from agentv.cli.exits import fail_usage
+from agentv.reports.terminal import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,9 +44,9 @@ def list_executions(limit: int, store: str | None, *, as_json: bool) -> None:
         print_json({"schema": "agentv.executions/1", "executions": [listed(row) for row in found]})
         return
     for row in found:
-        click.echo(f"{row.id}  {row.status:<11}  {counts(row)}  {begun_with(row)}".rstrip())
+        click.echo(f"{clean(row.id)}  {row.status:<11}  {counts(row)}  {begun_with(row)}".rstrip())
     if found:
-        click.echo(f"\nnext: agentv runs show {found[0].id}")
+        click.echo(f"\nnext: agentv runs show {clean(found[0].id)}")
     else:
         click.echo("no executions yet; `agentv eval` makes one")
 
@@ -79,9 +80,12 @@ def show(name: str, store: str | None, **given: Any) -> None:
         for key in keys:
             for run in opened.stored(named.execution.id, key):
                 if given["as_json"]:
+                    from agentv.api.keeping import whole  # noqa: PLC0415 - as above
                     from agentv.formats.run import write_run  # noqa: PLC0415 - as above
 
-                    click.echo(write_run(run, named.execution.id))
+                    with whole():
+                        line = write_run(run, named.execution.id)
+                    click.echo(line)
                 else:
                     from agentv.cli.run_shown import show_run  # noqa: PLC0415 - as above
 
@@ -112,6 +116,9 @@ def export(name: str, form: str, out: str | None, store: str | None) -> None:
             return
         from agentv.reports.jsonl import open_private, write_all  # noqa: PLC0415 - only a file needs it
 
+        for part in (opened.name, f"{opened.name}-wal", f"{opened.name}-shm"):
+            if Path(out).exists() and Path(part).exists() and Path(out).samefile(part):
+                fail_usage(f"--out {out} would overwrite the store that the runs are read from; choose another name")
         try:
             file, _ = open_private(Path(out))
             count = 0
@@ -145,8 +152,8 @@ def import_file(path: str, store: str | None, *, as_json: bool) -> None:
         print_json({"schema": "agentv.imported/1", "executions": [{"id": row.id, "runs": runs} for row, runs in added]})
         return
     for row, runs in added:
-        click.echo(f"imported {row.id}: {runs:,} runs")
-    click.echo(f"\nnext: agentv runs show {added[0][0].id}")
+        click.echo(f"imported {clean(row.id)}: {runs:,} runs")
+    click.echo(f"\nnext: agentv runs show {clean(added[0][0].id)}")
 
 
 @command.command("delete")
@@ -161,7 +168,7 @@ def delete(names: tuple[str, ...], store: str | None) -> None:
         _refuse_held(opened, found)
         opened.delete([row.id for row in found])
     for row in found:
-        click.echo(f"deleted {row.id}")
+        click.echo(f"deleted {clean(row.id)}")
 
 
 @command.command("prune")
@@ -184,7 +191,7 @@ def prune(keep: int | None, older_than: int | None, store: str | None, *, dry_ru
         if not dry_run and old:
             opened.delete([row.id for row in old])
     for row in old:
-        click.echo(f"{'would delete' if dry_run else 'deleted'} {row.id}")
+        click.echo(f"{'would delete' if dry_run else 'deleted'} {clean(row.id)}")
     if not old:
         click.echo("nothing to delete")
 

@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
@@ -32,6 +32,9 @@ class Launch(Struct, frozen=True, kw_only=True):
     env: tuple[str, ...]
     folder: str
     max_output_bytes: int
+
+    is_theirs: ClassVar[bool] = True
+    """Whether the program is the user's, who may have to be told how to write one."""
 
     @property
     def used(self) -> frozenset[str]:

@@ -15,7 +15,7 @@ from agentv.process.lines import Line, Lines
 from agentv.process.output import add_last_words
 from agentv.providers.base import failure
 from agentv.providers.cli_command import IN_WORKSPACE, Launch, WireIds
-from agentv.providers.cli_records import read_record
+from agentv.providers.cli_records import read_record, shown
 from agentv.providers.cli_reply import TRY_AGAIN, ending_of, last_lines
 from agentv.providers.cli_start import not_started
 from agentv.providers.workspace import Workspace, workspace
@@ -105,6 +105,8 @@ class Life:
         """Wait no longer for a reply, and note on the exception what the process printed instead."""
         for remark in self._remarks.values():
             error.add_note(remark)
+        if not self.answered and not self._remarks and self._launch.is_theirs:
+            error.add_note(self._unsaid())
         add_last_words(error, self._dialogue.stderr)
         if self._waiting.pop(asked.id, None) is None:
             return
@@ -112,6 +114,13 @@ class Life:
         if self._heard_at < asked.sent:  # a process that answers others is slow with this one; this one is stuck
             silence = time.monotonic() - asked.sent
             self.kill(f"the program was restarted, for it had answered nothing for {silence:.3g} s")
+
+    def _unsaid(self) -> str:
+        """What a program does wrong most often that has not answered anything yet."""
+        begun = self._lines.begun
+        if begun:
+            return f"it has begun a line and not ended it: {shown(begun)}"
+        return "it has printed no line yet: a reply is one line, after which stdout has to be flushed"
 
     def kill(self, words: str) -> None:
         """End it, whatever it is doing, and tell those who wait for it."""

@@ -39,7 +39,7 @@ def read_record(line: Line, place: str, limit: int) -> Record:
         if not line.data.startswith(b"{"):
             return _noise(line, where)
         if not line.is_whole:  # the program ended in the middle of it, which is not the reply's fault
-            return Record(remark=f"{where} breaks off: {_shown(line.data)}")
+            return Record(remark=f"{where} breaks off: {shown(line.data)}")
         return _broken(line, f"{where} cannot be read: {error}")
     return _read_object(value, line, where) if isinstance(value, dict) else _noise(line, where)
 
@@ -49,7 +49,7 @@ def _read_object(value: dict[str, Any], line: Line, where: str) -> Record:
     if isinstance(found, int) and not isinstance(found, bool):
         found = str(found)
     if not isinstance(found, str):
-        remark = f"{where} has no `id`, so nobody can tell whose reply it is: {_shown(line.data)}"
+        remark = f"{where} has no `id`, so nobody can tell whose reply it is: {shown(line.data)}"
         return Record(remark=remark, lacks_id=bool(value) and value.keys() <= set(REPLY_ONLY))
     value.pop("case_id", None)  # a program may send back all it was told
     try:
@@ -59,7 +59,7 @@ def _read_object(value: dict[str, Any], line: Line, where: str) -> Record:
 
 
 def _noise(line: Line, where: str) -> Record:
-    return Record(remark=f"{where} is no reply: {_shown(line.data)}; print logs to stderr")
+    return Record(remark=f"{where} is no reply: {shown(line.data)}; print logs to stderr")
 
 
 def _broken(line: Line, remark: str) -> Record:
@@ -73,6 +73,7 @@ def _broken(line: Line, remark: str) -> Record:
         return Record(remark=remark)
 
 
-def _shown(data: bytes) -> str:
+def shown(data: bytes) -> str:
+    """How a line begins, for messages about it."""
     text = scrub_text(data[: 4 * _SHOWN].decode("utf-8", "replace"))
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.json import dump_json
-from agentv.formats.reading import show
+from agentv.formats.json import MISFITS, dump_json
+from agentv.formats.reading import Number, show
 from agentv.formats.response import decode_response
 from agentv.formats.shape_streams import Gathered, join_calls, merge_usage
 from agentv.formats.shapes import describe_shape, read_messages
@@ -113,13 +114,17 @@ class Pointed:
 
     def cost(self, warnings: list[str]) -> float | None:
         """The cost: the last one, or all added up."""
-        numbers = [each for each in self._costs if isinstance(each, (int, float)) and not isinstance(each, bool)]
-        if len(numbers) < len(self._costs):
-            wrong = next(each for each in self._costs if each not in numbers or isinstance(each, bool))
-            warnings.append(f"reply.cost at {self.pointers.cost}: expected a number, got {show(wrong)}")
+        numbers: list[float] = []
+        for each in self._costs:
+            try:
+                numbers.append(convert(each, Number))
+            except MISFITS:
+                told = f"reply.cost at {self.pointers.cost}: expected a number of at least 0, got {show(each)}"
+                if told not in warnings:
+                    warnings.append(told)
         if not numbers:
             return None
-        return float(sum(numbers) if self.pointers.sum_usage else numbers[-1])
+        return sum(numbers) if self.pointers.sum_usage else numbers[-1]
 
 
 def is_error(value: Any) -> bool:

@@ -51,6 +51,8 @@ class Gathered:
         self._by_id: dict[str, _Sent] = {}
         self._nameless: list[_Sent] = []
         self.state: dict[str, Any] = {}
+        self.returned: Any = None
+        """What a graph in functional form (`@entrypoint`) returned, where that is no state: a text, most of all."""
         self.interrupts: list[dict[str, Any]] | None = None
         """What the graph asks before it goes on; empty at a breakpoint, `None` when it does not wait."""
 
@@ -70,12 +72,15 @@ class Gathered:
             if node == INTERRUPT:
                 self._ask(written)
             elif node != _METADATA:
+                if not namespace:
+                    self._return(written)
                 # A node may write several times in one step.
                 for each in written if isinstance(written, (list, tuple)) else (written,):
                     self._take_written(each, node, namespace)
 
     def take_state(self, state: Any) -> None:
         """Take note of the whole state; whatever of it is known already stays where it is."""
+        self._return(state)
         if not isinstance(state, Mapping):
             return
         if INTERRUPT in state:
@@ -89,11 +94,19 @@ class Gathered:
         metadata = {**(decoded.metadata or {}), **({"state": state} if state else {})}
         return replace(
             decoded,
-            text=_words(self.state[answer_key]) if answer_key in self.state else self._last_words(),
+            text=_words(self.state[answer_key]) if answer_key in self.state else self._answer(),
             output_messages=decoded.output_messages or None,
             metadata=metadata or None,
             warnings=(*decoded.warnings, *warnings),
         )
+
+    def _return(self, written: Any) -> None:
+        """Take note of what was written last: before a function's own result come those of its tasks."""
+        items = written if isinstance(written, (list, tuple)) else [written]
+        self.returned = None if any(isinstance(item, Mapping) for item in items) else written or None
+
+    def _answer(self) -> str:
+        return _words(self.returned) if self.returned is not None and not self._sent else self._last_words()
 
     def _last_words(self) -> str:
         """What the graph itself said last; what its subgraphs say among themselves counts when it says nothing."""

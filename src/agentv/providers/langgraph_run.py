@@ -151,13 +151,16 @@ class Attempt:
         sent = f"{count} message{'s' * (count != 1)}, the last from {node!r}" if node else "no message"
         return f"the graph had sent {sent}; its thread was {self._server.thread_id}"
 
+    def _has_answer(self) -> bool:
+        return self._settings.output_key in self._gathered.state
+
     def _response(self, error: ResponseError | None) -> ProviderResponse:
         settings = self._settings
         if error is not None:
             error = replace(error, message=self._server.shorten(error.message))
         response = self._gathered.response(settings.output_key)
         warnings = response.warnings
-        if error is None and response.output_messages is None and settings.output_key not in self._gathered.state:
+        if error is None and not (response.output_messages or response.text or self._has_answer()):
             keys = ", ".join(self._gathered.state) or "nothing"
             hint = "name the key of the answer with `output_key`"
             warnings = (*warnings, f"the graph sent no message under {self._key!r}; it wrote {keys}: {hint}")

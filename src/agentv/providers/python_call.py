@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import inspect
 from contextlib import aclosing
+from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
 from agentv.errors import FormatError
+from agentv.formats.failures import words_of
 from agentv.formats.objects import is_class_of
 from agentv.formats.returned import decode_returned
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
-from agentv.process.thread import in_thread
+from agentv.process.thread import in_thread, is_its_own
 from agentv.providers.base import failure
 from agentv.providers.python_agents import find_agent
 
@@ -57,13 +59,12 @@ class Callee:
             if type(found) not in _WHOLE:
                 found = await settle(found)
             return decode_returned(found, request.prompt)
-        except SystemExit as error:
-            return failure("agent", f"SystemExit: {error}")
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
+        except Exception:
+            raise
+        except BaseException as error:
+            if not is_its_own(error):
                 raise
-            return failure("agent", f"CancelledError: {error}")  # nobody but the agent itself
+            return failure("agent", words_of(error))
 
     async def close(self) -> None:
         """Let go of an instance that was made here: by its `aclose`, else by its `close`."""
@@ -76,10 +77,12 @@ class Callee:
         if self._ask is None and self._broken is None:
             try:
                 self._ask = await self._made()
-            except SystemExit as error:
-                self._broken = RuntimeError(f"SystemExit: {error}")
             except Exception as error:  # noqa: BLE001 - whatever its code throws, every run is told
                 self._broken = error
+            except BaseException as error:
+                if not is_its_own(error):
+                    raise
+                self._broken = RuntimeError(words_of(error))
 
     async def _made(self) -> Ask:
         found = await in_thread(self._load)
@@ -115,13 +118,22 @@ def bind(thing: Any, args: Mapping[str, Any] | None = None) -> Ask:
 
 
 async def _ask_function(call: Callable[..., Any], wanted: str, is_async: bool, request: Request) -> Any:  # noqa: FBT001 - bound once
-    argument: Any = request
-    if wanted != "request":
+    if wanted == "request":
+        argument: Any = _own(request)
+    else:
         argument = list(to_builtins(request.input_messages)) if wanted == "messages" else request.prompt
     if not is_async:
         return await in_thread(call, argument)
     found = call(argument)
     return await found if inspect.iscoroutine(found) else found
+
+
+def _own(request: Request) -> Request:
+    """The request as somebody may have it who writes into it: other repetitions and targets are asked the same."""
+    plain = all(
+        type(each.content) is str and not each.tool_calls and not each.metadata for each in request.input_messages
+    )
+    return request if plain and not request.vars else deepcopy(request)
 
 
 async def settle(found: Any) -> Any:

@@ -22,7 +22,7 @@ def load(place: str, scope: Scope) -> Any:
     except AgentVError as error:
         msg = f"{place!r} cannot be loaded: {error}"
         raise ProviderError(msg) from None
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         msg = f"{place!r} cannot be loaded: {_words_of(error)}{_place_of(error, scope)}"
         raise ProviderError(msg) from error
 

@@ -35,6 +35,9 @@ class Routed:
         """Flush whichever it is."""
         self._chosen.flush()
 
+    def close(self) -> None:
+        """Nothing: it is everybody's, and the agent's own would be stderr."""
+
     @property
     def _chosen(self) -> Any:
         return sys.stderr if _inside.get() and sys.stderr is not None else self.stream

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agentv.formats.json import MAX_BYTES, dump_json
 from agentv.process import Command
@@ -25,6 +25,7 @@ class WorkerLaunch(Launch, frozen=True, kw_only=True):
     """How a worker is started: the same Python with the same environment, in the eval's folder."""
 
     job: bytes
+    is_theirs: ClassVar[bool] = False
 
     def make(self, values: Mapping[str, str], stdin: bytes = b"") -> Command:
         """The command; nothing of the user's is among its arguments."""

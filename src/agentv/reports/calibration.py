@@ -81,6 +81,8 @@ def _notes(report: CalibrationReport, style: Style) -> list[str]:
         known = f", {used.cached:,} of them known already" if used.cached else ""
         notes.append(style.paint("dim", f"{clean(name)} was asked {counted(used.calls, 'time')}{known} · {cost}"))
     kept = "stored: `require_calibration` of this judge and rubric goes by it" if report.stored else "not stored"
+    if report.stored and found.errors:
+        kept = f"stored: `require_calibration` goes by it only where `max_errors` is {found.errors:,} or more"
     return [*notes, style.paint("dim", kept)]
 
 

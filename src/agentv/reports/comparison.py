@@ -91,7 +91,12 @@ def _about(side: Side) -> str:
     errors = f", {counted(side.errors, 'error')}" if side.errors else ""
     left_out = f" (not compared: {', '.join(map(clean, side.targets_left_out))})" if side.targets_left_out else ""
     runs = f", {counted(side.runs, 'run')}" if side.runs != side.cases else ""
-    return f"{clean(side.name)}  {targets}{left_out}  {counted(side.cases, 'case')}{runs}{errors}"
+    return f"{clean(side.name)}  {targets}{left_out}  {counted(side.cases, 'case')}{runs}{errors}{torn(side)}"
+
+
+def torn(side: Side) -> str:
+    """What is said of a file that a crash left in the middle of a line."""
+    return "; its last line is cut off, as after a crash, and left out" if side.cut_off else ""
 
 
 def table(comparison: Comparison) -> list[Line]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentv.reports.comparison import closing, explained, heading, passed_of, sentence, table
+from agentv.reports.comparison import closing, explained, heading, passed_of, sentence, table, torn
 from agentv.reports.comparison_judged import judged_page
 from agentv.reports.markdown import MAX_BODY, MAX_PAGE, code, fenced
 from agentv.reports.problems import counted
@@ -56,7 +56,7 @@ def render_page(comparison: Comparison) -> str:
 def _about(letter: str, side: Side) -> str:
     targets = ", ".join(map(code, side.targets[:MAX_NAMED]))
     errors = f", {counted(side.errors, 'error')}" if side.errors else ""
-    return f"- {letter}: {code(side.name)} · {targets} · {counted(side.cases, 'case')}{errors}"
+    return f"- {letter}: {code(side.name)} · {targets} · {counted(side.cases, 'case')}{errors}{torn(side)}"
 
 
 def _lost(change: Change) -> list[str]:

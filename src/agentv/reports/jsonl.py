@@ -25,7 +25,9 @@ _CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
 
 def open_private(path: Path, flags: int = os.O_TRUNC) -> tuple[int, bool]:
     """A file for its owner only, and whether it is an ordinary one: a device or a pipe keeps its own mode."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | flags, PRIVATE)
+    # Whoever opens a pipe to read as well is its reader, and waits for himself once it is full.
+    access = os.O_WRONLY if path.is_fifo() else os.O_RDWR
+    file = os.open(path, access | os.O_CREAT | flags, PRIVATE)
     is_plain = stat.S_ISREG(os.fstat(file).st_mode)
     if is_plain:
         os.fchmod(file, PRIVATE)

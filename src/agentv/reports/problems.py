@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 
     from agentv.errors import Place, Problem
 
+MAX_LINE = 200
+"""Characters that are shown of a line."""
+MARGIN = 60
+"""How many of them stand before the culprit, at most, where the line is longer."""
+
 
 def render_problems(problems: Sequence[Problem], style: Style) -> str:
     """Every problem with its line, and how many there are."""
@@ -43,9 +48,14 @@ def _place(problem: Problem) -> str:
 def _excerpt(place: Place | None, style: Style) -> list[str]:
     if place is None or not place.column or not place.text.strip():
         return []
-    text = clean(place.text.expandtabs(1))
-    before = " " * width_of(text[: place.column - 1])
-    marks = "^" * max(1, min(place.width, len(text) - place.column + 1))
+    # Of a line that is very long, as in a file that a program wrote, the part around the culprit.
+    first = 0 if place.column < MAX_LINE - MARGIN else place.column - MARGIN
+    cut = "... " if first else ""
+    text = place.text.expandtabs(1)[first : first + MAX_LINE]
+    start = place.column - 1 - first
+    before = " " * (len(cut) + width_of(clean(text[:start])))
+    marks = "^" * max(1, min(place.width, len(text) - start))
+    text = cut + clean(text)
     number = f"{place.line:>5}"
     return [
         style.paint("dim", f"{number} | ") + text,

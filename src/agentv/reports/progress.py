@@ -7,7 +7,7 @@ from time import monotonic
 from typing import IO, TYPE_CHECKING
 
 from agentv.model.event import ExecutionStarted, RunFinished
-from agentv.reports.terminal import Style, clean, fit
+from agentv.reports.terminal import MIN_WIDTH, Style, clean, fit
 
 if TYPE_CHECKING:
     from agentv.formats.redaction import Redactor
@@ -24,6 +24,14 @@ LEAST_WAIT_S = 0.5
 """How long that takes where nobody says it."""
 MAX_HAPPENING = 50
 """Failures told as they happen; the end tells the others."""
+
+
+def can_redraw(stream: IO[str]) -> bool:
+    """Whether a line can be written over itself there: on a terminal that knows how, and where it fits on one row."""
+    if not stream.isatty() or os.environ.get("TERM") == "dumb":
+        return False
+    columns = os.get_terminal_size(stream.fileno()).columns
+    return not 0 < columns < MIN_WIDTH  # one that does not say is taken for a usual one
 
 
 class Counts:

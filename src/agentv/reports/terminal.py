@@ -6,6 +6,8 @@ import os
 from typing import IO, NamedTuple
 
 COLORS = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
+MIN_WIDTH = 60
+"""Columns; less is not laid out for."""
 VERDICTS = {"pass": "green", "fail": "red", "error": "yellow", "skipped": "dim"}
 
 
@@ -37,7 +39,7 @@ class Style(NamedTuple):
         dumb = os.environ.get("TERM") == "dumb" or bool(os.environ.get("NO_COLOR"))
         width = os.get_terminal_size(stream.fileno()).columns if tty else 100
         unicode = (getattr(stream, "encoding", None) or "").lower().startswith("utf")
-        return cls(color=tty and not dumb, width=max(60, min(width, 160)), unicode=unicode)
+        return cls(color=tty and not dumb, width=max(MIN_WIDTH, min(width, 160)), unicode=unicode)
 
     def mark(self, name: str) -> str:
         """The sign for a verdict."""

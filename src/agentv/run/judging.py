@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from agentv.errors import AgentVError, EvaluationError, suggest
 from agentv.formats.json import dump_json
 from agentv.model.judging import Judged
+from agentv.model.message import Message
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.model.usage import TokensUsage  # noqa: TC001 - fields of a struct are looked up when it runs
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from agentv.checked import Eval
     from agentv.formats.redaction import Redactor
     from agentv.model.judging import Calibration
-    from agentv.model.message import Message
     from agentv.protocols import Provider
     from agentv.run.options import RunOptions
     from agentv.run.spending import Spending
@@ -103,6 +103,7 @@ class Remembered(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _decode = msgspec.json.Decoder(Remembered).decode
+_decode_message = msgspec.json.Decoder(Message).decode
 
 
 class Judges:
@@ -292,11 +293,14 @@ class EvalAsk:
 
     def _clean(self, message: Message) -> Message:
         # Once more, whatever an evaluator did: nothing leaves this place with a secret in it.
-        return replace(message, content=self._judges.redactor.text(message.text))
+        redactor = self._judges.redactor
+        if message == Message(role=message.role, content=message.content) and isinstance(message.content, str):
+            return replace(message, content=redactor.text(message.content))
+        return _decode_message(redactor.line(dump_json(message)))
 
     def _key(self, target: JudgeTarget, messages: Sequence[Message]) -> str:
         if not target.identity:
             return ""
         digest = blake2b(target.identity, digest_size=16)
-        digest.update(dump_json([(message.role, message.text) for message in messages]))
+        digest.update(dump_json(messages))
         return digest.hexdigest()

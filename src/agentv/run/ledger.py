@@ -33,8 +33,10 @@ BEAT_S = 5.0
 """How often the store hears that this process lives."""
 PAUSE_S = 0.025
 """How long results that come in quick succession wait for each other: every step waits for the disk."""
-MOST = 2000
+MOST = 1000
 """How many results are written in one step, and how many may wait for it."""
+
+TAKEN_OVER = "some of the runs were taken over by another process while this one stood still: resume to see all"
 
 
 class _Asked(NamedTuple):
@@ -83,8 +85,6 @@ class Ledger:
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._waiting = 0
         self._room: asyncio.Event | None = None
-        self.lost = 0
-        """Results that another process had taken over."""
         self.broken: AgentVError | None = None
 
     async def __aenter__(self) -> Self:
@@ -213,7 +213,8 @@ class Ledger:
             self._again,
         )
         told = [item.event for item in finished if item.saved.key in kept]
-        self.lost += len(finished) - len(told)
+        if len(told) < len(finished):
+            self._loop.call_soon_threadsafe(self._fail, StoreError(TAKEN_OVER))
         self._loop.call_soon_threadsafe(self._settle, asked, claimed, told, _weight(finished))
 
     def _give_up(self, error: Exception, items: Sequence[_Item]) -> None:

@@ -29,6 +29,7 @@ class StoreShare:
         known: Mapping[str, Outcome],
         *,
         again: Collection[str],
+        is_whole: bool = True,
         tell: Callable[[PlannedRun, Kept], None],
         wait: Callable[[list[Holder]], None] | None = None,
     ) -> None:
@@ -37,6 +38,8 @@ class StoreShare:
         self._execution_id = execution_id
         self._known = known
         self._again = again
+        self._is_whole = is_whole
+        """Whether the plan is that of the execution, and not of a part of it."""
         self._tell = tell
         self._wait = wait
         self.is_stopping: Callable[[], bool] = lambda: False
@@ -85,7 +88,12 @@ class StoreShare:
 
     async def _replay(self, runs: Iterable[PlannedRun]) -> None:
         by_key = {planned.key: planned for planned in runs}
-        for kept in await self._ledger.ask(lambda: list(self._store.kept(self._execution_id, list(by_key)))):
+        found = await self._ledger.ask(lambda: list(self._store.kept(self._execution_id, list(by_key))))
+        places = {key: (planned.order, str(planned.case.place or "")) for key, planned in by_key.items()}
+        moved = {each.key: places[each.key] for each in found if (each.position, each.place) != places[each.key]}
+        if moved and self._is_whole:
+            await self._ledger.ask(lambda: self._store.move(self._execution_id, moved))
+        for kept in found:
             self._tell(by_key[kept.key], kept)
 
     def _tries(self, key: str) -> int:

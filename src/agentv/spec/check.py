@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -19,6 +19,7 @@ _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 MAX_DEPTH = 128
 NOT_JSON = "not JSON"
 MAX_SHOWN = 80
+MAX_LISTED = 100
 TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 
 
@@ -42,8 +43,19 @@ def _parsed(text: bytes, path: str) -> tuple[Any, list[Problem]]:
     except UnicodeDecodeError:
         return None, [Problem(path, f"{NOT_JSON}: some of it is not valid UTF-8", "whole")]
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        reason = str(error).replace("JSON is malformed: ", "")
+        reason = _broken_off(text) if "truncated" in str(error) else str(error).replace("JSON is malformed: ", "")
         return None, [Problem(path, f"{NOT_JSON}: {reason}", "whole")]
+
+
+def _broken_off(text: bytes) -> str:
+    """Why a text is taken for the beginning of one: msgspec also says so of half a character."""
+    import json  # noqa: PLC0415 - only a mistake needs it
+
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return "it breaks off; the whole object stands on one line"
+    return "a text holds half a character (a lone surrogate such as '\\ud800'); write the whole character"
 
 
 def is_too_deep(text: bytes) -> bool:
@@ -167,7 +179,7 @@ def _convert(kind: Any, value: Any, path: str) -> Iterator[Problem]:
     except msgspec.ValidationError as error:
         reason = str(error).replace("`", "").replace("Expected", "expected")
         described = f"expected {_described(kind)}, got {shown(value)}"
-        yield Problem(path, f"{reason}; got {value!r}" if get_origin(kind) is Annotated else described)
+        yield Problem(path, f"{reason}; got {shown(value)}" if get_origin(kind) is Annotated else described)
 
 
 def join(path: str, key: object) -> str:
@@ -177,12 +189,23 @@ def join(path: str, key: object) -> str:
 
 def unknown_key(key: object, known: Mapping[str, Any] | Sequence[str]) -> str:
     """That a key is none of the known ones, and which one was probably meant."""
-    return f"unknown key {key!r}{suggest(key, known) or '; expected one of ' + ', '.join(known)}"
+    return f"unknown key {shown(key)}{suggest(key, known) or '; expected one of ' + _listed(known)}"
 
 
 def not_a_choice(value: object, choices: Sequence[str]) -> str:
     """That a value is none of the choices, and which one was probably meant."""
-    return f"expected one of {', '.join(map(str, choices))}; got {shown(value)}{suggest(value, choices, '. Did')}"
+    if value == "superset" and "partial" in choices:  # the nearest word is the opposite of what others mean by it
+        hint = ". What others call `superset`, more arguments than expected, is `partial` here"
+    else:
+        hint = suggest(value, choices, ". Did")
+    return f"expected one of {_listed(choices)}; got {shown(value)}{hint}"
+
+
+def _listed(choices: Iterable[object]) -> str:
+    """The choices, unless they are somebody's thousand names, of which the first are shown."""
+    named = [str(choice) for choice in choices]
+    some = [name if len(name) <= MAX_SHOWN else f"{name[:MAX_SHOWN]}…" for name in named[:MAX_LISTED]]
+    return ", ".join(some) + (f" and {len(named) - MAX_LISTED:,} more" if len(named) > MAX_LISTED else "")
 
 
 def _described(kind: Any) -> str:
@@ -203,5 +226,5 @@ def shown(value: Any) -> str:
         return "a mapping"
     if isinstance(value, (list, tuple)):
         return "a list"
-    text = "nothing" if value is None else repr(value)
+    text = "nothing" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

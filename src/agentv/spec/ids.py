@@ -7,6 +7,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from agentv.errors import Place, Problem
+from agentv.spec.check import shown
+
+MAX_DOUBTS = 20
 
 if TYPE_CHECKING:
     from agentv.checked import CheckedCase
@@ -19,15 +22,27 @@ class Seen:
     def __init__(self) -> None:
         self.count = self.skipped = self.repeats = 0
         self.only = False
+        self.doubts: list[Problem] = []
+        """What is allowed in the cases' own checks and probably not meant; of very many, the first."""
 
-    def add(self, case: CheckedCase) -> None:
-        """One more case."""
+    def add(self, case: CheckedCase, listed_as: str | None = None) -> None:
+        """One more case, of a file's list of this name or of a dataset."""
         self.count += 1
+        if case.warnings and len(self.doubts) < MAX_DOUBTS:
+            below, place = (f"{listed_as}[{case.index}].", None) if listed_as else ("", case.place)
+            own = [warning for warning in case.warnings if warning.startswith("evaluators[")]
+            self.doubts += [doubt(warning, below, place) for warning in own]
         self.only = self.only or case.only
         if case.skip:
             self.skipped += 1
         else:
             self.repeats += case.repeat
+
+
+def doubt(warning: str, below: str = "", place: Place | None = None) -> Problem:
+    """A check's warning, which begins with its path, as something to be told with its place."""
+    path, _, message = warning.partition(": ")
+    return Problem(f"{below}{path}", message, place=place)
 
 
 class Ids:
@@ -71,4 +86,4 @@ def find_twins(dataset: Dataset, ids: Ids) -> list[Problem]:
 def twice(name: object, first: Place | str) -> str:
     """That an id is not unique."""
     where = f"at {first.file}:{first.line}" if isinstance(first, Place) else first
-    return f"{str(name)!r} is the id of another case, {where}; ids are unique in an eval"
+    return f"{shown(str(name))} is the id of another case, {where}; ids are unique in an eval"

@@ -32,15 +32,16 @@ def load_evals(
     where an evaluator names none.
     """
     evals: list[Eval] = []
-    problems: list[Problem] = []
+    # What is wrong with a project is found with each of its evals, and told once.
+    problems: dict[Problem, None] = {}
     project_of = cache(load_project)
     for path in find_evals(paths):
         try:
             evals.append(_load_file(path, Choice(targets, lone, judge), project_of))
         except SpecError as error:
-            problems += [problem for problem in error.problems if problem not in problems]
+            problems |= dict.fromkeys(error.problems)
     evals = told_apart(evals)
-    problems += same_names(evals)
+    problems |= dict.fromkeys(same_names(evals))
     if problems:
         raise SpecError(sorted(problems, key=_order))
     return evals

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentv.checked import CheckedCase, Eval, Limits, Target
+from agentv.checked import Checked, CheckedCase, Eval, Limits, Target
 from agentv.errors import Problem, SpecError
 from agentv.spec.cases import CaseReader, case_text
 from agentv.spec.check import as_json, build, shown
 from agentv.spec.entries import EvalEntry
-from agentv.spec.ids import Ids, Seen, twice
+from agentv.spec.ids import Ids, Seen, doubt, twice
 from agentv.spec.judges import JudgeNames, judge_name, without_judge
 from agentv.spec.project import Project, check_defaults, display, merge_checks, merge_defaults
 from agentv.spec.survey import Folders, open_dataset, survey
@@ -105,7 +105,7 @@ class Loader:
         listed = self._listed(reader, ids)
         seen = Seen()
         for case in listed:
-            seen.add(case)
+            seen.add(case, next(name for name in CASE_LISTS if name in data))
         dataset = self._dataset(reader, len(listed))
         if dataset is not None:
             self._problems += survey(dataset, ids, seen)
@@ -139,13 +139,18 @@ class Loader:
             skipped=seen.skipped,
             repeats=seen.repeats,
             has_only=seen.only,
-            warnings=self._warnings(dataset),
+            warnings=(*self._warnings(dataset), *self._doubts(checks, seen)),
         )
 
     def _warnings(self, dataset: Dataset | None) -> tuple[Problem, ...]:
         own = self._source.warnings if self._source else ()
         files = dataset.files if dataset else ()
         return (*self._project.warnings, *own, *(warning for file in files for warning in file.warnings))
+
+    def _doubts(self, checks: Sequence[Checked], seen: Seen) -> list[Problem]:
+        """What is allowed in a check and probably not meant, where it stands."""
+        found = [*(doubt(warning) for checked in checks for warning in checked.warnings), *seen.doubts]
+        return [self._source.locate(problem) if self._source else problem for problem in found]
 
     def _inputs(self, dataset: Dataset | None, targets: Iterable[Target]) -> tuple[str, ...]:
         named = [target.settings.get("file") for target in targets]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 
 from agentv.errors import Place, Problem
 from agentv.spec.find import SUFFIXES
+from agentv.spec.project import readable
 
 if TYPE_CHECKING:
     from agentv.checked import Eval
@@ -18,15 +20,15 @@ def default_id(path: Path, root: Path) -> str:
     """The name of an eval's file, seen from the project's root."""
     name = path.resolve()
     name = name.relative_to(root) if name.is_relative_to(root) else Path(name.name)
-    return _stem(name.as_posix())
+    return _stem(readable(name.as_posix()))
 
 
 def told_apart(evals: list[Eval]) -> list[Eval]:
     """Evals without a `name` whose files are called the same, in two folders, are called by their whole paths."""
-    names = [each.id for each in evals]
+    names = Counter(each.id for each in evals)
     return [
         replace(each, id=_stem(Path(each.file).as_posix()))
-        if each.file and names.count(each.id) > 1 and each.id == _stem(Path(each.file).name)
+        if each.file and names[each.id] > 1 and each.id == _stem(Path(each.file).name)
         else each
         for each in evals
     ]

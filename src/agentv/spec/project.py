@@ -11,6 +11,7 @@ from agentv.errors import Problem, SpecError
 from agentv.spec.check import build, shown
 from agentv.spec.entries import DefaultsEntry, ProjectEntry
 from agentv.spec.evaluators import check_evaluators
+from agentv.spec.ids import doubt
 from agentv.spec.judges import unknown
 from agentv.spec.source import Source
 from agentv.spec.targets import check_targets
@@ -75,7 +76,7 @@ def load_project(path: Path) -> Project:
         targets,
         entry.defaults,
         checks,
-        source.warnings,
+        (*source.warnings, *(source.locate(doubt(warning)) for check in checks for warning in check.warnings)),
         path,
         store=entry.store,
         persist=entry.persist,
@@ -119,9 +120,14 @@ def merge_checks(shared: list[Checked], own: list[Checked]) -> list[Checked]:
 
 
 def display(path: Path) -> str:
-    """The path as the user would type it from here."""
+    """The path as the user would type it from here, in letters that can be written down."""
     try:
         shorter = os.path.relpath(path)
     except ValueError:  # another drive
-        return str(path)
-    return str(path) if shorter.startswith(f"..{os.sep}..") else shorter
+        return readable(str(path))
+    return readable(str(path) if shorter.startswith(f"..{os.sep}..") else shorter)
+
+
+def readable(name: str) -> str:
+    """A file's name; bytes in it that are no UTF-8, which neither a store nor a file of results takes, are shown."""
+    return name if name.isascii() else name.encode(errors="surrogateescape").decode(errors="backslashreplace")

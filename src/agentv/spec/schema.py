@@ -188,6 +188,7 @@ def _choice(parts: Parts, classes: Mapping[str, Any], key: str, *others: str) ->
 def _add_messages(parts: Parts) -> None:
     """Messages of a case are closed: a misspelled key in an expectation would check nothing."""
     call, message = parts["ToolCall"], parts["Message"]
+    _count_from_0(call["properties"]["duration_ms"], "number")
     _add_alias(call["properties"], "durationMs", "duration_ms")
     _add_alias(message["properties"], "toolCallId", "tool_call_id")
     parts |= {"ReplyCall": _reply_call(parts), "ReplyMessage": copy.deepcopy(message)}
@@ -234,6 +235,8 @@ def _add_replies(parts: Parts) -> None:
     reply["additionalProperties"] = False
     properties["error"]["anyOf"].append({"type": "string"})
     properties["output_messages"]["anyOf"][0]["items"] = _ref("ReplyMessage")
+    for name in ("cost_usd", "latency_ms"):
+        _count_from_0(properties[name], "number")
     for alias in [key for key in REPLY_KEYS if key not in properties]:
         _add_alias(properties, alias, _meant(alias, properties))
     _count_from_0(parts["TokensUsage"])
@@ -248,9 +251,9 @@ def _meant(alias: str, names: Iterable[str]) -> str:
     return next(name for name in names if plain == name or plain in name.split("_"))
 
 
-def _count_from_0(schema: Any) -> None:
+def _count_from_0(schema: Any, kind: str = "integer") -> None:
     for inner in _walk(schema):
-        if inner.get("type") == "integer":
+        if inner.get("type") == kind:
             inner["minimum"] = 0
 
 

@@ -6,14 +6,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from agentv.errors import Place, Problem, SpecError
+from agentv.spec.text import encoding_of
 from agentv.spec.yaml import MAX_BYTES, YamlError, read_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from agentv.spec.yaml import Mark
-
-MAX_LINE_SHOWN = 200
 
 
 class Source:
@@ -54,6 +53,7 @@ class Source:
     def _place(self, mark: Mark) -> Place:
         if self._lines is None:
             # Not `splitlines`: YAML knows fewer line ends than Python.
-            self._lines = re.split(r"\r\n?|\n", self._bytes.decode("utf-8-sig", "replace"))
-        text = self._lines[mark.line - 1] if 0 < mark.line <= len(self._lines) else ""
-        return Place(self.file, mark.line, mark.column, mark.width, text[:MAX_LINE_SHOWN])
+            text = self._bytes.decode(encoding_of(self._bytes), "replace").removeprefix("\ufeff")
+            self._lines = re.split(r"\r\n?|\n", text)
+        line = self._lines[mark.line - 1] if 0 < mark.line <= len(self._lines) else ""
+        return Place(self.file, mark.line, mark.column, mark.width, line)

@@ -96,8 +96,13 @@ def _forbidden(raw: str) -> int | None:
     return min([found.start(), *places] if found else places, default=None)
 
 
+def encoding_of(data: bytes) -> str:
+    """UTF-8, unless the first two bytes say UTF-16."""
+    return "utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
+
+
 def _decoded(data: bytes) -> str:
-    encoding = "utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
+    encoding = encoding_of(data)
     try:
         return data.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:

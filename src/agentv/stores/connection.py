@@ -5,11 +5,14 @@ from __future__ import annotations
 import sqlite3
 from contextlib import contextmanager
 from errno import EACCES, EROFS
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
+
+from msgspec import MsgspecError
 
 from agentv.errors import StoreError
 from agentv.stores.folder import private_file
-from agentv.stores.migrate import migrate
+from agentv.stores.migrate import migrate, refuse_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
 BUSY_S = 30.0
 """How long a process waits for another one's transaction, which takes milliseconds."""
+AGAIN_S = 0.01
 CHECKPOINT_PAGES = 4000
 """How much is gathered before it is moved to its place: pages that change often are then moved once."""
 
@@ -38,6 +42,7 @@ class Connection:
                 raise
 
     def _open(self, path: Path) -> sqlite3.Connection:
+        refuse_foreign(path, self.name)
         try:
             self._file = private_file(path)
         except OSError as error:
@@ -46,7 +51,7 @@ class Connection:
             raise
         db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         try:
-            db.execute("PRAGMA journal_mode = WAL")
+            _keep_a_log(db)
             db.execute("PRAGMA synchronous = FULL")
             db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         except BaseException:
@@ -90,9 +95,29 @@ class Connection:
         except sqlite3.Error as error:
             msg = f"{self.name}: {_complaint(error)}"
             raise StoreError(msg) from error
+        except (MsgspecError, UnicodeDecodeError) as error:
+            msg = f"{self.name}: it is damaged ({error}); move it away, and a new one is made"
+            raise StoreError(msg) from error
+        except OverflowError as error:
+            msg = f"{self.name}: a number is too large to be kept"
+            raise StoreError(msg) from error
         except OSError as error:
             msg = f"{self.name} cannot be written: {error.strerror}; name another place with `store`, or use --no-store"
             raise StoreError(msg) from error
+
+
+def _keep_a_log(db: sqlite3.Connection) -> None:
+    """Set how the file is written to; on the day it is made SQLite does not wait for others who do the same."""
+    end = monotonic() + BUSY_S
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or monotonic() >= end:
+                raise
+            sleep(AGAIN_S)
+        else:
+            return
 
 
 def _open_to_look(path: Path) -> sqlite3.Connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import json
@@ -23,9 +24,10 @@ from agentv.stores.statements import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from agentv.model.run import ExecutionRow, StoredRun
+    from agentv.stores.former import Former
 
 RUN = """
     INSERT INTO runs (execution, key, position, eval_id, case_id, persona_id, target_id, repeat, place, tries,
@@ -38,6 +40,9 @@ _decode = json.Decoder(ResultRecord).decode
 
 class Editing(Reading):
     """The changes one may make to what others have run."""
+
+    _former: Former | None = None
+    """What was there before, of an execution that goes on."""
 
     def add(self, execution: ExecutionRow, runs: Iterable[StoredRun]) -> int:
         """An execution of another store, all of it or nothing; returns the number of its runs."""
@@ -102,6 +107,24 @@ class Editing(Reading):
         if seq is not None:
             put(self.db, ATTEMPT, [attempt_row(seq, number, one) for number, one in run.attempts])
 
+    def replace(self, execution_id: str, keys: Iterable[str], *, replaced: bool = True) -> None:
+        """These runs are no longer part of their execution: their cases were edited, or are gone; or they are again."""
+        execution = self.execution_row(execution_id)
+        statement = "UPDATE runs SET replaced = ? WHERE execution = ? AND key = ? RETURNING seq"
+        with self.step():
+            found = [self.db.execute(statement, (replaced, execution, key)).fetchone() for key in keys]
+            if self._former is not None and not replaced:
+                self._former.give_way_to([row[0] for row in found if row])
+
+    def move(self, execution_id: str, places: Mapping[str, tuple[int, str]]) -> None:
+        """These runs stand elsewhere now: their position in the plan, and where their case is written, by key."""
+        execution = self.execution_row(execution_id)
+        with self.step():
+            self.db.executemany(
+                "UPDATE runs SET position = ?, place = ? WHERE execution = ? AND key = ?",
+                [(*place, execution, key) for key, place in places.items()],
+            )
+
     def delete(self, execution_ids: Sequence[str]) -> None:
         """Take executions out, and give back their room."""
         # Looked after here alone: whoever writes a run has just written what it refers to.
@@ -114,5 +137,6 @@ class Editing(Reading):
             )
         self.db.execute("PRAGMA foreign_keys = OFF")
         self._executions.clear()
-        with self.told():
+        # On a full disk, or beside somebody who writes, there is no room to move: later runs use what is free then.
+        with suppress(StoreError), self.told():
             self.db.execute("VACUUM")

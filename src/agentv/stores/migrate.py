@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agentv.errors import StoreError
 
-if TYPE_CHECKING:
-    import sqlite3
-
 APPLICATION = 0x61677476
 """`agtv`: tells our files from anybody else's."""
+MAGIC = b"SQLite format 3\0"
+HEAD, TABLES, NAME = 100, slice(40, 44), slice(68, 72)
+"""Of SQLite's header: how long it is, where it counts changes of tables, and where it says whose file it is."""
 FOLDER = Path(__file__).parent / "schema"
 
 
@@ -31,7 +31,8 @@ def migrate(connection: sqlite3.Connection, name: str) -> None:
         )
         raise StoreError(msg)
     if version == 0:
-        _refuse_foreign(connection, name)
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        _refuse(name, tables=bool(tables), application=connection.execute("PRAGMA application_id").fetchone()[0])
     for number in range(version + 1, len(todo) + 1):
         _step(connection, number, todo[number - 1].read_text(encoding="utf-8"))
 
@@ -62,10 +63,21 @@ def _version(connection: sqlite3.Connection) -> int:
     return found
 
 
-def _refuse_foreign(connection: sqlite3.Connection, name: str) -> None:
-    """A database of somebody else's is not ours to change."""
-    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
+def refuse_foreign(path: Path, name: str) -> None:
+    """A file of somebody else's is not ours to change, and to open it for writing would be a change already."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD)
+    except OSError:  # it is not there, or whoever opens it next says why not
+        return
+    if head and not head.startswith(MAGIC):
+        msg = "file is not a database"
+        raise sqlite3.DatabaseError(msg)
+    # One without tables has no name yet; its first ones may be in the log beside it still.
+    _refuse(name, tables=any(head[TABLES]), application=int.from_bytes(head[NAME], "big"))
+
+
+def _refuse(name: str, *, tables: bool, application: int) -> None:
     if tables and application != APPLICATION:
         msg = f"{name} is a database of another program: name another store"
         raise StoreError(msg)

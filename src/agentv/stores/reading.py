@@ -31,6 +31,8 @@ WANTED = """
     SELECT seq FROM runs WHERE execution = ? AND status IN ('completed', 'error') AND replaced = 0
 """
 KEPT = "SELECT key, position, place, record, response, sides FROM runs JOIN payloads ON run = seq WHERE seq"
+VERDICT = "iif(status IN ('completed', 'error'), verdict, NULL), iif(status IN ('completed', 'error'), score, NULL)"
+"""What came of a run, unless it was claimed once more since: then nothing has come of it yet."""
 BLOCK = 256
 """How many payloads are read at once: SQLite would put them in order all together, and they are long."""
 COUNTS = """
@@ -66,7 +68,12 @@ class Reading(Connection):
         if row.status != "running":
             return row
         runs, passed, failed, errors = self.db.execute(COUNTS, (row.seq,)).fetchone()
-        return replace(row, runs=runs, passed=passed, failed=failed, errors=errors)
+        return replace(row, planned=max(row.planned, runs), runs=runs, passed=passed, failed=failed, errors=errors)
+
+    def is_going_on(self, execution: int) -> bool:
+        """Whether somebody else runs some of it once more: a summary of all its results says too much then."""
+        query = "SELECT 1 FROM runs WHERE execution = ? AND replaced = 0 AND status NOT IN ('completed', 'error')"
+        return self.db.execute(query, (execution,)).fetchone() is not None
 
     def outcomes(self, execution_id: str) -> dict[str, Outcome]:
         """How every run of an execution stands, by its key; replaced ones too."""
@@ -92,7 +99,8 @@ class Reading(Connection):
 
     def runs(self, execution_id: str) -> Iterator[RunRow]:
         """Every run of an execution in the order of its plan, without anything that was said."""
-        query = f"SELECT {', '.join(RunRow._fields)} FROM runs WHERE execution = ? AND replaced = 0 ORDER BY position"  # noqa: S608 - names of columns, ours
+        names = ", ".join(RunRow._fields).replace("verdict, score", VERDICT)
+        query = f"SELECT {names} FROM runs WHERE execution = ? AND replaced = 0 ORDER BY position"  # noqa: S608 - names of columns, ours
         with self.told():
             yield from map(RunRow._make, self.db.execute(query, (self.execution_row(execution_id),)))
 

@@ -10,6 +10,7 @@ from agentv.errors import StoreError
 from agentv.formats.json import dump_json
 from agentv.model.run import Holder
 from agentv.stores.editing import Editing
+from agentv.stores.former import Former
 from agentv.stores.owners import Owner, Sign, is_alive, this_process, uptime
 from agentv.stores.statements import (
     ATTEMPT,
@@ -25,7 +26,7 @@ from agentv.stores.statements import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from agentv.model.record import Summary
@@ -40,7 +41,8 @@ CLAIM_AGAIN = """
     ON CONFLICT (execution, key) DO UPDATE
     SET status = 'running', tries = tries + 1, owner = excluded.owner, position = excluded.position,
         place = excluded.place, started_at = excluded.started_at, updated_at = excluded.updated_at, replaced = 0
-    WHERE status IN ('queued', 'cancelled') OR tries = ? AND (status = 'error' AND ? OR verdict = 'fail' AND ?)
+    WHERE status IN ('queued', 'cancelled') OR status = 'running' AND owner IS NULL
+        OR tries = ? AND (status = 'error' AND ? OR verdict = 'fail' AND ?)
     RETURNING seq, tries
 """
 SAVE = """
@@ -62,7 +64,7 @@ COUNT = """
     UPDATE executions SET runs = counts.runs, passed = counts.passed, failed = counts.failed, errors = counts.errors,
         status = CASE WHEN counts.runs < planned THEN 'interrupted' WHEN counts.errors THEN 'error'
             WHEN counts.failed THEN 'fail' ELSE 'pass' END,
-        completed_at = :now
+        planned = max(planned, counts.runs), completed_at = :now
     FROM counts WHERE seq = :execution
 """
 
@@ -114,6 +116,7 @@ class SqliteStore(Editing):
                 (execution.inputs, execution.planned, execution.id),
             )
             self.db.execute(GOES_ON, (self.execution_row(execution.id),))
+        self._former = Former(self.db, self.execution_row(execution.id))
 
     def write(
         self, execution_id: str, claims: Sequence[Claim], saved: Sequence[Saved], again: Collection[str] = ()
@@ -126,6 +129,9 @@ class SqliteStore(Editing):
         with self.step():
             if not self._works:
                 self._beat()
+            if self.db.execute("SELECT 1 FROM executions WHERE seq = ?", (execution,)).fetchone() is None:
+                msg = f"{self.name}: execution {execution_id} was deleted while it was running"
+                raise StoreError(msg)
             kept = self._save(saved) if saved else set()
             claimed = self._claim(execution, claims, again) if claims else set()
         for key in kept:
@@ -184,10 +190,9 @@ class SqliteStore(Editing):
 
     def _save(self, saved: Sequence[Saved]) -> set[str]:
         now = _now()
-        mine = [(*self._mine[each.key], each) for each in saved if each.key in self._mine]
         if self._was_given_up():
-            mine = [(seq, tries, each) for seq, tries, each in mine if self._still_has(seq)]
             self._beat()
+        mine = [(*self._mine[each.key], each) for each in saved if each.key in self._mine]
         put(self.db, SAVE, [(*columns(each.record), now, seq) for seq, _, each in mine])
         again = [(seq,) for seq, tries, _ in mine if tries > 1]
         if again:
@@ -195,6 +200,8 @@ class SqliteStore(Editing):
         put(self.db, PAYLOAD, [(seq, each.line, each.response, each.sides) for seq, _, each in mine])
         put(self.db, ATTEMPT, [attempt_row(seq, tries, one) for seq, tries, each in mine for one in each.attempts])
         put(self.db, RESULT, result_rows([(seq, each.record) for seq, _, each in mine]))
+        if self._former is not None:
+            self._former.give_way_to([seq for seq, _, _ in mine])
         return {each.key for _, _, each in mine}
 
     def _was_given_up(self) -> bool:
@@ -211,12 +218,15 @@ class SqliteStore(Editing):
             self._beat()
 
     def finish(self, execution_id: str, summary: Summary | None) -> None:
-        """An execution has come to its end, for now; without a summary, its runs are counted to see how it stands."""
+        """An execution has come to its end, for now; a summary that has not heard of all runs does not count them."""
         execution = self.execution_row(execution_id)
         with self.step():
             self._give_up(self._owner.id, "cancelled")
-            if summary is None or (summary.runs == summary.planned and self._is_going_on(execution)):
+            if summary is None or summary.runs < summary.planned or self.is_going_on(execution):
                 self.db.execute(COUNT, {"execution": execution, "now": _now()})
+                if summary is not None and summary.runs < summary.planned:
+                    short = "UPDATE executions SET status = ?, summary = ? WHERE seq = ? AND runs < planned"
+                    self.db.execute(short, (summary.status, dump_json(summary), execution))
                 return
             self.db.execute(
                 "UPDATE executions SET status = ?, runs = ?, passed = ?, failed = ?, errors = ?, completed_at = ?,"
@@ -231,20 +241,6 @@ class SqliteStore(Editing):
                     dump_json(summary),
                     execution,
                 ),
-            )
-
-    def _is_going_on(self, execution: int) -> bool:
-        """Whether somebody else runs some of it once more: a summary of all its results says too much then."""
-        query = "SELECT 1 FROM runs WHERE execution = ? AND replaced = 0 AND status NOT IN ('completed', 'error')"
-        return self.db.execute(query, (execution,)).fetchone() is not None
-
-    def replace(self, execution_id: str, keys: Iterable[str], *, replaced: bool = True) -> None:
-        """These runs are no longer part of their execution: their cases were edited, or are gone; or they are again."""
-        execution = self.execution_row(execution_id)
-        with self.step():
-            self.db.executemany(
-                "UPDATE runs SET replaced = ? WHERE execution = ? AND key = ?",
-                [(replaced, execution, key) for key in keys],
             )
 
     def holders(self, execution_id: str) -> list[Holder]:
@@ -268,6 +264,8 @@ class SqliteStore(Editing):
         ]
 
     def _beat(self) -> None:
+        if self._mine and self._was_given_up():
+            self._mine = {key: held for key, held in self._mine.items() if self._still_has(held[0])}
         self._works = True
         self.db.execute(
             "INSERT OR REPLACE INTO owners (id, machine, names, pid, born, beat, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?)",

@@ -25,6 +25,9 @@ RESULT = "INSERT INTO evaluator_results (run, position, name, type, kind, status
 _AT_ONCE = (256, 64, 16, 4, 1)
 """How many rows go into one statement: few sizes, so that each is prepared once."""
 
+_BEYOND = 2**63
+"""SQLite's integers end there."""
+
 
 def put(db: sqlite3.Connection, statement: str, rows: Sequence[Sequence[Any]]) -> None:
     """Carry out a statement for these rows, many at once.
@@ -55,13 +58,18 @@ def columns(record: ResultRecord) -> tuple[Any, ...]:
         record.score,
         record.started_at,
         record.completed_at,
-        record.latency_ms,
-        usage and usage.input_tokens,
-        usage and usage.output_tokens,
-        usage and usage.total_tokens,
-        record.cost_usd,
+        _indexed(record.latency_ms),
+        usage and _indexed(usage.input_tokens),
+        usage and _indexed(usage.output_tokens),
+        usage and _indexed(usage.total_tokens),
+        _indexed(record.cost_usd),
         record.thread_id,
     )
+
+
+def _indexed(number: float | None) -> float | None:
+    """A number as far as a column can hold it; whatever an agent says it was, the record has it."""
+    return number if number is None or -_BEYOND < number < _BEYOND else None
 
 
 def snapshot_id(data: bytes) -> int:

@@ -84,6 +84,17 @@ async def latency_is_its_own_time(subject: Subject) -> str | None:
     return None
 
 
+async def the_cost_is_an_amount(subject: Subject) -> str | None:
+    """`cost_usd` is left out, or an amount from 0 up."""
+    async with subject.opened() as provider:
+        cost = (await answered(provider, subject.requests(0, "Hello"))).cost_usd
+    if cost is None:
+        return "not looked at: this reply has no `cost_usd`"
+    if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not isfinite(cost) or cost < 0:
+        fail(f"`cost_usd` is {cost!r}, not an amount")
+    return None
+
+
 async def usage_counts_a_whole_with_its_parts(subject: Subject) -> str | None:
     """`tokens_usage` holds counts from 0 up; input includes cached tokens and output includes reasoning."""
     async with subject.opened() as provider:
@@ -246,6 +257,7 @@ REPLIES: tuple[Look, ...] = (
     it_answers_with_a_response,
     the_text_is_the_last_thing_said,
     latency_is_its_own_time,
+    the_cost_is_an_amount,
     usage_counts_a_whole_with_its_parts,
     a_reply_can_be_stored_and_read_again,
     secrets_in_a_reply_can_be_taken_out,
