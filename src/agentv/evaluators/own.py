@@ -6,6 +6,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
+from agentv.model.message import ToolCall
+from agentv.model.response import ProviderResponse
 from agentv.protocols import Context
 
 _SHARED = frozenset(("raw_response",))
@@ -23,9 +25,17 @@ def own(ctx: Context) -> Context:
         output_messages=response.output_messages,
         trace=response.trace,
         trace_summary=copied(ctx.trace_summary),
-        calls=copied(ctx.calls),
+        calls=_calls(ctx, response),
         expected_messages=copied(ctx.expected_messages),
     )
+
+
+def _calls(ctx: Context, response: ProviderResponse) -> tuple[ToolCall, ...] | None:
+    """The calls, which are those of the messages where these tell them."""
+    if ctx.calls_source == "output_messages":
+        return tuple([call for message in response.output_messages or () for call in message.tool_calls])
+    calls: tuple[ToolCall, ...] | None = copied(ctx.calls)
+    return calls
 
 
 def copied(value: Any) -> Any:
