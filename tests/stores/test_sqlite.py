@@ -87,6 +87,16 @@ def somebody(**changed: Any) -> Owner:
     return this_process()._replace(id=f"other-{next(_numbers)}", **changed)
 
 
+def after_the_lease(path: Path, monkeypatch: pytest.MonkeyPatch) -> SqliteStore:
+    """Another process, to which the lease of the first one is over."""
+    other = SqliteStore(path)
+    later = owners.uptime() + owners.LEASE_S + 1
+    with monkeypatch.context() as patch:
+        patch.setattr(owners, "uptime", lambda: later)
+        assert other.holders(NAME) == []
+    return other
+
+
 class TestClaims:
     def test_a_run_belongs_to_whoever_claims_it_first(self, store: SqliteStore, path: Path) -> None:
         other = SqliteStore(path)
@@ -145,11 +155,7 @@ class TestClaims:
     ) -> None:
         store.beat()
         store.write(NAME, [claim("a"), claim("b")], [])
-        other = SqliteStore(path)
-        later = owners.uptime() + owners.LEASE_S + 1
-        with monkeypatch.context() as patch:
-            patch.setattr(owners, "uptime", lambda: later)
-            assert other.holders(NAME) == []
+        other = after_the_lease(path, monkeypatch)
         assert other.write(NAME, [claim("b")], [])[0] == {"b"}
         assert store.write(NAME, [], [saved("a"), saved("b")])[1] == set()
         other.close()
@@ -158,11 +164,7 @@ class TestClaims:
         self, store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         store.write(NAME, [claim("a"), claim("b")], [])
-        other = SqliteStore(path)
-        later = owners.uptime() + owners.LEASE_S + 1
-        with monkeypatch.context() as patch:
-            patch.setattr(owners, "uptime", lambda: later)
-            assert other.holders(NAME) == []
+        other = after_the_lease(path, monkeypatch)
         assert other.write(NAME, [claim("a")], [])[0] == {"a"}
         store.beat()
         assert store.write(NAME, [], [saved("a", "fail")])[1] == set()

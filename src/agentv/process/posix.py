@@ -149,7 +149,7 @@ class _Program:
             if unsaid:
                 del unsaid[: os.write(pipe, unsaid)]
         except BlockingIOError:
-            pass
+            pass  # its pipe is full: it is told the rest when it reads on
         except OSError:  # it does not want to read, which is its own business
             self._talk.fall_silent()
         self._is_writing = bool(unsaid)
