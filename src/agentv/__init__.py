@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     )
     from agentv.evaluators.function import evaluator
     from agentv.formats.adk import to_adk
-    from agentv.formats.mastra import to_mastra
+    from agentv.formats.ai_sdk import to_mastra
     from agentv.formats.openai import from_openai, to_openai
     from agentv.formats.response import decode_response, decode_response_json
     from agentv.model import (
@@ -96,7 +96,7 @@ _PLACES = {
     ),
     "evaluators.function": ("evaluator",),
     "formats.adk": ("to_adk",),
-    "formats.mastra": ("to_mastra",),
+    "formats.ai_sdk": ("to_mastra",),
     "formats.openai": ("from_openai", "to_openai"),
     "formats.response": ("decode_response", "decode_response_json"),
     "model.comparison": ("Comparison",),

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from agentv.errors import FormatError
-from agentv.formats.json import dump_json, parse_json
 from agentv.formats.response import decode_response
+from agentv.jsonio import dump_json, parse_json
 from agentv.model.request import Request
 from agentv.providers.base import failure
 from agentv.providers.function import Function

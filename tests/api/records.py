@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.message import Message, ToolCall
 from agentv.model.record import ResultRecord
 from agentv.model.result import EvaluatorResult

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 
 from agentv.formats.adk import to_adk
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.message import Message, ToolCall
 
 from . import strategies

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from agentv.formats.adk import to_adk
-from agentv.formats.adk_read import decode_adk
+from agentv.formats.adk import decode_adk, to_adk
 from agentv.formats.returned import decode_returned
 from agentv.model.message import UNSET, Message, ToolCall
 from agentv.model.response import ProviderResponse

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.errors import FormatError
-from agentv.formats.anthropic import decode_message, error_in_message, from_anthropic, to_anthropic
+from agentv.formats.anthropic import MessagePieces, decode_message, error_in_message, from_anthropic, to_anthropic
 from agentv.formats.sse import ServerEvent
-from agentv.formats.stream_anthropic import MessagePieces
 from agentv.model.message import UNSET, Message, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.model.usage import TokensUsage

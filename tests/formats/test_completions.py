@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.errors import FormatError
-from agentv.formats.completions import decode_completion, error_in_completion, to_completions
+from agentv.formats.openai_chat import ChatPieces, decode_completion, error_in_completion, to_completions
 from agentv.formats.sse import ServerEvent
-from agentv.formats.stream_chat import ChatPieces
 from agentv.formats.usage import add_usage
 from agentv.model.message import Message, ToolCall
 from agentv.model.response import ProviderResponse

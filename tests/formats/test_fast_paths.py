@@ -7,8 +7,8 @@ from unittest.mock import patch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from agentv.formats.json import dump_json, parse_json
 from agentv.formats.response import decode_foreign, decode_response, decode_response_json
+from agentv.jsonio import dump_json, parse_json
 from agentv.model.response import ProviderResponse
 
 from . import strategies

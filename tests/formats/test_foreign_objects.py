@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import agentv
-from agentv.formats.adk_read import decode_adk
-from agentv.formats.json import dump_json
+from agentv.formats.adk import decode_adk
 from agentv.formats.openai_agents import decode_openai_agents
+from agentv.formats.response import follow_trace_ref
 from agentv.formats.returned import decode_returned
-from agentv.formats.trace_ref import follow_trace_ref
+from agentv.jsonio import dump_json
 
 CHECK = [{"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "find", "input": {"q": 1}}]}]
 

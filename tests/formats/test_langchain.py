@@ -23,9 +23,9 @@ from langchain_core.messages import (
 )
 from msgspec import UNSET
 
-from agentv.formats.json import dump_json
 from agentv.formats.langchain import decode_langchain
 from agentv.formats.openai import from_openai, to_openai
+from agentv.jsonio import dump_json
 from agentv.model.message import Message, ToolCall
 from agentv.model.usage import TokensUsage
 

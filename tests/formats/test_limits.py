@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentv.formats import plain
-from agentv.formats.depth import CUT, MAX_DEPTH
+from agentv.formats import canonical
 from agentv.formats.response import decode_response
+from agentv.jsonio import CUT, MAX_DEPTH
 
 
 def nested(levels: int) -> Any:
@@ -89,7 +89,7 @@ def test_a_value_that_holds_itself_is_cut_too() -> None:
 
 @pytest.mark.parametrize("shape", [COMPACT, OPENAI, LANGCHAIN])
 def test_too_many_calls_are_cut_and_reported(shape: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("messages", "plain"):
+    for module in ("messages", "canonical"):
         monkeypatch.setattr(f"agentv.formats.{module}.MAX_CALLS", 3)
     turns = [
         {"role": "assistant", "tool_calls": [{**shape, "id": f"{turn}{n}"} for n in range(2)]} for turn in range(3)
@@ -101,7 +101,7 @@ def test_too_many_calls_are_cut_and_reported(shape: dict[str, Any], monkeypatch:
 
 
 def test_too_many_messages_are_cut_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("messages", "plain"):
+    for module in ("messages", "canonical"):
         monkeypatch.setattr(f"agentv.formats.{module}.MAX_MESSAGES", 2)
     response = decode_response([{"role": "user", "content": str(n)} for n in range(3)])
     assert response.output_messages is not None
@@ -119,5 +119,5 @@ def test_too_many_events_are_cut_and_reported(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_limits_are_generous() -> None:
-    assert plain.MAX_CALLS >= 1_000_000
-    assert plain.MAX_MESSAGES >= 1_000_000
+    assert canonical.MAX_CALLS >= 1_000_000
+    assert canonical.MAX_MESSAGES >= 1_000_000

@@ -2,8 +2,8 @@
 
 from hypothesis import HealthCheck, given, settings
 
-from agentv.formats.json import dump_json
-from agentv.formats.mastra import to_mastra
+from agentv.formats.ai_sdk import to_mastra
+from agentv.jsonio import dump_json
 from agentv.model.message import Message, ToolCall
 
 from . import strategies

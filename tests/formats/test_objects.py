@@ -27,9 +27,9 @@ from langchain_core.messages import (
 )
 
 from agentv.errors import FormatError
-from agentv.formats.json import dump_json
 from agentv.formats.objects import library_of, plain
 from agentv.formats.returned import decode_returned
+from agentv.jsonio import dump_json
 from agentv.model.message import Message, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.model.usage import TokensUsage

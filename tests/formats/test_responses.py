@@ -10,9 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.errors import FormatError
-from agentv.formats.responses import decode_response_object, error_in_response, from_responses, to_responses
+from agentv.formats.openai_responses import (
+    ResponsePieces,
+    decode_response_object,
+    error_in_response,
+    from_responses,
+    to_responses,
+)
 from agentv.formats.sse import ServerEvent
-from agentv.formats.stream_responses import ResponsePieces
 from agentv.model.message import UNSET, Message, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.model.usage import TokensUsage

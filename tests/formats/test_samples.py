@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentv.formats.adk import to_adk
-from agentv.formats.mastra import to_mastra
+from agentv.formats.ai_sdk import to_mastra
 from agentv.formats.openai import from_openai, to_openai
 from agentv.formats.response import decode_response
 from agentv.formats.usage import add_usage, decode_usage

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentv.formats.sound import sound
+from agentv.formats.normalize import sound
 from agentv.model.response import ProviderResponse
 from agentv.model.usage import TokensUsage
 

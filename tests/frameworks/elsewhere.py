@@ -15,7 +15,7 @@ from agentv.model.response import ProviderResponse
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import asyncio, sys
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.message import Message
 from agentv.model.request import Request, Scope
 from agentv.providers.python import PythonAgent

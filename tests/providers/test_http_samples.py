@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentv.formats.shapes import recognise
+from agentv.formats.detect import recognise
 from agentv.model.response import ProviderResponse
 
 SAMPLES = os.environ.get("AGENTV_SAMPLES")

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentv.errors import FormatError
-from agentv.formats.shape_streams import Gathered, StreamEvent, fold_stream
-from agentv.formats.shapes import describe_shape, longest_text, recognise
+from agentv.formats.detect import describe_shape, longest_text, recognise
+from agentv.formats.streams import Gathered, StreamEvent, fold_stream
 from tests.providers.test_http_replies import SHAPES
 from tests.providers.test_http_streams import AGENTS, VENDORS
 

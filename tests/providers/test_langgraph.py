@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, convert
 
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.message import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse

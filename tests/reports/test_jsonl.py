@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import agentv
-from agentv.formats.redaction import Redactor
 from agentv.model.event import ExecutionFinished, RunFinished
+from agentv.redaction import Redactor
 from agentv.reports.jsonl import JsonlFile
 
 CASES = [

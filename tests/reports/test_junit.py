@@ -9,9 +9,9 @@ import pytest
 import xmlschema
 
 import agentv
-from agentv.formats.redaction import Redactor
 from agentv.model.event import RunFinished
 from agentv.model.result import EvaluatorResult, Sides
+from agentv.redaction import Redactor
 from agentv.reports.junit import JunitFile
 from tests.reports.events import HOSTILE, errored, failed, passed, record, tell
 

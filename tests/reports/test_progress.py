@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import agentv
-from agentv.formats.redaction import Redactor
 from agentv.model.event import AttemptFinished, ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.model.response import ResponseError
+from agentv.redaction import Redactor
 from agentv.reports import progress
 from agentv.reports.progress import Lines, Live
 

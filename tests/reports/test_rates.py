@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentv.formats.redaction import Redactor
 from agentv.model.record import RepeatedCase, RepeatedTarget, Repeats, Tally
+from agentv.redaction import Redactor
 from agentv.reports.console import Console
 from agentv.reports.markdown import MAX_PAGE, MarkdownFile
 from agentv.reports.rates import between, percent

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.formats.json import scrub
-from agentv.formats.redaction import Redactor
+from agentv.jsonio import scrub
+from agentv.redaction import Redactor
 from agentv.reports.jsonl import JsonlFile
 from agentv.reports.yaml import YamlFile, dump_yaml
 from tests.reports.events import HOSTILE, errored, failed, passed, tell

@@ -16,11 +16,11 @@ import agentv
 from agentv.api.evaluate import function_target
 from agentv.checked import Eval, Target
 from agentv.evaluators.judge.sample import word_in
-from agentv.formats.redaction import Redactor
 from agentv.model.message import Message, ToolCall
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.providers.base import ProviderBase
+from agentv.redaction import Redactor
 from agentv.run.judging import Judges, JudgeTarget
 from agentv.run.options import RunOptions
 from agentv.stores.judgements import Judgements

@@ -6,8 +6,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentv.formats.json import dump_json
-from agentv.formats.run import read_execution, read_run, write_execution, write_run
+from agentv.formats.run_export import read_execution, read_run, write_execution, write_run
+from agentv.jsonio import dump_json
 from agentv.model.attempt import Attempt
 from agentv.model.case import Case
 from agentv.model.message import Message, ToolCall

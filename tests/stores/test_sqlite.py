@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agentv.errors import StoreError
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.attempt import Attempt
 from agentv.model.record import ResultRecord
 from agentv.model.response import ResponseError

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from agentv.checked import Eval
     from agentv.evaluators.judge.base import JudgeBase
-    from agentv.formats.redaction import Redactor
     from agentv.model.result import EvaluatorResult
+    from agentv.redaction import Redactor
     from agentv.run.judging import Memory
     from agentv.spec.labels import Label
 

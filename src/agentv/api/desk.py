@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from agentv.api.judges import asked_targets, is_judge, judge_target
 from agentv.checked import Eval
 from agentv.errors import EvaluationError, Problem, SpecError, suggest
-from agentv.formats.redaction import Redactor
 from agentv.model.request import Scope
+from agentv.redaction import Redactor
 from agentv.run.judging import Judges
 from agentv.run.options import RunOptions
 from agentv.run.spending import Spending

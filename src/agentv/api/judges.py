@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from agentv.checked import Eval, every_check
 from agentv.errors import Problem, SpecError, StoreError
-from agentv.formats.json import dump_json
-from agentv.formats.redaction import Redactor
-from agentv.formats.secret_shapes import is_credential_field
+from agentv.jsonio import dump_json
 from agentv.providers.function import Function
+from agentv.redaction import Redactor
+from agentv.redaction.credential_patterns import is_credential_field
 from agentv.run.judging import Judges, JudgeTarget
 from agentv.run.options import RunOptions
 from agentv.run.plan import selected_cases

@@ -8,7 +8,7 @@ from msgspec.json import decode
 
 from agentv.api.keeping import told_again
 from agentv.errors import AgentVError, StoreError
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.record import Summary
 from agentv.run.ledger import Ledger
 from agentv.run.share import StoreShare
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agentv.api.keeping import Keeping
-    from agentv.formats.redaction import Redactor
     from agentv.model.event import RunFinished
     from agentv.model.run import Kept
+    from agentv.redaction import Redactor
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
 

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from agentv.api.inputs import fingerprint
 from agentv.errors import FormatError, StoreError
-from agentv.formats.json import dump_json
 from agentv.formats.response import decode_response
+from agentv.jsonio import dump_json
 from agentv.model.event import RunFinished
 from agentv.model.record import ResultRecord
 from agentv.model.response import ProviderResponse
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from agentv.api.prepare import Prepared
     from agentv.checked import Eval
-    from agentv.formats.redaction import Redactor
     from agentv.model.run import Holder, Kept
     from agentv.protocols import Store
+    from agentv.redaction import Redactor
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
 

@@ -11,8 +11,8 @@ from msgspec import Struct
 from agentv.api.judges import asked_targets, is_judge, judge_target
 from agentv.checked import every_check
 from agentv.errors import Problem, SpecError
-from agentv.formats.json import dump_json
-from agentv.formats.redaction import Redactor
+from agentv.jsonio import dump_json
+from agentv.redaction import Redactor
 from agentv.run.plan import Totals as Planned
 from agentv.run.plan import count_runs, plan_runs
 from agentv.run.shard import choose_part

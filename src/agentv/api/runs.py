@@ -9,19 +9,19 @@ from msgspec.structs import replace
 
 from agentv.api.keeping import find, whole
 from agentv.errors import FormatError, StoreError
-from agentv.formats.json import parse_json
 from agentv.formats.openai import to_openai
 from agentv.formats.response import decode_response
-from agentv.formats.run import (
+from agentv.formats.run_export import (
     EXECUTION_SCHEMA,
     RUN_SCHEMA,
     read_execution,
+    read_old_run,
     read_run,
     schema_of,
     write_execution,
     write_run,
 )
-from agentv.formats.run_old import read_old_run
+from agentv.jsonio import parse_json
 from agentv.model.case import Case
 from agentv.model.record import ResultRecord
 from agentv.model.run import ExecutionRow

@@ -7,8 +7,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from agentv.errors import FormatError, Problem, SpecError
+from agentv.formats.normalize import settle_made
 from agentv.formats.response import decode_response
-from agentv.formats.settled import settle_made
 from agentv.model.case import Case
 from agentv.model.request import Scope
 from agentv.model.response import ProviderResponse, ResponseError
@@ -211,7 +211,7 @@ def following(root: str | None) -> Follow:
 
     def follow(response: ProviderResponse) -> ProviderResponse:
         from agentv.files import read_below  # noqa: PLC0415 - only a reply that keeps its trace elsewhere
-        from agentv.formats.trace_ref import follow_trace_ref  # noqa: PLC0415 - as above
+        from agentv.formats.response import follow_trace_ref  # noqa: PLC0415 - as above
 
         return follow_trace_ref(response, partial(read_below, root))
 
@@ -219,7 +219,7 @@ def following(root: str | None) -> Follow:
 
 
 def _leave(response: ProviderResponse) -> ProviderResponse:
-    from agentv.formats.trace_ref import leave_trace_ref  # noqa: PLC0415 - only a reply that keeps its trace elsewhere
+    from agentv.formats.response import leave_trace_ref  # noqa: PLC0415 - only a reply that keeps its trace elsewhere
 
     return leave_trace_ref(response)
 

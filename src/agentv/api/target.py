@@ -13,12 +13,12 @@ import msgspec
 
 from agentv.api.score import Scorer, following
 from agentv.errors import AgentVError, Problem, SpecError, suggest
-from agentv.formats.json import dump_json
-from agentv.formats.redaction import Redactor
+from agentv.jsonio import dump_json
 from agentv.model.message import Message
 from agentv.model.request import Request, Scope
 from agentv.model.target import ListedTarget, SecondTurn, TargetCheck, Undecidable, Variable
 from agentv.providers.base import failure
+from agentv.redaction import Redactor
 from agentv.registry import evaluator_names, find_evaluator, find_provider
 from agentv.run.attempt import Patience, try_many, try_run
 from agentv.run.limits import Limiter, Pace

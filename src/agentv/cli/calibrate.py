@@ -13,8 +13,8 @@ from agentv.cli.exits import ERROR, fail_error, fail_usage, refuse
 
 if TYPE_CHECKING:
     from agentv.api.calibrate import Subject
-    from agentv.formats.redaction import Redactor
     from agentv.model.judging import CalibrationReport
+    from agentv.redaction import Redactor
     from agentv.run.options import RunOptions
 
 
@@ -91,7 +91,7 @@ def _calibrate(
 
 def _print(report: CalibrationReport, redactor: Redactor, *, as_json: bool) -> None:
     if as_json:
-        from agentv.formats.json import dump_json  # noqa: PLC0415 - only this needs it
+        from agentv.jsonio import dump_json  # noqa: PLC0415 - only this needs it
 
         sys.stdout.buffer.write(redactor.line(dump_json(report)) + b"\n")
     else:

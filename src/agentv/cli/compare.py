@@ -122,7 +122,7 @@ def _rendered(comparison: Comparison, form: str) -> bytes:
         from agentv.reports.comparison_markdown import render_page  # noqa: PLC0415 - only this needs it
 
         return render_page(comparison).encode("utf-8", "backslashreplace")
-    from agentv.formats.json import dump_json  # noqa: PLC0415 - as above
+    from agentv.jsonio import dump_json  # noqa: PLC0415 - as above
 
     return dump_json(comparison) + b"\n"
 

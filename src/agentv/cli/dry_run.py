@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.reports.problems import counted
 from agentv.reports.terminal import clean
 

@@ -66,7 +66,7 @@ def describe_one(name: str, *, as_json: bool) -> None:
 
 
 def _print_json(data: Any) -> None:
-    from agentv.formats.json import dump_json  # noqa: PLC0415 - `--help` needs none of it
+    from agentv.jsonio import dump_json  # noqa: PLC0415 - `--help` needs none of it
 
     click.echo(dump_json(data))
 

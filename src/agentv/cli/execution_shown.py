@@ -98,6 +98,6 @@ def listed(row: ExecutionRow) -> dict[str, Any]:
 
 def print_json(value: Any) -> None:
     """Print one JSON value on a line."""
-    from agentv.formats.json import dump_json  # noqa: PLC0415 - only JSON needs it
+    from agentv.jsonio import dump_json  # noqa: PLC0415 - only JSON needs it
 
     click.echo(dump_json(value))

@@ -32,7 +32,7 @@ def refuse(error: SpecError, *, as_json: bool) -> NoReturn:
 def print_problems(problems: Iterable[Problem | str], code: int = USAGE) -> None:
     """Tell a program why there is nothing (more) to read, as one object on standard output."""
     from agentv.errors import Problem  # noqa: PLC0415 - only a mistake needs it
-    from agentv.formats.json import dump_json  # noqa: PLC0415 - as above
+    from agentv.jsonio import dump_json  # noqa: PLC0415 - as above
 
     told = [Problem("", each) if isinstance(each, str) else each for each in problems]
     summary = {

@@ -84,7 +84,7 @@ def show_again(recalled: Recalled, given: dict[str, Any]) -> int:
     from agentv.cli.outputs import open_files  # noqa: PLC0415 - as above
     from agentv.cli.printing import broke_off, printer  # noqa: PLC0415 - as above
     from agentv.errors import AgentVError  # noqa: PLC0415 - as above
-    from agentv.formats.redaction import Redactor  # noqa: PLC0415 - as above
+    from agentv.redaction import Redactor  # noqa: PLC0415 - as above
 
     redactor = Redactor({})  # what the store holds was redacted when it was written
     inputs = recalled.execution.inputs.split("\n")[1:]

@@ -35,7 +35,7 @@ def command(paths: tuple[str, ...], out: tuple[str, ...], *, as_json: bool, verb
     from agentv.cli.outputs import guarded, open_files  # noqa: PLC0415 - as above
     from agentv.cli.printing import broke_off  # noqa: PLC0415 - as above
     from agentv.errors import FormatError, OutputError  # noqa: PLC0415 - as above
-    from agentv.formats.redaction import Redactor  # noqa: PLC0415 - as above
+    from agentv.redaction import Redactor  # noqa: PLC0415 - as above
     from agentv.reports.console import Console  # noqa: PLC0415 - as above
     from agentv.reports.jsonl import JsonStream  # noqa: PLC0415 - as above
 

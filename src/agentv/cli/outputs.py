@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from agentv.api.prepare import Prepared
     from agentv.errors import Problem
-    from agentv.formats.redaction import Redactor
     from agentv.model.event import Event
     from agentv.protocols import Reporter
+    from agentv.redaction import Redactor
 
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 

@@ -9,8 +9,8 @@ from agentv.cli.exits import ERROR, complain, print_problems, wants_json
 
 if TYPE_CHECKING:
     from agentv.errors import AgentVError
-    from agentv.formats.redaction import Redactor
     from agentv.protocols import Reporter
+    from agentv.redaction import Redactor
 
 
 def printer(given: dict[str, Any], redactor: Redactor) -> Reporter:

@@ -81,7 +81,7 @@ def show(name: str, store: str | None, **given: Any) -> None:
             for run in opened.stored(named.execution.id, key):
                 if given["as_json"]:
                     from agentv.api.keeping import whole  # noqa: PLC0415 - as above
-                    from agentv.formats.run import write_run  # noqa: PLC0415 - as above
+                    from agentv.formats.run_export import write_run  # noqa: PLC0415 - as above
 
                     with whole():
                         line = write_run(run, named.execution.id)

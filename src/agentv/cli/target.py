@@ -54,7 +54,7 @@ def check_one(name: str, path: str, *, prompt: str, as_json: bool, env_file: str
 
     from agentv.api.target import check_target, choose  # noqa: PLC0415 - as above
     from agentv.errors import SpecError  # noqa: PLC0415 - as above
-    from agentv.formats.json import dump_json  # noqa: PLC0415 - as above
+    from agentv.jsonio import dump_json  # noqa: PLC0415 - as above
     from agentv.reports.target import render_check  # noqa: PLC0415 - as above
     from agentv.reports.terminal import Style  # noqa: PLC0415 - as above
 
@@ -87,6 +87,6 @@ def _found(path: str, env_file: str | None, *, as_json: bool) -> Any:
 
 
 def _print_json(data: Any) -> None:
-    from agentv.formats.json import dump_json  # noqa: PLC0415 - `--help` needs none of it
+    from agentv.jsonio import dump_json  # noqa: PLC0415 - `--help` needs none of it
 
     click.echo(dump_json(data))

@@ -34,7 +34,7 @@ def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
         fail_usage(str(error))
     warnings = list(dict.fromkeys(warning for each in evals for warning in each.warnings))
     if as_json:
-        from agentv.formats.json import dump_json  # noqa: PLC0415 - as above
+        from agentv.jsonio import dump_json  # noqa: PLC0415 - as above
 
         data = {
             "schema": "agentv.validation/1",

@@ -91,7 +91,7 @@ class Code(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True,
         from tempfile import TemporaryDirectory  # noqa: PLC0415 - a configuration is checked without it
 
         from agentv.evaluators.code_run import ask  # noqa: PLC0415 - as above
-        from agentv.formats.redaction import Redactor  # noqa: PLC0415 - as above
+        from agentv.redaction import Redactor  # noqa: PLC0415 - as above
 
         redactor = Redactor({name: os.environ[name] for name in self.env if name in os.environ})
         command = tuple(str(find_file(word, ctx.scope)) if _is_file(word) else word for word in self.command)
@@ -116,6 +116,6 @@ def _is_file(argument: str) -> bool:
 
 def redacted(value: Any, redactor: Any) -> Any:
     """What the program printed, as it may be kept."""
-    from agentv.formats.json import dump_json, parse_json  # noqa: PLC0415 - a configuration is checked without it
+    from agentv.jsonio import dump_json, parse_json  # noqa: PLC0415 - a configuration is checked without it
 
     return parse_json(redactor.line(dump_json(value)))

@@ -8,7 +8,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 from agentv.errors import EvaluationError, FormatError
-from agentv.formats.json import dump_json, parse_json, scrub_text
+from agentv.jsonio import dump_json, parse_json, scrub_text
 from agentv.process import Command, Dialogue, run
 from agentv.process.limits import Limits, limited
 from agentv.process.output import Output

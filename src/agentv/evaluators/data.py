@@ -13,7 +13,7 @@ from agentv.evaluators.looking import Looking, excerpt, plain
 from agentv.evaluators.on import Seen
 from agentv.evaluators.strict_json import NotJson, fenced_block, parse_strictly
 from agentv.evaluators.trajectory.words import joined
-from agentv.formats.depth import MAX_DEPTH, is_deep
+from agentv.jsonio import MAX_DEPTH, is_deep
 from agentv.matching.diff import NOTHING, Difference, differences, quote
 from agentv.matching.equality import encoded
 from agentv.matching.pointer import at_steps, bad_pointer, pointer_steps

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from agentv.errors import EvaluationError, Problem
 from agentv.evaluators.places import MESSAGE, Place, PlaceError, parse_place
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.matching.diff import NOTHING
 from agentv.matching.glob import name_match
 from agentv.matching.pointer import MAX_DIGITS, at_step

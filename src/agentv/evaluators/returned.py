@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentv.errors import EvaluationError, suggest
-from agentv.formats.json import scrub, scrub_text
+from agentv.jsonio import scrub, scrub_text
 from agentv.matching.diff import quote
 from agentv.model.result import EvaluatorResult
 from agentv.scoring.outcome import reaches

@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from agentv.errors import EvaluationError
-from agentv.formats.json import is_broken
+from agentv.jsonio import is_broken
 
 FENCE = "```"
 

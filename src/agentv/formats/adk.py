@@ -1,12 +1,20 @@
-"""Google ADK's events: the calls of one turn are the parts of one event, their results those of the next."""
+"""Google ADK events, both ways."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from agentv.formats.messages import as_messages
+from agentv.formats.conversation import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
+from agentv.formats.fields import OBJECT, Path, Report
+from agentv.formats.messages import as_list, as_messages
+from agentv.formats.usage import add_usage, read_usage
 from agentv.model.message import Message, ToolCall
+from agentv.model.response import ProviderResponse, ResponseError
+
+if TYPE_CHECKING:
+    from agentv.model.usage import TokensUsage
 
 
 def to_adk(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -79,3 +87,186 @@ def _response(call_id: str | None, name: str, output: Any) -> dict[str, Any]:
     response = output if isinstance(output, dict) else {"result": output}
     written: dict[str, Any] = {} if call_id is None else {"id": call_id}
     return {"function_response": {**written, "name": name, "response": response}}
+
+
+_EVENT = frozenset(("content", "author", "id", "timestamp", "partial", "node_info", "actions", "long_running_tool_ids"))
+_PART = frozenset(("text", "thought", "function_call", "function_response", "thought_signature"))
+
+
+def decode_adk(events: Iterable[Any]) -> ProviderResponse:
+    """Read events in snake_case or camelCase, and add up what the model's turns cost."""
+    report = Report()
+    reader = _Reader(report)
+    for position, event in enumerate(as_list(events)):
+        if isinstance(event, OBJECT):
+            reader.read(_snake(event), ("events", position))
+        else:
+            report.refuse(("events", position), "an event", event)
+            report.malformed.append(report.limit(event, ("events", position)))
+    said = reader.conversation.messages
+    usage = add_usage(reader.turns)
+    if usage is None and any(turn is not None for turn in reader.turns):
+        report.warn(("events",), "one of the model's turns does not say what it cost, so the sum is unknown")
+    return ProviderResponse(
+        success=reader.error is None,
+        text=last_words(said),
+        output_messages=tuple(said),
+        reasoning="\n\n".join(reader.thoughts) or None,
+        tokens_usage=usage,
+        error=reader.error,
+        metadata={"malformed": report.malformed} if report.malformed else None,
+        warnings=report.warnings,
+    )
+
+
+class _Reader:
+    """The conversation so far, and what each of the model's turns cost."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.conversation = Conversation()
+        self.thoughts: list[str] = []
+        self.turns: list[TokensUsage | None] = []
+        self.error: ResponseError | None = None
+        """Why the last event is no answer."""
+
+    def read(self, event: Mapping[str, Any], path: Path) -> None:
+        """Read the next event; a piece of one that is still to come whole is passed over."""
+        if event.get("partial") is True:
+            return
+        content = event.get("content")
+        content = _snake(content) if isinstance(content, OBJECT) else {}
+        listed = content.get("parts")
+        listed = listed if isinstance(listed, (list, tuple)) else ()
+        parts = [_snake(part) for part in listed if isinstance(part, OBJECT)]
+        self.error = _error(event) or (None if parts else self.error)
+        answers = [part["function_response"] for part in parts if isinstance(part.get("function_response"), OBJECT)]
+        others = [part for part in parts if not isinstance(part.get("function_response"), OBJECT)]
+        role = _role(event, content.get("role"))
+        counts = event.get("usage_metadata")
+        if (others and role == "assistant") or counts is not None:
+            self.turns.append(read_usage(counts, (*path, "usage_metadata"), self.report)[0])
+        if others:
+            self._say(event, role, others, path)
+        for answer in answers:
+            self._answer(_snake(answer), event)
+
+    def _say(self, event: Mapping[str, Any], role: str, parts: list[dict[str, Any]], path: Path) -> None:
+        self.thoughts += [part["text"] for part in parts if _is_thought(part)]
+        self.conversation.say(
+            Message(
+                role=role,
+                content=_content([part for part in parts if not _is_thought(part)]),
+                tool_calls=tuple(self._calls(event, parts, path)),
+                name=text_or_none(event.get("author")) if role == "assistant" else None,
+                id=text_or_none(event.get("id")),
+                timestamp=_time(event.get("timestamp")),
+                metadata=_metadata(event) or None,
+            )
+        )
+
+    def _calls(self, event: Mapping[str, Any], parts: list[dict[str, Any]], path: Path) -> list[ToolCall]:
+        slow = event.get("long_running_tool_ids")
+        slow = slow if isinstance(slow, (list, tuple, set, frozenset)) else ()
+        calls = []
+        for at, part in enumerate(parts):
+            if not isinstance(part.get("function_call"), OBJECT):
+                continue
+            raw = _snake(part["function_call"])
+            here = (*path, "content", "parts", at, "function_call")
+            call_id = text_or_none(raw.get("id"))
+            given = raw.get("args", UNSET)
+            metadata = said_fields(raw, frozenset(("id", "name", "args")))
+            if call_id is not None and call_id in slow:
+                metadata["long_running"] = True
+            calls.append(
+                ToolCall(
+                    tool=tool_name(raw.get("name"), (*here, "name"), self.report),
+                    input=self.report.limit({} if given is None else given, here),
+                    id=call_id,
+                    metadata=metadata or None,
+                )
+            )
+        return calls
+
+    def _answer(self, raw: Mapping[str, Any], event: Mapping[str, Any]) -> None:
+        output = self.report.limit(raw.get("response"), ("events",))
+        error = output.get("error") if isinstance(output, OBJECT) else None
+        if isinstance(output, OBJECT) and output.keys() == {"result"} and not isinstance(output["result"], OBJECT):
+            output = output["result"]  # so ADK wraps what is not an object
+        self.conversation.answer(
+            Answer(
+                call_id=text_or_none(raw.get("id")),
+                name=text_or_none(raw.get("name")),
+                output=output,
+                status="error" if error else None,
+                error=error or None,
+                timestamp=_time(event.get("timestamp")),
+                metadata=said_fields(raw, frozenset(("id", "name", "response"))),
+            )
+        )
+
+
+def _role(event: Mapping[str, Any], role: Any) -> str:
+    """Tell whose words these are: Gemini knows only the model and the user, ADK who of them it was."""
+    author = event.get("author")
+    if role == "model" or (role is None and author != "user"):
+        return "assistant"
+    if role not in (None, "user"):
+        return str(role)
+    return author if author in ("system", "developer") else "user"
+
+
+def _snake(value: Mapping[Any, Any]) -> dict[str, Any]:
+    """Give an object's own keys in snake_case; what they hold is the agent's and stays as it is."""
+    return {_snake_key(str(key)): item for key, item in value.items()}
+
+
+def _snake_key(key: str) -> str:
+    return key if key.islower() else "".join(f"_{char.lower()}" if char.isupper() else char for char in key)
+
+
+def _is_thought(part: Mapping[str, Any]) -> bool:
+    return part.get("thought") is True and isinstance(part.get("text"), str)
+
+
+def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]] | None:
+    """Join the texts when there is nothing else; any other part is a block that is named by its field."""
+    blocks: list[dict[str, Any]] = []
+    for part in parts:
+        if "type" in part:  # which no part of theirs has: it is a block already
+            blocks.append(dict(part))
+            continue
+        if isinstance(part.get("text"), str):
+            blocks.append({"type": "text", "text": part["text"]})
+        blocks += [{"type": key, key: value} for key, value in said_fields(part, _PART).items()]
+    if not blocks:
+        return None
+    if all(block.keys() == {"type", "text"} and isinstance(block["text"], str) for block in blocks):
+        return "".join(block["text"] for block in blocks)
+    return blocks
+
+
+def _metadata(event: Mapping[str, Any]) -> dict[str, Any]:
+    found = said_fields(event, _EVENT)
+    actions = event.get("actions")
+    done = said_fields(actions, frozenset()) if isinstance(actions, OBJECT) else {}
+    return {**found, "actions": done} if done else found
+
+
+def _error(event: Mapping[str, Any]) -> ResponseError | None:
+    code, message = event.get("error_code"), event.get("error_message")
+    words = ": ".join(str(part) for part in (code, message) if part)
+    return ResponseError(kind="agent", message=words) if words else None
+
+
+def _time(value: Any) -> str | None:
+    """Write seconds since 1970 as a time in words."""
+    if isinstance(value, str):
+        return text_or_none(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return datetime.fromtimestamp(value, UTC).isoformat().replace("+00:00", "Z")
+    except (OverflowError, OSError, ValueError):
+        return None

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agentv.formats.building import text_or_none
-from agentv.formats.calls import parse_arguments
+from agentv.formats.conversation import text_or_none
+from agentv.formats.fields import OBJECT, Report, whole_text
 from agentv.formats.messages import as_list, decode_messages
-from agentv.formats.reading import OBJECT, Report, whole_text
+from agentv.formats.tool_calls import parse_arguments
 from agentv.formats.usage import add_usage, read_usage
 from agentv.model.message import Message
 from agentv.model.response import ProviderResponse

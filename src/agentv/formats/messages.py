@@ -8,14 +8,21 @@ from msgspec import UNSET
 from msgspec.structs import asdict, force_setattr, replace
 
 from agentv.errors import AgentVError, FormatError
-from agentv.formats.calls import STATUSES, decode_call, decode_function_call, parse_arguments
-from agentv.formats.json import scrub
-from agentv.formats.marker import KEY, CallMarker, Marker, read_marker, split_marker
+from agentv.formats.canonical import MAX_CALLS, MAX_MESSAGES, read_plain, read_plain_calls
+from agentv.formats.conversation import (
+    KEY,
+    CallMarker,
+    Marker,
+    Pairing,
+    Result,
+    read_marker,
+    record_results,
+    split_marker,
+)
+from agentv.formats.fields import OBJECT, Fields, Path, Report, show
 from agentv.formats.objects import dump_model
-from agentv.formats.pairing import Pairing
-from agentv.formats.plain import MAX_CALLS, MAX_MESSAGES, read_plain, read_plain_calls
-from agentv.formats.reading import OBJECT, Fields, Path, Report, show
-from agentv.formats.results import Result, record_results
+from agentv.formats.tool_calls import STATUSES, decode_call, decode_function_call, parse_arguments
+from agentv.jsonio import scrub
 from agentv.model.message import ContentBlock, Message, ToolCall
 
 _NAMES = {
@@ -85,7 +92,7 @@ def decode_odd_messages(items: Sequence[Any], report: Report, path: Path) -> tup
     """Read messages one by one and field by field."""
     items = with_fields(items)
     if any(map(_may_hold_calls, items)):
-        from agentv.formats.unfolding import unfold  # noqa: PLC0415 - few messages are of that kind
+        from agentv.formats.embedded_calls import unfold  # noqa: PLC0415 - few messages are of that kind
 
         items = unfold(items)
     if len(items) > MAX_MESSAGES:

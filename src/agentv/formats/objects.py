@@ -6,7 +6,7 @@ from typing import Any, Literal
 from msgspec import to_builtins
 from msgspec.json import Decoder, Encoder
 
-from agentv.formats.json import describe, dump_json, scrub
+from agentv.jsonio import describe, dump_json, scrub
 
 Library = Literal["langchain", "openai_agents", "pydantic_ai", "adk"]
 

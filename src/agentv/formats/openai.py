@@ -8,13 +8,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType, convert
 from msgspec.json import Encoder
 from msgspec.structs import asdict, replace
 
-from agentv.formats.call_ids import fresh_call_ids
-from agentv.formats.calls import parse_arguments
-from agentv.formats.json import MISFITS, dump_json
-from agentv.formats.marker import join_marker
+from agentv.formats.conversation import RESULT_MESSAGE, Pairing, is_blocks, join_marker
 from agentv.formats.messages import as_messages, read_messages
-from agentv.formats.pairing import Pairing
-from agentv.formats.results import RESULT_MESSAGE, is_blocks
+from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
+from agentv.jsonio import MISFITS, dump_json
 from agentv.model.message import Message, ToolCall
 
 _encode = Encoder().encode

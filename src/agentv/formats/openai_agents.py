@@ -6,14 +6,13 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import force_setattr
 
-from agentv.formats.building import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
-from agentv.formats.call_ids import fresh_call_ids
-from agentv.formats.calls import parse_arguments
-from agentv.formats.json import dump_json
+from agentv.formats.conversation import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
+from agentv.formats.fields import OBJECT, Path, Report
 from agentv.formats.messages import as_list, as_messages
 from agentv.formats.objects import final_output, plain
-from agentv.formats.reading import OBJECT, Path, Report
+from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
 from agentv.formats.usage import finish_usage
+from agentv.jsonio import dump_json
 from agentv.model.message import Message, Status, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.model.usage import TokensUsage

@@ -1,20 +1,19 @@
-"""How the reply of a system under test becomes a `ProviderResponse`, whatever is wrong with it."""
+"""Read the fields of a reply in our own form as a `ProviderResponse`, and the trace it keeps in a file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from msgspec import UNSET, convert
 from msgspec.structs import force_setattr, replace
 
 from agentv.errors import AgentVError, FormatError
-from agentv.formats.json import MISFITS, dump_json, parse_json, scrub
+from agentv.formats.canonical import WireResponse, is_settled, read_calls, read_plain
+from agentv.formats.fields import OBJECT, Fields, Report, show, whole_text
 from agentv.formats.messages import decode_messages, is_langchain, with_fields
 from agentv.formats.objects import dump_model
-from agentv.formats.plain import is_settled, read_calls, read_plain
-from agentv.formats.reading import OBJECT, Fields, Report, show, whole_text
 from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary
 from agentv.formats.usage import read_usage
-from agentv.formats.wire import WireResponse
+from agentv.jsonio import MISFITS, dump_json, parse_json, scrub
 from agentv.model.message import Message, ToolCall
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
 from agentv.model.trace import TraceSummary
@@ -100,7 +99,7 @@ def _read_items(items: Sequence[Any]) -> ProviderResponse | None:
 
 def _read_other(reply: Mapping[Any, Any]) -> ProviderResponse | None:
     """Read a reply without any of our fields: one message, or what a model's maker answers with; else `None`."""
-    from agentv.formats.shape_vendors import VENDORS  # noqa: PLC0415 - as above
+    from agentv.formats.detect import VENDORS  # noqa: PLC0415 - as above
 
     for _, fits, read in VENDORS:
         if fits(reply):
@@ -298,3 +297,24 @@ def _earlier_warnings(fields: Fields) -> tuple[str, ...]:
         return tuple(map(whole_text, warnings))
     fields.refuse("warnings", "a list of strings")
     return ()
+
+
+def follow_trace_ref(response: ProviderResponse, read: Callable[[str], bytes]) -> ProviderResponse:
+    """The reply with its trace inside, or with a warning that says why it could not be read."""
+    try:
+        data = parse_json(read(response.trace_ref or ""))
+        events = data.get("trace", data.get("events")) if isinstance(data, Mapping) else data
+        found = decode_response({"trace": events})
+    except FormatError as error:
+        return replace(response, warnings=(*response.warnings, f"trace_ref: {error}"))
+    warnings = [warning.replace("trace", "trace_ref", 1) for warning in found.warnings]
+    if not found.trace and not warnings:
+        warnings = [f"trace_ref: {response.trace_ref!r} holds no events"]
+    # A file without any says nothing that the events sent along could not.
+    return replace(response, trace=found.trace or response.trace, warnings=(*response.warnings, *warnings))
+
+
+def leave_trace_ref(response: ProviderResponse) -> ProviderResponse:
+    """The reply with a warning that nobody said where its trace lies."""
+    warning = f"trace_ref: {response.trace_ref!r} was not read: pass `root`, the folder it lies below"
+    return replace(response, warnings=(*response.warnings, warning))

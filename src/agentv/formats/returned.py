@@ -6,12 +6,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentv.errors import AgentVError, FormatError
-from agentv.formats.json import dump_json
+from agentv.formats.fields import OBJECT
 from agentv.formats.messages import LANGCHAIN_TYPES
+from agentv.formats.normalize import settle_made
 from agentv.formats.objects import dump_model, library_of, plain
-from agentv.formats.reading import OBJECT
 from agentv.formats.response import REPLY_KEYS, decode_response
-from agentv.formats.settled import settle_made
+from agentv.jsonio import dump_json
 from agentv.model.message import Message
 from agentv.model.response import ProviderResponse
 
@@ -112,7 +112,7 @@ def _read_item(value: Mapping[Any, Any], prompt: str) -> ProviderResponse | None
 
 def _foreign(value: Mapping[Any, Any], prompt: str) -> ProviderResponse:
     """Read an object that has none of a reply's fields: a model's own reply, or an answer in fields of its own."""
-    from agentv.formats.shapes import recognise  # noqa: PLC0415 - few functions return such a thing
+    from agentv.formats.detect import recognise  # noqa: PLC0415 - few functions return such a thing
 
     shaped = recognise(value, prompt)
     if shaped is not None:
@@ -200,7 +200,7 @@ def _read_openai_agents(items: Sequence[Any], prompt: str) -> ProviderResponse:
 
 
 def _read_adk(items: Sequence[Any], prompt: str) -> ProviderResponse:
-    from agentv.formats.adk_read import decode_adk  # noqa: PLC0415 - as above
+    from agentv.formats.adk import decode_adk  # noqa: PLC0415 - as above
 
     return decode_adk(_added([plain(item) for item in items], prompt, _adk_words))
 

@@ -4,7 +4,7 @@ import re
 from typing import Any, NamedTuple
 
 from agentv.errors import FormatError
-from agentv.formats.json import parse_json
+from agentv.jsonio import parse_json
 
 MAX_EVENT_BYTES = 10_000_000
 """A line or an event that never ends must not fill the memory."""

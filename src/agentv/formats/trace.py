@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from msgspec import UNSET
 
-from agentv.formats.reading import OBJECT, Fields, Path, Report, is_count
+from agentv.formats.fields import OBJECT, Fields, Path, Report, is_count
 from agentv.model.trace import EventType, TraceEvent, TraceSummary
 
 MAX_EVENTS = 1_000_000

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from agentv.formats.json import describe
-from agentv.formats.reading import OBJECT, Path, Report, is_count
+from agentv.formats.fields import OBJECT, Path, Report, is_count
+from agentv.jsonio import describe
 from agentv.model.usage import TokensUsage
 
 _COUNTS = (

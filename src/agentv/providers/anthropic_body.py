@@ -6,8 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from agentv.errors import ProviderError
-from agentv.formats.anthropic import decode_message, error_in_message, to_anthropic
-from agentv.formats.stream_anthropic import MessagePieces
+from agentv.formats.anthropic import MessagePieces, decode_message, error_in_message, to_anthropic
 from agentv.providers.anthropic import BASE_URL, KEY_NAME
 from agentv.providers.openai_body import with_extra
 from agentv.providers.wire import join_url, merge_headers

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from agentv.errors import FormatError
-from agentv.formats.json import dump_json, scrub_text
-from agentv.formats.shield import unshield
+from agentv.jsonio import dump_json, scrub_text
 from agentv.model.request import Request
 from agentv.process import Command
 from agentv.providers.cli_start import INSTEAD_OF_PROMPT, is_path
+from agentv.templating import unshield
 
 PLACEHOLDERS = ("prompt", "input_file", "output_file", "case_id", "attempt", "workspace")
 PLACEHOLDER = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")

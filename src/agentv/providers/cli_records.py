@@ -4,7 +4,7 @@ import re
 from typing import Any, NamedTuple
 
 from agentv.errors import FormatError
-from agentv.formats.json import parse_json, scrub_text
+from agentv.jsonio import parse_json, scrub_text
 from agentv.model.response import ProviderResponse
 from agentv.process.lines import Line
 from agentv.providers.base import failure

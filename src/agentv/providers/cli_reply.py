@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.json import parse_json, scrub_text
 from agentv.formats.response import decode_response
+from agentv.jsonio import parse_json, scrub_text
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.process import Finished
 from agentv.providers.base import failure

@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 
 from agentv.errors import FormatError
-from agentv.formats.json import replace_surrogates
+from agentv.jsonio import replace_surrogates
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.process import Finished, run

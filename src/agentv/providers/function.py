@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
-from agentv.formats.failures import failure_of
+from agentv.formats.normalize import failure_of
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.providers.base import ProviderBase

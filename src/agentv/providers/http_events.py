@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.json import parse_json
-from agentv.formats.shape_streams import StreamEvent, fold_stream
-from agentv.formats.shapes import describe_shape, longest_text, recognise
+from agentv.formats.detect import describe_shape, longest_text, recognise
 from agentv.formats.sse import EventReader, Lines
+from agentv.formats.streams import StreamEvent, fold_stream
+from agentv.jsonio import parse_json
 from agentv.model.response import ProviderResponse
 from agentv.providers.http_pointed import Pointed, add_pointed, error_of, grows, read_pointed
 from agentv.providers.http_reply import Reading, failed, with_shape

@@ -8,12 +8,12 @@ from msgspec import convert
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.json import MISFITS, dump_json
-from agentv.formats.reading import Number, show
+from agentv.formats.detect import describe_shape, read_messages
+from agentv.formats.fields import Number, show
 from agentv.formats.response import decode_response
-from agentv.formats.shape_streams import Gathered, join_calls, merge_usage
-from agentv.formats.shapes import describe_shape, read_messages
+from agentv.formats.streams import Gathered, join_calls, merge_usage
 from agentv.formats.usage import add_usage, decode_usage
+from agentv.jsonio import MISFITS, dump_json
 from agentv.matching.diff import NOTHING
 from agentv.matching.pointer import at_steps, pointer_steps
 from agentv.model.message import Message

@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.json import parse_json, scrub_text
-from agentv.formats.shapes import TEXT_KEYS, Shaped, describe_shape, longest_text, recognise
+from agentv.formats.detect import TEXT_KEYS, Shaped, describe_shape, longest_text, recognise
+from agentv.jsonio import parse_json, scrub_text
 from agentv.model.response import ProviderResponse
 from agentv.providers.http_pointed import Pointed, add_pointed, error_of, read_pointed
 from agentv.providers.http_request import is_json

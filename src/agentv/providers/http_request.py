@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 from msgspec import UNSET, Struct
 
 from agentv.errors import FormatError
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.providers.http_template import compile_text, compile_value, values_of
 
 if TYPE_CHECKING:

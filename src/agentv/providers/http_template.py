@@ -7,11 +7,11 @@ from typing import Any
 from msgspec import UNSET, to_builtins
 
 from agentv.errors import FormatError, Problem, suggest
-from agentv.formats.json import dump_json
-from agentv.formats.marker import KEY
+from agentv.formats.conversation import KEY
 from agentv.formats.openai import to_openai
-from agentv.formats.shield import unshield
+from agentv.jsonio import dump_json
 from agentv.model.request import Request
+from agentv.templating import unshield
 
 NAMES = ("prompt", "messages", "id", "vars", "thread_id", "attempt")
 """What may stand between the braces; of `vars` also a part, as `vars.user.city`."""

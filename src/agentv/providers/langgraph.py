@@ -67,7 +67,7 @@ class LangGraph(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, di
     async def open(self, scope: Scope) -> None:
         """Get ready to connect; nothing is sent yet."""
         await super().open(scope)
-        from agentv.formats.json import MAX_BYTES  # noqa: PLC0415 - loaded when a target uses it
+        from agentv.jsonio import MAX_BYTES  # noqa: PLC0415 - loaded when a target uses it
         from agentv.providers.wire import merge_headers  # noqa: PLC0415 - as above
 
         key = {"x-api-key": self.api_key} if self.api_key else {}

@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agentv.formats.json import dump_json, scrub_text
 from agentv.formats.langchain import decode_langchain, unwrap_langchain
+from agentv.jsonio import dump_json, scrub_text
 from agentv.model.response import ProviderResponse
 
 INTERRUPT = "__interrupt__"

@@ -9,8 +9,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.json import MAX_BYTES, parse_json
 from agentv.formats.sse import EventReader
+from agentv.jsonio import MAX_BYTES, parse_json
 from agentv.providers.langgraph_body import first_body, resume_body, wire_messages
 from agentv.providers.langgraph_messages import Gathered, message_ids
 from agentv.providers.langgraph_server import Server

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from agentv.formats.json import dump_json, scrub_text
+from agentv.jsonio import dump_json, scrub_text
 from agentv.model.response import ResponseError
 from agentv.providers.wire import failure_from
 

@@ -6,10 +6,14 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from agentv.errors import ProviderError
-from agentv.formats.completions import decode_completion, error_in_completion, to_completions
-from agentv.formats.responses import decode_response_object, error_in_response, new_items, to_responses
-from agentv.formats.stream_chat import ChatPieces
-from agentv.formats.stream_responses import ResponsePieces
+from agentv.formats.openai_chat import ChatPieces, decode_completion, error_in_completion, to_completions
+from agentv.formats.openai_responses import (
+    ResponsePieces,
+    decode_response_object,
+    error_in_response,
+    new_items,
+    to_responses,
+)
 from agentv.providers.openai import BASE_URL, KEY_NAME
 from agentv.providers.wire import join_url, merge_headers
 from agentv.providers.wire_model import Dialect

@@ -71,7 +71,7 @@ class PythonAgent(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields
             with printing_to_stderr():
                 return await self._callee.ask(request)
         except Exception as error:  # noqa: BLE001 - whatever the user's code throws is this run's error alone
-            from agentv.formats.failures import failure_of  # noqa: PLC0415 - only a failure needs it
+            from agentv.formats.normalize import failure_of  # noqa: PLC0415 - only a failure needs it
 
             return failure_of(error)
 

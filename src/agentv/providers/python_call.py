@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from agentv.errors import FormatError
-from agentv.formats.failures import words_of
+from agentv.formats.normalize import words_of
 from agentv.formats.objects import is_class_of
 from agentv.formats.returned import decode_returned
 from agentv.model.request import Request

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from agentv.formats.json import MAX_BYTES, dump_json
+from agentv.jsonio import MAX_BYTES, dump_json
 from agentv.process import Command
 from agentv.providers.cli_command import Launch
 from agentv.providers.cli_stream import Stream

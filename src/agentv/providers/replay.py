@@ -9,9 +9,9 @@ from msgspec import Meta
 
 from agentv.errors import FormatError
 from agentv.files import find_below, read_below
-from agentv.formats.json import MAX_BYTES, parse_json
 from agentv.formats.messages import is_langchain
 from agentv.formats.response import decode_response
+from agentv.jsonio import MAX_BYTES, parse_json
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.providers.base import ProviderBase, failure

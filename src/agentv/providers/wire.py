@@ -6,8 +6,7 @@ import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from agentv.formats.json import dump_json
-from agentv.formats.secret_shapes import credential_span, is_credential_field
+from agentv.jsonio import dump_json
 from agentv.providers.wire_answer import (
     NO_HEADERS,
     Answer,
@@ -18,6 +17,7 @@ from agentv.providers.wire_answer import (
     read_json,
     wire_error,
 )
+from agentv.redaction.credential_patterns import credential_span, is_credential_field
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct, UnsetType
 
 from agentv.errors import FormatError, ProviderError
-from agentv.formats.json import parse_json, scrub_text
+from agentv.jsonio import parse_json, scrub_text
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
 from agentv.providers.wire_pause import retry_after_s
 

@@ -20,10 +20,10 @@ from agentv.run.options import RunOptions
 if TYPE_CHECKING:
     from agentv.api.evaluate import Source, TargetLike
     from agentv.api.prepare import Prepared
-    from agentv.formats.redaction import Redactor
     from agentv.model.event import Event
     from agentv.model.record import ResultRecord
     from agentv.model.response import ProviderResponse
+    from agentv.redaction import Redactor
 
 
 class CaseRun:

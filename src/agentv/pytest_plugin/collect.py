@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from agentv.checked import CheckedCase, Eval
-    from agentv.formats.redaction import Redactor
     from agentv.model.event import RunFinished
     from agentv.model.record import ResultRecord
+    from agentv.redaction import Redactor
 
 LOOP = pytest.StashKey[Loop]()
 MARKERS = pytest.StashKey[set[str]]()

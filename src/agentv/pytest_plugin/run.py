@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from agentv.api.prepare import Prepared
     from agentv.checked import Eval, Target
-    from agentv.formats.redaction import Redactor
     from agentv.model.attempt import Attempt
     from agentv.model.event import RunFinished
     from agentv.protocols import Provider
+    from agentv.redaction import Redactor
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
 

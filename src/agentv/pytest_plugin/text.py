@@ -9,10 +9,10 @@ from agentv.reports.diff import render_evaluator
 from agentv.reports.terminal import Style, clean
 
 if TYPE_CHECKING:
-    from agentv.formats.redaction import Redactor
     from agentv.model.event import RunFinished
     from agentv.model.record import ResultRecord
     from agentv.model.result import EvaluatorResult
+    from agentv.redaction import Redactor
 
 PLAIN = Style()
 """The text also goes to other processes and into files, so it has no colours and one width."""

@@ -13,10 +13,10 @@ from agentv.reports.rates import flaky_cases, fraction, measured_rate, percent, 
 from agentv.reports.terminal import Style, as_ascii, clean
 
 if TYPE_CHECKING:
-    from agentv.formats.redaction import Redactor
     from agentv.model.event import Event
     from agentv.model.judging import JudgeSums
     from agentv.model.record import Summary
+    from agentv.redaction import Redactor
 
 MAX_SHOWN = 20
 """Failures in full; a run of thousands must neither scroll for ever nor keep them all."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.reports.terminal import Style, clean
 
 if TYPE_CHECKING:

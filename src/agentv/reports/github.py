@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agentv.errors import Problem
-    from agentv.formats.redaction import Redactor
     from agentv.model.event import Event
+    from agentv.redaction import Redactor
 
 MAX_OF_A_KIND = 10
 """GitHub shows no more errors, and no more warnings, of one step."""

@@ -9,15 +9,15 @@ from array import array
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.event import ExecutionFinished, ExecutionStarted, RunFinished
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from agentv.formats.redaction import Redactor
     from agentv.model.event import Event
+    from agentv.redaction import Redactor
 
 PRIVATE = 0o600
 _CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")

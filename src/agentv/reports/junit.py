@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from agentv.formats.redaction import Redactor
     from agentv.model.event import Event
     from agentv.model.record import ResultRecord, Summary
+    from agentv.redaction import Redactor
 
 MAX_MESSAGE = 500
 """Characters of the `message`, which servers show in a list; the element holds all of it."""

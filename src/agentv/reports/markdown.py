@@ -22,9 +22,9 @@ from agentv.scoring.stats import wilson
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agentv.formats.redaction import Redactor
     from agentv.model.event import Event
     from agentv.model.record import ResultRecord, Summary
+    from agentv.redaction import Redactor
 
 MAX_SHOWN = 20
 """Runs that did not pass, with the reasons."""

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from agentv.formats.redaction import Redactor
     from agentv.protocols import Reporter
+    from agentv.redaction import Redactor
 
     Opens = Callable[[Path, Redactor], Reporter]
 

@@ -10,8 +10,8 @@ from agentv.model.event import ExecutionStarted, RunFinished
 from agentv.reports.terminal import MIN_WIDTH, Style, clean, fit
 
 if TYPE_CHECKING:
-    from agentv.formats.redaction import Redactor
     from agentv.model.event import AttemptFinished, Event
+    from agentv.redaction import Redactor
 
 LIVE_EVERY_S = 0.1
 LINES_EVERY_S = 5.0

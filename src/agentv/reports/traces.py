@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.event import AttemptFinished, RunFinished
 from agentv.reports.jsonl import open_private, write_all
 from agentv.scoring.trace import trace_from_messages
@@ -16,10 +16,10 @@ from agentv.scoring.trace import trace_from_messages
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agentv.formats.redaction import Redactor
     from agentv.model.event import Event
     from agentv.model.response import ProviderResponse
     from agentv.model.trace import TraceEvent
+    from agentv.redaction import Redactor
 
 MAX_NAME_BYTES = 100
 """Of a case's id in a name: file systems allow 255 bytes, and the number of the attempt comes after it."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from agentv.formats.json import parse_json
+from agentv.jsonio import parse_json
 from agentv.reports.jsonl import RecordFile
 
 try:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.formats.failures import failure_of
-from agentv.formats.settled import settle
-from agentv.formats.sound import sound
+from agentv.formats.normalize import failure_of, settle, sound
 from agentv.model.attempt import Attempt
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.process.thread import is_its_own

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
 from agentv.errors import AgentVError
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.event import AttemptFinished, RunFinished
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentv.errors import AgentVError, EvaluationError, suggest
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.judging import Judged
 from agentv.model.message import Message
 from agentv.model.request import Request
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from agentv.checked import Eval
-    from agentv.formats.redaction import Redactor
     from agentv.model.judging import Calibration
     from agentv.protocols import Provider
+    from agentv.redaction import Redactor
     from agentv.run.options import RunOptions
     from agentv.run.spending import Spending
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from msgspec import json
 
 from agentv.errors import AgentVError, StoreError
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.case import Case
 from agentv.model.run import Claim
 from agentv.run.saving import Finished, redacted, to_save
@@ -19,11 +19,11 @@ from agentv.run.saving import Finished, redacted, to_save
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from agentv.formats.redaction import Redactor
     from agentv.model.attempt import Attempt
     from agentv.model.event import RunFinished
     from agentv.model.run import Persist
     from agentv.protocols import Store
+    from agentv.redaction import Redactor
     from agentv.run.plan import PlannedRun
 
 T = TypeVar("T")

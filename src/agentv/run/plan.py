@@ -5,7 +5,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from agentv.checked import CheckedCase, Eval, Target
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.matching.glob import name_match
 from agentv.run.options import RunOptions
 

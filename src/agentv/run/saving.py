@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import UNSET, json
 from msgspec.structs import force_setattr, replace
 
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.attempt import Attempt
 from agentv.model.record import ResultRecord
 from agentv.model.run import Saved
@@ -15,10 +15,10 @@ from agentv.model.run import Saved
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agentv.formats.redaction import Redactor
     from agentv.model.event import RunFinished
     from agentv.model.response import ProviderResponse
     from agentv.model.run import Persist
+    from agentv.redaction import Redactor
 
 SMALL = 8192
 """Bytes of a result that is nothing out of the ordinary."""

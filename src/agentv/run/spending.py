@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from agentv.formats.prices import cost_of, find_price, price_table
+from agentv.pricing import cost_of, find_price, price_table
 from agentv.run.limits import tokens_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError, Problem
 from agentv.files import read_below
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.spec.check import not_a_choice
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
 from agentv.errors import FormatError, Place, Problem, SpecError
-from agentv.formats.json import MAX_BYTES
+from agentv.jsonio import MAX_BYTES
 from agentv.spec.check import as_json, shown
 from agentv.spec.source import Source
 

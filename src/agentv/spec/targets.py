@@ -10,9 +10,9 @@ import msgspec
 
 from agentv.checked import Target
 from agentv.errors import Problem, SpecError
-from agentv.formats.shield import shield
 from agentv.registry import PROVIDERS, find_provider, provider_names
 from agentv.spec.check import as_json, build, not_a_choice, shown
+from agentv.templating import shield
 
 if TYPE_CHECKING:
     from agentv.protocols import Provider

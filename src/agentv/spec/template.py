@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from agentv.errors import Problem, suggest
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.spec.cells import ABSENT, ASKS, FIELDS, read_cell
 from agentv.spec.check import unknown_key
 from agentv.spec.content import FILE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentv.errors import Problem
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.spec.entries import NotEntry
 from agentv.spec.template import MISSING, find_column, no_column
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import json
 
 from agentv.errors import StoreError
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.record import ResultRecord
 from agentv.stores.reading import Reading
 from agentv.stores.statements import (

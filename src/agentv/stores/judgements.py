@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.judging import Calibration
 from agentv.stores.connection import Connection
 

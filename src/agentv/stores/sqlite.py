@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from agentv.errors import StoreError
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.run import Holder
 from agentv.stores.editing import Editing
 from agentv.stores.former import Former

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 
 if TYPE_CHECKING:
     import sqlite3

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 import msgspec
 from msgspec import UNSET
 
-from agentv.formats.json import dump_json
-from agentv.formats.redaction import Redactor
 from agentv.formats.response import decode_response_json
+from agentv.jsonio import dump_json
 from agentv.model.response import ErrorKind
+from agentv.redaction import Redactor
 from agentv.testing.subject import BrokenError, Subject, answered, ask
 
 if TYPE_CHECKING:

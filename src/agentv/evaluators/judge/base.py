@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, to_builtins
 
 from agentv.errors import EvaluationError
 from agentv.evaluators.base import EvaluatorBase
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.scoring.outcome import reaches
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from agentv.formats.json import dump_json, scrub_text
+from agentv.jsonio import dump_json, scrub_text
 
 # Characters that a person does not see and a model may read: control codes, changes of direction, zero-width spaces,
 # fillers, and the tag characters and variation selectors in which whole sentences can be hidden. Joiners and the

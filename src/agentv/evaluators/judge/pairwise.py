@@ -10,7 +10,7 @@ from agentv.evaluators.judge.prompt import judge_messages
 from agentv.evaluators.judge.quotes import Evidence
 from agentv.evaluators.judge.transcript import spoken
 from agentv.evaluators.judge.verdict import UnreadableError, read_object, read_quote
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.judging import JudgeUsage, add_tokens
 from agentv.model.message import Message
 from agentv.protocols import Ask

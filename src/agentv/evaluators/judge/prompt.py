@@ -7,7 +7,7 @@ from agentv.evaluators.judge.material import Material
 from agentv.evaluators.judge.rubric import Point
 from agentv.evaluators.judge.template import Trusted, render
 from agentv.evaluators.judge.transcript import CALLS, LEFT_OUT, as_text
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 from agentv.model.message import Message
 
 SYSTEM = (

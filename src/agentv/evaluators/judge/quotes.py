@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from agentv.evaluators.judge.fence import without_hidden
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 
 _SAME = str.maketrans(
     {

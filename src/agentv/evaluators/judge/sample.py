@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from agentv.formats.json import dump_json
+from agentv.jsonio import dump_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

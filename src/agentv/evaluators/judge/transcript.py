@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, to_builtins
 
-from agentv.formats.json import dump_json, parse_json
+from agentv.jsonio import dump_json, parse_json
 from agentv.model.message import Message, ToolCall
 from agentv.model.trace import TraceEvent
 from agentv.protocols import Context

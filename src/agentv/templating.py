@@ -1,4 +1,4 @@
-"""Values of variables in a setting that is a template: their braces are text, and never stand for anything."""
+"""Values of variables in a setting that is a template: their braces are text and never placeholders."""
 
 _MARK = "\ufdd0"
 """A code point that is no character and never will be; it is gone before anything is sent."""

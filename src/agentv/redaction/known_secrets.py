@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from agentv.formats.secret_shapes import Span, View
+from agentv.redaction.credential_patterns import Span, View
 
 _DEPTH = 15
 """Backslashes before an escaped character: JSON inside JSON, four levels deep."""

@@ -1,14 +1,17 @@
-"""How one tool call is read, in whichever shape it comes: compact, OpenAI's, LangChain's."""
+"""Read one tool call in any of its shapes; generate ids for calls without one."""
 
+from collections.abc import Iterable, Iterator
 from copy import copy
+from itertools import count
 from typing import Any, get_args
 
 from msgspec import UNSET
 from msgspec.json import Decoder
 
-from agentv.formats.depth import CUT, MAX_DEPTH, is_deep
-from agentv.formats.reading import OBJECT, Fields, Path, Report
-from agentv.model.message import Status, ToolCall
+from agentv.formats.conversation import RESULT_MESSAGE
+from agentv.formats.fields import OBJECT, Fields, Path, Report
+from agentv.jsonio import CUT, MAX_DEPTH, is_deep
+from agentv.model.message import Message, Status, ToolCall
 
 STATUSES = frozenset(get_args(Status))
 
@@ -157,3 +160,16 @@ def _status(fields: Fields) -> Status | None:
         return status  # type: ignore[return-value]  # one of the literals, as just checked
     fields.refuse("status", "one of ok, error, denied, pending")
     return None
+
+
+def fresh_call_ids(messages: Iterable[Message]) -> Iterator[str]:
+    """Give `call_0`, `call_1` and so on, leaving out whatever the conversation uses already."""
+    used = set()
+    for message in messages:
+        used.add(message.tool_call_id)
+        for call in message.tool_calls:
+            used.add(call.id)
+            record = (call.metadata or {}).get(RESULT_MESSAGE)
+            if isinstance(record, dict) and isinstance(record.get("tool_call_id"), str):
+                used.add(record["tool_call_id"])
+    return (name for name in map("call_{}".format, count()) if name not in used)

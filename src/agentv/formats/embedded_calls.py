@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentv.formats.anthropic_blocks import CALLS, THINKING, THOUGHTS, failed, is_plain, is_result, output_of
-from agentv.formats.reading import OBJECT
-from agentv.formats.shape_gemini import objects_in, unfold_parts
-from agentv.formats.shape_parts import has_parts, unfold_message
+from agentv.formats.ai_sdk import has_parts, unfold_message
+from agentv.formats.anthropic import CALLS, THINKING, THOUGHTS, failed, is_plain, is_result, output_of
+from agentv.formats.fields import OBJECT
+from agentv.formats.gemini import objects_in, unfold_parts
 
 _Object = Mapping[str, Any]
 _AZURE = "tool_call"

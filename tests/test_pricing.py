@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.formats.prices import cost_of, find_price, price_table
 from agentv.model.price import Price
 from agentv.model.usage import TokensUsage
+from agentv.pricing import cost_of, find_price, price_table
 
 PLAIN = Price(input=1.0, output=10.0)
 CACHED = Price(input=1.0, output=10.0, cache_read=0.1, cache_write=2.0)

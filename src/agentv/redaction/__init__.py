@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentv.errors import FormatError
-from agentv.formats.json import dump_json, parse_json
-from agentv.formats.secret_forms import Beginning, Secret, view_of
-from agentv.formats.secret_shapes import Finder, Span, View, credential_span, is_credential_field, shapes
+from agentv.jsonio import dump_json, parse_json
+from agentv.redaction.credential_patterns import Finder, Span, View, credential_span, is_credential_field, shapes
+from agentv.redaction.known_secrets import Beginning, Secret, view_of
 
 MIN_LENGTH = 6
 """Shorter values are not looked for: with `MODE=a`, every `a` would be redacted."""

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from agentv.formats.json import dump_json
-from agentv.formats.redaction import MIN_LENGTH, Redactor
-from agentv.formats.secret_forms import Secret, view_of
-from agentv.formats.secret_shapes import is_credential_field, shapes
+from agentv.jsonio import dump_json
+from agentv.redaction import MIN_LENGTH, Redactor
+from agentv.redaction.credential_patterns import is_credential_field, shapes
+from agentv.redaction.known_secrets import Secret, view_of
 
 # Put together here, so that nobody's scanner takes this file for a leak.
 RANDOM = "a1B2c3D4e5F6g7H8i9J0" * 3

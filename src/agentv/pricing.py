@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from agentv.model.usage import TokensUsage
 
+
 MILLION = 1_000_000
 _DATED = re.compile(r"(?:[-@]20\d\d-?[01]\d-?[0-3]\d|-latest)$")
 """`gpt-4o-2024-08-06`, `claude-opus-4-5-20251101`, `claude-3-5-sonnet@20240620`, `claude-3-5-haiku-latest`."""

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentv import jsonio as formats_json
 from agentv.errors import FormatError
-from agentv.formats import json as formats_json
-from agentv.formats.json import dump_json, parse_json, scrub
+from agentv.jsonio import dump_json, parse_json, scrub
 from agentv.model.message import UNSET, Message, ToolCall
 from agentv.model.response import ProviderResponse
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentv.formats.reading import OBJECT
+from agentv.formats.fields import OBJECT
 from agentv.formats.response import decode_response
 from agentv.model.response import ProviderResponse
 

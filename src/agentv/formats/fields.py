@@ -1,12 +1,11 @@
-"""How one foreign object is read field by field, with nothing lost and every oddity reported."""
+"""Read one foreign object field by field; the report of everything odd in a reply."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta, convert
 
-from agentv.formats.depth import CUT, cut, is_deep
-from agentv.formats.json import MISFITS, TOO_LONG, describe, replace_surrogates
+from agentv.jsonio import CUT, MISFITS, TOO_LONG, cut, describe, is_deep, replace_surrogates
 
 Path = tuple[str | int, ...]
 OBJECT = (dict, Mapping)
