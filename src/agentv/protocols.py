@@ -12,7 +12,7 @@ from agentv.model.judging import Calibration, Judged
 from agentv.model.message import Message, ToolCall
 from agentv.model.record import Summary
 from agentv.model.request import Request, Scope
-from agentv.model.response import ProviderResponse
+from agentv.model.response import ProviderResponse, Unread
 from agentv.model.result import EvaluatorResult, Kind, Verdict
 from agentv.model.run import Claim, ExecutionRow, Holder, Kept, Outcome, Saved
 from agentv.model.trace import TraceEvent, TraceSummary
@@ -68,6 +68,10 @@ class Context(Struct, frozen=True, kw_only=True):
     """Every call from the one source that was chosen; `None` when only counts, or nothing, is known."""
     calls_source: Literal["output_messages", "trace", "trace_summary"] | None = None
     """Where `calls` and the counts come from; `None` when the agent sent nothing to tell from."""
+    calls_complete: bool = True
+    """Whether everything that may hold a call was understood; when false, `calls` is a lower bound."""
+    unread: tuple[Unread, ...] = ()
+    """The places of the reply that were not understood, each with its reason."""
     expected_messages: tuple[Message, ...] | None = None
     config: Mapping[str, Any] = {}
     """The evaluator's configuration as it was written."""

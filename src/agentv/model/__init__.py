@@ -5,7 +5,7 @@ They never form cycles, so the garbage collector need not look at them (`gc=Fals
 
 from agentv.model.case import Case
 from agentv.model.message import ContentBlock, Message, Status, ToolCall
-from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
+from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, Unread
 from agentv.model.result import EvaluatorResult, Kind, RunResult, Verdict
 from agentv.model.trace import EventType, TraceEvent, TraceSummary
 from agentv.model.usage import TokensUsage
@@ -26,5 +26,6 @@ __all__ = [
     "ToolCall",
     "TraceEvent",
     "TraceSummary",
+    "Unread",
     "Verdict",
 ]

@@ -24,6 +24,18 @@ class ResponseError(Struct, frozen=True, kw_only=True):
     """How long the other side asked us to wait; only where it did."""
 
 
+class Unread(Struct, frozen=True, kw_only=True):
+    """A place of a reply that was not understood and may hold tool calls."""
+
+    path: str
+    """The place, such as `output_messages[1].content[0]`."""
+    reason: str
+    """Why it was not understood, as a sentence without the place."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+
 class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One reply of the system under test, normalised at the boundary."""
 
@@ -50,3 +62,8 @@ class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Fields of the agent's that this contract does not know."""
     warnings: tuple[str, ...] = ()
     """What was malformed in the reply, each with its path; the rest was read all the same."""
+    unread: tuple[Unread, ...] = ()
+    """Places that were not understood: while there are any, the calls that were read are a lower bound."""
+    echo_end: int | None = None
+    """Set when the messages may begin with an echo of the request that could not be aligned with it: the index in
+    `output_messages` after the last user message. `None` when there is no doubt."""
