@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agentv.formats.adk import to_adk
     from agentv.formats.ai_sdk import to_mastra
     from agentv.formats.openai import from_openai, to_openai
-    from agentv.formats.response import decode_response, decode_response_json
+    from agentv.formats.reader import decode_response, decode_response_json
     from agentv.model import (
         EvaluatorResult,
         Message,
@@ -98,7 +98,7 @@ _PLACES = {
     "formats.adk": ("to_adk",),
     "formats.ai_sdk": ("to_mastra",),
     "formats.openai": ("from_openai", "to_openai"),
-    "formats.response": ("decode_response", "decode_response_json"),
+    "formats.reader": ("decode_response", "decode_response_json"),
     "model.comparison": ("Comparison",),
     "model.record": ("ResultRecord", "Summary"),
     "model.request": ("Request", "Scope"),

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from agentv.errors import FormatError
-from agentv.formats.response import decode_response
+from agentv.formats.reader import decode_response
 from agentv.jsonio import dump_json, parse_json
 from agentv.model.request import Request
 from agentv.providers.base import failure

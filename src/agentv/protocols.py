@@ -1,6 +1,6 @@
 """Everything one may implement, and what it is handed, on one page."""
 
-from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -149,6 +149,41 @@ class Provider(Protocol):
     async def close(self) -> None:
         """Let go of everything; called once, after the last `invoke`."""
         ...
+
+
+class ReplyReader(Protocol):
+    """What a format may ask of the reader that called it."""
+
+    @property
+    def asked(self) -> Sequence[Message] | None:
+        """The messages of the request; `None` when they are not known."""
+        ...
+
+    def read(self, value: Any) -> ProviderResponse:
+        """Read a reply that stands inside of another."""
+        ...
+
+    def read_messages(self, items: Sequence[Any], *, declared: bool = False) -> ProviderResponse:
+        """Read a list of messages, items or events; `declared` when it is said to hold only what the agent added."""
+        ...
+
+
+class ReplyFormat(Struct, frozen=True, kw_only=True):
+    """A shape of replies: one entry of the table that the reader goes through."""
+
+    name: str
+    detect: Callable[[Any], bool]
+    """Tell whether a reply has this shape; it is plain JSON data, an object or a list."""
+    read: Callable[[Any, ReplyReader], ProviderResponse]
+    """Read a reply of this shape. What is not understood is kept: as content blocks, in `metadata`, or in `unread`."""
+    items: bool = False
+    """Whether the shape is that of a list of messages, items or events: then both functions are given such a list."""
+    keys: frozenset[str] | None = None
+    """The keys of the object that are read; all others are searched for calls. `None` when `read` keeps the others."""
+    detect_object: Callable[[Any], bool] | None = None
+    """Tell whether a Python object is one of this library's that cannot be written as plain data."""
+    read_object: Callable[[Any, ReplyReader], ProviderResponse] | None = None
+    """Read such an object."""
 
 
 REPLIES = "replies"

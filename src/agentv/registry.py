@@ -48,6 +48,30 @@ PROVIDERS: Mapping[str, str] = {
     "replay": "agentv.providers.replay:Replay",
 }
 
+FORMATS: Mapping[str, str] = {
+    "agentv": "agentv.formats.detect:OWN",
+    "openai_chat": "agentv.formats.openai_chat:FORMAT",
+    "openai_responses": "agentv.formats.openai_responses:FORMAT",
+    "anthropic": "agentv.formats.anthropic:FORMAT",
+    "gemini": "agentv.formats.gemini:FORMAT",
+    "ollama": "agentv.formats.ollama:FORMAT",
+    "pydantic_ai": "agentv.formats.pydantic_ai:FORMAT",
+    "openai_agents": "agentv.formats.openai_agents:FORMAT",
+    "adk": "agentv.formats.adk:FORMAT",
+    "langgraph": "agentv.formats.langgraph:FORMAT",
+    "state": "agentv.formats.langgraph:STATE",
+    "langserve": "agentv.formats.langgraph:LANGSERVE",
+    "langchain": "agentv.formats.langchain:FORMAT",
+    "stream": "agentv.formats.streams:FORMAT",
+    "messages": "agentv.formats.detect:MESSAGES",
+    "message": "agentv.formats.detect:MESSAGE",
+    "fields": "agentv.formats.detect:FIELDS",
+    "error": "agentv.formats.detect:FAILURE",
+    "text": "agentv.formats.detect:TEXT",
+    "rest": "agentv.formats.detect:REST",
+}
+"""Shapes of replies, in the order in which they are tried: the more a shape demands, the earlier it stands."""
+
 REPORTERS: Mapping[str, str] = {
     "jsonl": "agentv.reports.jsonl:JsonlFile",
     "md": "agentv.reports.markdown:MarkdownFile",
@@ -88,6 +112,17 @@ def find_reporter(suffix: str) -> Any | None:
 def reporter_names() -> list[str]:
     """Every suffix that results can be written under, other people's included."""
     return sorted({*REPORTERS, *(point.name for point in _entry_points("agentv.reporters"))})
+
+
+def reply_formats() -> tuple[Any, ...]:
+    """Every shape of replies that is known, other people's first."""
+    known = _found.get(("agentv.formats", ""))
+    if known is None:
+        theirs = sorted(point.name.replace("-", "_") for point in _entry_points("agentv.formats"))
+        known = tuple(_find(name, FORMATS, "agentv.formats") for name in (*theirs, *FORMATS))
+        _found["agentv.formats", ""] = known
+    found: tuple[Any, ...] = known
+    return found
 
 
 def _find(name: str, built_in: Mapping[str, str], group: str) -> Any | None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import agentv
 from agentv.evaluators.loops import LONGEST, find_loops
 from agentv.evaluators.refusal import DEEDS, PHRASES, UNWILLING
-from agentv.formats.response import decode_response
+from agentv.formats.reader import decode_response
 from agentv.registry import find_evaluator
 
 PAGES = Path(__file__).parents[2] / "docs" / "reference" / "evaluators"

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from agentv.formats.adk import decode_adk, to_adk
-from agentv.formats.returned import decode_returned
 from agentv.model.message import UNSET, Message, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.model.usage import TokensUsage
+from tests.formats.reading import decode_returned
 
 from . import strategies
 

@@ -13,8 +13,8 @@ import agentv
 from agentv.formats.adk import decode_adk
 from agentv.formats.openai_agents import decode_openai_agents
 from agentv.formats.response import follow_trace_ref
-from agentv.formats.returned import decode_returned
 from agentv.jsonio import dump_json
+from tests.formats.reading import decode_returned
 
 CHECK = [{"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "find", "input": {"q": 1}}]}]
 

@@ -10,7 +10,7 @@ from agentv.errors import FormatError
 from agentv.formats.adk import to_adk
 from agentv.formats.ai_sdk import to_mastra
 from agentv.formats.openai import from_openai, to_openai
-from agentv.formats.response import decode_response, decode_response_json
+from agentv.formats.reader import decode_response, decode_response_json
 from agentv.jsonio import dump_json, parse_json, scrub
 from agentv.model.message import Message, ToolCall
 from agentv.model.response import ResponseError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentv.formats import canonical
-from agentv.formats.response import decode_response
+from agentv.formats.reader import decode_response
 from agentv.jsonio import CUT, MAX_DEPTH
 
 

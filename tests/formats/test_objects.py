@@ -28,11 +28,11 @@ from langchain_core.messages import (
 
 from agentv.errors import FormatError
 from agentv.formats.objects import library_of, plain
-from agentv.formats.returned import decode_returned
 from agentv.jsonio import dump_json
 from agentv.model.message import Message, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.model.usage import TokensUsage
+from tests.formats.reading import decode_returned
 
 
 class Colour(Enum):
@@ -144,7 +144,7 @@ def test_a_package_of_the_user_s_that_is_called_agents_is_not_a_library(module: 
 def test_reading_a_reply_imports_no_library() -> None:
     program = """
 import sys
-from agentv.formats.returned import decode_returned
+from tests.formats.reading import decode_returned
 decode_returned([{"type": "ai", "content": "x"}])
 decode_returned([{"kind": "response", "parts": [{"part_kind": "text", "content": "x"}]}])
 decode_returned([{"content": {"role": "model", "parts": [{"text": "x"}]}, "author": "a"}])
@@ -168,10 +168,12 @@ def test_our_own_messages_and_replies_are_taken_as_they_are() -> None:
     assert decode_returned(response) is response
 
 
-def test_nothing_and_nonsense_are_refused() -> None:
-    for value in (None, 1, 1.5, b"x", object()):
-        with pytest.raises(FormatError):
-            decode_returned(value)
+def test_nothing_and_nonsense_are_failed_replies() -> None:
+    for value in (None, 1, 1.5, object()):
+        response = decode_returned(value)
+        assert not response.success
+        assert response.error is not None
+        assert response.error.kind == "protocol"
 
 
 def test_an_object_without_a_word_is_warned_about() -> None:
@@ -186,10 +188,29 @@ def test_messages_up_to_the_prompt_are_not_output() -> None:
         {"role": "user", "content": "Second?"},
         {"role": "assistant", "content": "Two."},
     ]
+    asked = [("user", "First?"), ("assistant", "One."), ("user", "Second?")]
     for returned in (said, {"messages": said}, {"output_messages": said}):
-        assert [message.text for message in decode_returned(returned, "Second?").output_messages or ()] == ["Two."]
-        assert len(decode_returned(returned, "Third?").output_messages or ()) == 4
-        assert len(decode_returned(returned).output_messages or ()) == 4
+        response = decode_returned(returned, asked)
+        assert [message.text for message in response.output_messages or ()] == ["Two."]
+        assert response.echo_end is None
+
+
+def test_an_echo_that_cannot_be_aligned_is_read_in_two_ways() -> None:
+    said = [
+        {"role": "system", "content": "You are a bot."},
+        {"role": "user", "content": "First?"},
+        {"role": "assistant", "content": "One."},
+        {"role": "user", "content": "Second?"},
+        {"role": "assistant", "content": "Two."},
+    ]
+    for returned in (said, {"messages": said}):
+        for asked in ("Second?", "Third?", ()):
+            response = decode_returned(returned, asked)
+            assert [message.text for message in response.output_messages or ()] == ["One.", "Second?", "Two."]
+            assert response.echo_end == 2
+    declared = decode_returned({"output_messages": said}, "Third?")
+    assert len(declared.output_messages or ()) == 5
+    assert declared.echo_end is None
 
 
 # LangChain's

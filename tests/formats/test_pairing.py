@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentv.formats.response import decode_response
+from agentv.formats.reader import decode_response
 from agentv.model.message import UNSET, Message, ToolCall
 
 

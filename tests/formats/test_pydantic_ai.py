@@ -28,10 +28,10 @@ from pydantic_ai.usage import RequestUsage
 
 from agentv.formats.objects import plain
 from agentv.formats.pydantic_ai import decode_pydantic_ai, decode_pydantic_ai_run, to_pydantic_ai
-from agentv.formats.returned import decode_returned
 from agentv.model.message import UNSET, Message, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.model.usage import TokensUsage
+from tests.formats.reading import decode_returned
 
 SAMPLES = os.environ.get("AGENTV_SAMPLES")
 
@@ -167,7 +167,7 @@ def test_with_a_history_only_the_new_messages_are_output_and_only_they_cost() ->
     history = run(agent, "First?").all_messages()
     result = run(agent, "Second?", message_history=history)
     for returned in (result, result.all_messages(), result.new_messages(), json.loads(result.all_messages_json())):
-        response = decode_returned(returned, "Second?")
+        response = decode_returned(returned, [("user", "First?"), ("assistant", "one"), ("user", "Second?")])
         assert [message.text for message in response.output_messages or ()] == ["two"]
         assert response.tokens_usage == TokensUsage(input_tokens=5, output_tokens=2, total_tokens=7)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentv.formats.response import decode_response, decode_response_json
+from agentv.formats.reader import decode_response, decode_response_json
 from agentv.model.message import UNSET, Message, ToolCall
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.trace import TraceEvent, TraceSummary

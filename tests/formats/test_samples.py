@@ -10,7 +10,7 @@ import pytest
 from agentv.formats.adk import to_adk
 from agentv.formats.ai_sdk import to_mastra
 from agentv.formats.openai import from_openai, to_openai
-from agentv.formats.response import decode_response
+from agentv.formats.reader import decode_response
 from agentv.formats.usage import add_usage, decode_usage
 from agentv.model.message import ToolCall
 from agentv.model.usage import TokensUsage

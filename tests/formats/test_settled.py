@@ -8,7 +8,7 @@ import pytest
 import agentv
 from agentv import Message, ProviderResponse, ResponseError, ToolCall, TraceEvent
 from agentv.formats.normalize import settle, settle_made
-from agentv.formats.returned import decode_returned
+from tests.formats.reading import decode_returned
 
 CALL = {"tool": "search", "input": {"q": "x"}}
 CHECKS = [

@@ -6,8 +6,8 @@ import pytest
 from msgspec import UNSET
 
 import agentv
-from agentv.formats.response import decode_response
-from agentv.formats.returned import decode_returned
+from agentv.formats.reader import decode_response
+from tests.formats.reading import decode_returned
 
 ANTHROPIC: list[Any] = [
     {
@@ -191,8 +191,13 @@ def test_words_after_a_tool_of_the_vendor_s_own_are_a_step_of_their_own() -> Non
 
 
 def test_calls_beside_the_blocks_are_not_made_twice() -> None:
-    message = {**ANTHROPIC[0], "tool_calls": [{"tool": "find"}]}
-    assert [call.tool for call in agentv.from_openai([message])[0].tool_calls] == ["find"]
+    message = {**ANTHROPIC[0], "tool_calls": [{"tool": "find", "id": "a"}, {"tool": "find", "id": "b"}]}
+    assert [call.id for call in agentv.from_openai([message])[0].tool_calls] == ["a", "b"]
+
+
+def test_calls_beside_the_blocks_with_another_id_are_calls_of_their_own() -> None:
+    message = {**ANTHROPIC[0], "tool_calls": [{"tool": "find", "id": "c"}]}
+    assert [call.id for call in agentv.from_openai([message])[0].tool_calls] == ["a", "b", "c"]
 
 
 def test_a_call_without_input_has_none() -> None:
@@ -241,7 +246,7 @@ def test_a_whole_answer_or_a_single_message_is_a_reply(form: str) -> None:
         assert response.tokens_usage.total_tokens == 3
 
 
-@pytest.mark.parametrize("reply", [{}, {"text": ""}, {"answer": "Hi."}, {"usage": {"input_tokens": 1}}])
+@pytest.mark.parametrize("reply", [{}, {"text": ""}, {"usage": {"input_tokens": 1}}])
 def test_what_is_none_of_these_says_nothing(reply: Any) -> None:
     response = decode_response(reply)
     assert response.text == ""

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import agentv
-from agentv.formats.response import decode_response
+from agentv.formats.reader import decode_response
 from agentv.model.response import ProviderResponse
 
 ROOT = Path(__file__).parents[2]

@@ -235,13 +235,21 @@ def test_list_of_messages(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [{"city": "Paris"}, {}, [], [1, 2], ["a"], [{"name": "Bob", "role": "admin"}], {"metadata": {}, "warnings": 1}],
+    [{"city": "Paris"}, [1, 2], ["a"], [{"name": "Bob", "role": "admin"}], {"metadata": {}, "warnings": 1}],
 )
 def test_json_of_another_kind_is_the_answer(value: Any, folder: Path) -> None:
     response = printing(folder, json.dumps(value) + "\n")
     assert response.success
-    assert (response.text, response.raw_response) == (json.dumps(value), value)
-    assert (response.output_messages, response.warnings) == (None, ())
+    assert (json.loads(response.text), response.raw_response) == (value, value)
+    assert response.output_messages is None
+    assert "no known shape is taken as the answer" in response.warnings[0]
+
+
+def test_json_lines_are_data(folder: Path) -> None:
+    lines = [{"role": "assistant", "tool_calls": [{"tool": "search"}]}, {"role": "assistant", "content": "Hi"}]
+    response = printing(folder, "\n".join(map(json.dumps, lines)))
+    assert response.text == "Hi"
+    assert [call.tool for message in response.output_messages or () for call in message.tool_calls] == ["search"]
 
 
 @pytest.mark.parametrize(
@@ -270,7 +278,6 @@ def test_text_that_only_begins_like_json(text: str, folder: Path) -> None:
         '\n {\n"messages": [}',
         '[{"role": "assistant", "content": "H',
         '{"text": "Hi"}\nDone.',
-        '{"text": "one"}\n{"text": "two"}',
     ],
 )
 def test_broken_reply_is_no_answer(text: str, folder: Path) -> None:

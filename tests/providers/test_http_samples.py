@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentv.formats.detect import recognise
+from agentv.formats.reader import detect_reply
 from agentv.model.response import ProviderResponse
 
 SAMPLES = os.environ.get("AGENTV_SAMPLES")
@@ -35,7 +35,7 @@ def tools(response: ProviderResponse) -> list[str]:
 def test_answers_of_models_are_recognised_with_their_calls_and_tokens(name: str, shape: str, calls: list[str]) -> None:
     made = []
     for exchange in sample(name)["interactions"]:
-        found = recognise(exchange["response_body"])
+        found = detect_reply(exchange["response_body"])
         assert found is not None
         assert found.shape == shape
         assert found.response.warnings == ()
@@ -61,7 +61,7 @@ def test_answers_of_models_are_recognised_with_their_calls_and_tokens(name: str,
 def test_messages_of_frameworks_are_recognised_with_their_calls(
     name: str, key: str, text: str, calls: list[str]
 ) -> None:
-    found = recognise(sample(name)[key])
+    found = detect_reply(sample(name)[key])
     assert found is not None
     assert (found.response.text, tools(found.response)) == (text, calls)
 
@@ -69,5 +69,5 @@ def test_messages_of_frameworks_are_recognised_with_their_calls(
 def test_mastras_examples_are_read_as_mastra_reads_them() -> None:
     for example in sample("mastra_messages_and_spans.json")["message_parts_examples"]:
         wanted = [step["name"] for step in example["extracted"] if step.get("stepType") == "tool_call"]
-        found = recognise({"messages": example["input_messages"]})
+        found = detect_reply({"messages": example["input_messages"]})
         assert (tools(found.response) if found is not None else []) == wanted, example["test"]

@@ -361,8 +361,11 @@ def test_nothing_is_imported_to_validate_and_no_exec_refuses_it(folder: Path) ->
             ("agent", "Odd, whose text is itself an error (ZeroDivisionError)", False),
         ),
         ("import asyncio; raise asyncio.CancelledError('mine')", ("agent", "CancelledError: mine", False)),
-        ("return None", ("protocol", "the function returned nothing; return a text, messages, or a reply", False)),
-        ("return 42", ("protocol", "expected an object or a list of messages, got 42", False)),
+        (
+            "return None",
+            ("protocol", "there is no reply: the agent gave back nothing; send a text, messages, or a reply", False),
+        ),
+        ("return 42", ("protocol", "expected a text, messages or a reply, got 42", False)),
         ("return {'error': {'kind': 'transport', 'message': 'busy', 'retryable': True}}", ("transport", "busy", True)),
     ],
 )
@@ -448,12 +451,12 @@ def agent(messages):
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_question_of_the_agent_s_own_is_output() -> None:
+def test_a_question_that_cannot_be_told_from_the_user_s_is_no_output() -> None:
     code = (
         "def agent(prompt): return [{'role': 'user', 'content': 'sub-question'}, {'role': 'assistant', 'content': 'x'}]"
     )
     (found,) = ask(code)
-    assert [message.role for message in found.output_messages or ()] == ["user", "assistant"]
+    assert [message.role for message in found.output_messages or ()] == ["assistant"]
 
 
 @pytest.mark.usefixtures("folder")

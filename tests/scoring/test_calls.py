@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import agentv
-from agentv.formats.response import decode_response
+from agentv.formats.reader import decode_response
 from agentv.model.message import UNSET
 from agentv.scoring.calls import resolve_calls
 from agentv.scoring.trace import calls_from_trace, trace_from_messages

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from agentv.api.inputs import fingerprint
 from agentv.errors import FormatError, StoreError
-from agentv.formats.response import decode_response
+from agentv.formats.reader import decode_response
 from agentv.jsonio import dump_json
 from agentv.model.event import RunFinished
 from agentv.model.record import ResultRecord

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentv.api.keeping import find, whole
 from agentv.errors import FormatError, StoreError
 from agentv.formats.openai import to_openai
-from agentv.formats.response import decode_response
+from agentv.formats.reader import decode_response
 from agentv.formats.run_export import (
     EXECUTION_SCHEMA,
     RUN_SCHEMA,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from agentv.errors import FormatError, Problem, SpecError
 from agentv.formats.normalize import settle_made
-from agentv.formats.response import decode_response
+from agentv.formats.reader import decode_response
 from agentv.model.case import Case
 from agentv.model.request import Scope
 from agentv.model.response import ProviderResponse, ResponseError

@@ -1,6 +1,6 @@
 """Google ADK events, both ways."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +9,11 @@ from msgspec import UNSET
 from agentv.formats.conversation import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
 from agentv.formats.fields import OBJECT, Path, Report
 from agentv.formats.messages import as_list, as_messages
+from agentv.formats.objects import library_of
 from agentv.formats.usage import add_usage, read_usage
 from agentv.model.message import Message, ToolCall
 from agentv.model.response import ProviderResponse, ResponseError
+from agentv.protocols import ReplyFormat, ReplyReader
 
 if TYPE_CHECKING:
     from agentv.model.usage import TokensUsage
@@ -101,8 +103,7 @@ def decode_adk(events: Iterable[Any]) -> ProviderResponse:
         if isinstance(event, OBJECT):
             reader.read(_snake(event), ("events", position))
         else:
-            report.refuse(("events", position), "an event", event)
-            report.malformed.append(report.limit(event, ("events", position)))
+            report.reject(("events", position), "an event", event)
     said = reader.conversation.messages
     usage = add_usage(reader.turns)
     if usage is None and any(turn is not None for turn in reader.turns):
@@ -115,6 +116,7 @@ def decode_adk(events: Iterable[Any]) -> ProviderResponse:
         tokens_usage=usage,
         error=reader.error,
         metadata={"malformed": report.malformed} if report.malformed else None,
+        unread=report.unread(any(message.tool_calls for message in said)),
         warnings=report.warnings,
     )
 
@@ -139,6 +141,9 @@ class _Reader:
         listed = content.get("parts")
         listed = listed if isinstance(listed, (list, tuple)) else ()
         parts = [_snake(part) for part in listed if isinstance(part, OBJECT)]
+        for at, part in enumerate(listed):
+            if not isinstance(part, OBJECT):
+                self.report.reject((*path, "content", "parts", at), "an object", part)
         self.error = _error(event) or (None if parts else self.error)
         answers = [part["function_response"] for part in parts if isinstance(part.get("function_response"), OBJECT)]
         others = [part for part in parts if not isinstance(part.get("function_response"), OBJECT)]
@@ -270,3 +275,32 @@ def _time(value: Any) -> str | None:
         return datetime.fromtimestamp(value, UTC).isoformat().replace("+00:00", "Z")
     except (OverflowError, OSError, ValueError):
         return None
+
+
+def _detect(items: Any) -> bool:
+    return isinstance(items, (list, tuple)) and any(map(_is_event, items))
+
+
+def _is_event(item: Any) -> bool:
+    if not isinstance(item, OBJECT) or "role" in item:  # which Mastra's messages have
+        return False
+    content = item.get("content")
+    return isinstance(content, OBJECT) and ("parts" in content or isinstance(item.get("author"), str))
+
+
+def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    del reader
+    return decode_adk(items)
+
+
+def _is_session(value: Any) -> bool:
+    return library_of(value) == "adk" and isinstance(getattr(value, "events", None), (list, tuple))
+
+
+def _read_session(value: Any, reader: ReplyReader) -> ProviderResponse:
+    return reader.read_messages(value.events)
+
+
+FORMAT = ReplyFormat(
+    name="adk", detect=_detect, read=_read, items=True, detect_object=_is_session, read_object=_read_session
+)

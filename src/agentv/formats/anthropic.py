@@ -17,6 +17,7 @@ from agentv.formats.usage import read_usage
 from agentv.jsonio import dump_json
 from agentv.model.message import Message, ToolCall
 from agentv.model.response import ProviderResponse
+from agentv.protocols import ReplyFormat, ReplyReader
 
 THINKING = "thinking"
 """Under this name a message's metadata keeps the blocks that must go back to the model as they came."""
@@ -78,12 +79,12 @@ class Blocks:
             self._turns.append(Message(role=role, content=None if content is None else whole_text(content)))
             return
         if not isinstance(content, (list, tuple)):
-            self._report.refuse(path, "a text or a list of blocks", content)
+            self._report.reject(path, "a text or a list of blocks", content)
             return
         turn: _Turn | None = None
         for position, block in enumerate(content):
             if not isinstance(block, OBJECT):
-                self._report.refuse((*path, position), "an object", block)
+                self._report.reject((*path, position), "an object", block)
             elif is_result(block):
                 self._answer(block)
             else:
@@ -272,7 +273,7 @@ def from_anthropic(messages: Iterable[Any], warnings: list[str] | None = None) -
             path = ("messages", position, "content")
             blocks.read(role if isinstance(role, str) else "assistant", message.get("content"), path)
         else:
-            report.refuse(("messages", position), "an object", message)
+            report.reject(("messages", position), "an object", message)
     if warnings is not None:
         warnings.extend(report.warnings)
     return blocks.messages()
@@ -309,6 +310,7 @@ def decode_message(body: Any) -> ProviderResponse:
         raw_response=body,
         metadata=metadata or None,
         warnings=report.warnings,
+        unread=report.unread(any(message.tool_calls for message in messages)),
     )
 
 
@@ -403,3 +405,22 @@ def _index(told: Mapping[str, Any]) -> int | str | None:
     """Which block an event is about."""
     index = told.get("index")
     return index if isinstance(index, (int, str)) else None
+
+
+def _detect(value: Any) -> bool:
+    if not isinstance(value, OBJECT) or not isinstance(value.get("content"), (list, tuple)):
+        return False
+    return value.get("type") == "message" and value.get("role") == "assistant"
+
+
+def _read_reply(value: Mapping[str, Any], reader: ReplyReader) -> ProviderResponse:
+    del reader
+    return decode_message(value)
+
+
+FORMAT = ReplyFormat(
+    name="anthropic",
+    detect=_detect,
+    read=_read_reply,
+    keys=frozenset(("type", "role", "content", "usage", "id", "model", "stop_sequence", "stop_reason", "stop_details")),
+)

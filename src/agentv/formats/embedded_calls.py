@@ -1,119 +1,341 @@
-"""Messages whose calls and results stand in their content: Anthropic's, Azure's, Gemini's, the AI SDK's, Mastra's."""
+"""Read calls and results that stand inside the content of a message, under any vendor's names for them.
+
+A message whose blocks hold calls or results becomes several messages of our own form: what was said and called, step
+by step, and one `role: tool` message for each result.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from agentv.formats.ai_sdk import has_parts, unfold_message
-from agentv.formats.anthropic import CALLS, THINKING, THOUGHTS, failed, is_plain, is_result, output_of
 from agentv.formats.fields import OBJECT
-from agentv.formats.gemini import objects_in, unfold_parts
+from agentv.formats.vocabulary import CALL_ID_KEYS, INPUT_KEYS, NAME_KEYS, snake
 
 _Object = Mapping[str, Any]
-_AZURE = "tool_call"
-_CALLS = (*CALLS, _AZURE)
-_CALL = frozenset(("type", "id", "tool_call_id", "name", "input", "args", "arguments"))
+THINKING = "thinking"
+"""Under this name a message's metadata keeps the blocks that must go back to the model as they came."""
+_THOUGHT_TYPES = frozenset(("thinking", "redacted_thinking"))
+_CALL_TYPES = frozenset(("tool_invocation", "dynamic_tool"))
+_CALL_ENDINGS = ("tool_use", "_call")
+_RESULT_ENDINGS = (
+    *("tool_result", "tool_return", "tool_response", "tool_output", "tool_error"),
+    *("function_result", "function_response", "call_output", "call_result", "call_response"),
+)
+_CALL_WRAPPERS = ("toolUse", "functionCall", "function_call", "toolCall", "tool_call", "tool_use", "toolInvocation")
+_RESULT_WRAPPERS = (
+    *("toolResult", "functionResponse", "function_response", "tool_call_result", "tool_result", "toolCallResult"),
+)  # fmt: skip
+_CODE = ("executableCode", "executable_code")
+_CODE_RESULT = ("codeExecutionResult", "code_execution_result")
+_CODE_TOOL = "code_execution"
+_CONTAINERS = ("parts", "contents", "items", "blocks")
+"""Keys under which a message may keep its blocks in place of `content`."""
+_OUTPUT_KEYS = ("content", "output", "result", "response", "tool_result", "outputs", "value")
+_ERROR_OUTPUTS = frozenset(("error-text", "error-json"))
+_STATES = {"output-denied": "denied", "approval-requested": "pending", "output-error": "error"}
+"""States of the AI SDK that say how a call ended."""
+_PLAIN_TEXT = frozenset(("type", "text", "state"))
+_RESULT_FIELDS = frozenset((
+    *("type", "id", "is_error", "isError", "status", "exception"),
+    *CALL_ID_KEYS, *NAME_KEYS, *_OUTPUT_KEYS,
+))  # fmt: skip
 
 
-def unfold(items: Sequence[Any]) -> list[Any]:
-    """Give each such message as messages of ours, in order; any other stays as it is."""
-    return [each for item in items for each in _unfold(item)]
+class _Block(NamedTuple):
+    """One block, by what it is."""
+
+    kind: str
+    """`call`, `result`, `thought`, `step` or `words`."""
+    body: _Object
+    """Its payload, without the wrapper."""
+    word: str = ""
+    """The type or the wrapper by which it was recognised."""
+    beside: _Object = {}
+    """What stands beside the payload in a wrapper."""
 
 
-def _unfold(item: Any) -> Iterator[Any]:
+def split_messages(items: Sequence[Any]) -> list[Any]:
+    """Return each message with calls or results in its content as messages of our own form; others stay as they are."""
+    return [message for item in items for message in _split(item)]
+
+
+def may_hold_calls(item: Any) -> bool:
+    """Tell a message with a list or an object where others have their text."""
     if not isinstance(item, OBJECT):
+        return False
+    content = item.get("content")
+    return not (content is None or type(content) is str) or any(key in item for key in _CONTAINERS)
+
+
+def holds_blocks(items: Sequence[Any]) -> bool:
+    """Tell a list that is the content of one message: blocks with calls or results, or typed texts."""
+    if not items or not all(isinstance(item, OBJECT) and "role" not in item for item in items):
+        return False
+    return any(_classify(item).kind in ("call", "result", "thought") or _is_text(item) for item in items)
+
+
+def _split(item: Any) -> Iterator[Any]:
+    blocks, container = _blocks_of(item) if isinstance(item, OBJECT) else (None, "")
+    if blocks is None:
         return iter((item,))
-    if has_parts(item):
-        return unfold_message(item)
-    if is_gemini_content(item):
-        return _unfold_content(item)
-    if item.get("role") == "tool":
-        return iter((_azure_result(item),))
-    return _unfold_blocks(item) if has_blocks(item) else iter((item,))
+    read = [_classify(block) for block in blocks]
+    if container == "content" and all(block.kind == "words" for block in read):
+        return iter((item,))
+    return _split_blocks(item, read, container)
 
 
-def is_gemini_content(item: Any) -> bool:
-    """Tell a content of Gemini's; a request of Pydantic AI's has parts, too, and a `kind`."""
-    return (
-        isinstance(item, OBJECT)
-        and isinstance(item.get("parts"), (list, tuple))
-        and "kind" not in item
-        and "content" not in item
+def _blocks_of(item: _Object) -> tuple[list[Any] | None, str]:
+    """Return the blocks of a message and the key that holds them; `None` when its content is a text."""
+    content = item.get("content")
+    if isinstance(content, (list, tuple)):
+        return list(content), "content"
+    if isinstance(content, OBJECT) and isinstance(content.get("parts"), (list, tuple)):
+        return [*content["parts"], *_invocations_beside(content)], "content"
+    if content is None or content == "":
+        for key in _CONTAINERS:
+            blocks = item.get(key)
+            if isinstance(blocks, (list, tuple)) and "kind" not in item:  # a request of pydantic-ai's has a kind
+                return list(blocks), key
+    return None, ""
+
+
+def _invocations_beside(content: _Object) -> list[_Object]:
+    """Return the calls that Mastra keeps beside the parts and not among them."""
+    parts = [part for part in content["parts"] if isinstance(part, OBJECT)]
+    inside = [part.get("toolInvocation") for part in parts]
+    ids = [each.get("toolCallId") for each in inside if isinstance(each, OBJECT)]
+    listed = content.get("toolInvocations")
+    beside = [each for each in listed if isinstance(each, OBJECT)] if isinstance(listed, (list, tuple)) else []
+    return [{"type": "tool-invocation", "toolInvocation": each} for each in beside if each.get("toolCallId") not in ids]
+
+
+def _classify(block: Any) -> _Block:
+    if isinstance(block, str):
+        return _Block("words", {"type": "text", "text": block})
+    if not isinstance(block, OBJECT):
+        return _Block("words", {"type": type(block).__name__, "value": block})
+    word = block.get("type")
+    return _classify_typed(block, word) if isinstance(word, str) and word else _classify_untyped(block)
+
+
+def _classify_typed(block: _Object, word: str) -> _Block:
+    name = snake(word)
+    if name.endswith(_RESULT_ENDINGS):
+        return _Block("result", block, word)
+    if name in _CALL_TYPES or name.endswith(_CALL_ENDINGS) or (word.startswith("tool-") and "toolCallId" in block):
+        inner = next((block[key] for key in _CALL_WRAPPERS if isinstance(block.get(key), OBJECT)), None)
+        return _Block("call", block, word) if inner is None else _Block("call", inner, "", _without(block, inner))
+    return _Block("step" if name == "step_start" else "thought" if name in _THOUGHT_TYPES else "words", block)
+
+
+def _classify_untyped(block: _Object) -> _Block:
+    for kind, keys in (
+        ("call", _CALL_WRAPPERS),
+        ("result", _RESULT_WRAPPERS),
+        ("call", _CODE),
+        ("result", _CODE_RESULT),
+    ):
+        for key in keys:
+            if isinstance(block.get(key), OBJECT):
+                return _Block(kind, block[key], key, _without(block, block[key]))
+    if block.get("thought") is True:
+        return _Block("thought", block)
+    if isinstance(block.get("text"), str) and not any(
+        value is not None for key, value in block.items() if key != "text"
+    ):
+        return _Block("words", {"type": "text", "text": block["text"]})
+    return _Block("words", block)
+
+
+def _without(block: _Object, payload: Any) -> dict[str, Any]:
+    return {key: value for key, value in block.items() if value is not payload and key != "type" and value is not None}
+
+
+def _split_blocks(item: _Object, blocks: list[_Block], container: str) -> Iterator[dict[str, Any]]:
+    """Write the steps of a message, and each result as a message of its own."""
+    role = (
+        "assistant"
+        if item.get("role") == "model" or (container == "parts" and "role" not in item)
+        else item.get("role")
     )
-
-
-def has_blocks(item: _Object) -> bool:
-    """Tell a message with blocks that are calls or results; LangChain writes such calls beside the blocks as well."""
-    return (
-        not item.get("tool_calls")
-        and item.get("role") != "tool"
-        and any(
-            isinstance(kind := block.get("type"), str) and kind.endswith(("tool_use", "tool_result", _AZURE))
-            for block in objects_in(item.get("content"))
-        )
-    )
-
-
-def _unfold_content(item: _Object) -> Iterator[dict[str, Any]]:
-    """Split a content of Gemini's, with what else stands on it, and what the model thought, on the first of them."""
-    first, *rest = unfold_parts(item)
-    others = {key: value for key, value in item.items() if key not in ("role", "parts", *first)}
-    thoughts = [part for part in objects_in(item["parts"]) if part.get("thought")]
-    yield {**others, **({THINKING: thoughts} if thoughts else {}), **first}
-    yield from rest
-
-
-def _unfold_blocks(item: _Object) -> Iterator[dict[str, Any]]:
-    """Split a message into its words and calls, and one message for each result that it holds."""
     written: list[dict[str, Any]] = []
     turn: dict[str, Any] | None = None
-    for block in item["content"]:
-        kind = block.get("type") if isinstance(block, OBJECT) else None
-        if isinstance(block, OBJECT) and is_result(block):
-            written.append(_result(block))
+    given = _calls_by_id(item.get("tool_calls"))
+    for block in blocks:
+        if block.kind == "result":
+            written.append(_result(block, item))
             continue
-        # Words after a call are a step of their own: the vendor's tools answer within one message.
-        if turn is None or (turn["tool_calls"] and kind not in _CALLS):
-            turn = {"role": item.get("role"), "content": [], "tool_calls": [], THINKING: []}
+        if block.kind == "step":
+            turn = None
+            continue
+        # Words after a call are a step of their own: the tools of a vendor answer within one message.
+        if turn is None or (turn["tool_calls"] and block.kind != "call"):
+            turn = {"role": role, "content": [], "tool_calls": [], THINKING: []}
             written.append(turn)
-        place = "tool_calls" if kind in _CALLS else THINKING if kind in THOUGHTS else "content"
-        turn[place].append(_call(block) if place == "tool_calls" else block)
-    others = {key: value for key, value in item.items() if key not in ("role", "content", "tool_calls")}
+        if block.kind == "call":
+            call = _call(block)
+            known = given.pop(call.get("id"), None)
+            turn["tool_calls"].append(call if known is None else known)
+        else:
+            turn[THINKING if block.kind == "thought" else "content"].append(block.body)
+    if given or not written:
+        turn = next((each for each in reversed(written) if "tool_calls" in each), None)
+        if turn is None:
+            turn = {"role": role, "content": [], "tool_calls": [], THINKING: []}
+            written.insert(0, turn)
+        turn["tool_calls"].extend(given.values())
+    others = {key: value for key, value in item.items() if key not in ("role", "content", "tool_calls", container)}
+    others = {key: value for key, value in others.items() if value is not None and value != ""}
     for message in written:
-        told = {key: value for key, value in message.items() if key == "content" or value not in (None, [])}
-        yield {**others, **told, "content": _words(message["content"]) if "tool_calls" in message else told["content"]}
+        if "tool_calls" not in message:
+            yield message
+            continue
+        told = {key: value for key, value in message.items() if value not in (None, [])}
+        yield {**others, **told, "content": _content(message["content"])}
         others = {}  # what is said of a message is said once
 
 
-def _words(blocks: list[Any]) -> Any:
-    """Give the words as a text where they are nothing else."""
-    if blocks and all(isinstance(block, OBJECT) and is_plain(block) for block in blocks):
+def _calls_by_id(calls: Any) -> dict[Any, Any]:
+    """Return the calls that stand beside the blocks as well, which are not made twice."""
+    found: dict[Any, Any] = {}
+    for position, call in enumerate(calls if isinstance(calls, (list, tuple)) else ()):
+        call_id = (
+            next((call[key] for key in ("id", *CALL_ID_KEYS) if isinstance(call.get(key), str)), None)
+            if isinstance(call, OBJECT)
+            else None
+        )
+        found[position if call_id is None else call_id] = call
+    return found
+
+
+def _content(blocks: list[_Object]) -> Any:
+    """Return the words as a text where they are nothing else."""
+    if not blocks:
+        return None
+    if all(
+        block.get("type") == "text"
+        and isinstance(block.get("text"), str)
+        and all(value is None for key, value in block.items() if key not in _PLAIN_TEXT)
+        for block in blocks
+    ):
         return "".join(block["text"] for block in blocks)
-    return blocks or None
+    # What the model thought is not what it said.
+    return [
+        {**block, "thinking": block.get("text"), "text": None}
+        if block.get("type") == "reasoning" and isinstance(block.get("text"), str)
+        else dict(block)
+        for block in blocks
+    ]
 
 
-def _call(block: _Object) -> dict[str, Any]:
-    call = {key: value for key, value in block.items() if key not in _CALL and value is not None}
-    if block["type"] not in ("tool_use", _AZURE):
-        call["type"] = block["type"]
-    call |= {"name": block.get("name"), "id": block.get("id", block.get("tool_call_id"))}
-    place = next((key for key in ("input", "arguments", "args") if key in block), None)
-    if place is None:
-        return call
-    # A text is JSON, or what a stream left whose pieces never became an object.
-    return {**call, "arguments" if isinstance(block[place], str) else "args": block[place]}
+def _call(block: _Block) -> dict[str, Any]:
+    """Write a call with the names that `decode_call` reads."""
+    body, word = block.body, block.word
+    if word in _CODE:
+        return {**block.beside, "tool": _CODE_TOOL, "input": dict(body)}
+    function = body.get("function")
+    if isinstance(function, OBJECT):
+        body = {**{key: value for key, value in body.items() if key != "function"}, **function}
+    name = next((each for key in NAME_KEYS if isinstance(each := body.get(key), str) and each), None)
+    if name is None and word:
+        name = _name_in_type(word)
+    place = next((key for key in INPUT_KEYS if key in body), None)
+    call = {
+        key: value
+        for key, value in {**block.beside, **body}.items()
+        if key not in (*CALL_ID_KEYS, *NAME_KEYS, "id", "type", "state", "output", "result", "errorText", place)
+        and value is not None
+    }
+    if (
+        word
+        and word not in ("tool_use", "tool_call", "tool-call", *_CALL_WRAPPERS)
+        and not word.startswith(("tool-", "dynamic-"))
+    ):
+        call["type"] = word
+    call |= {"name": name, "id": _id_of(body)}
+    if place is not None:
+        # A text is JSON, or what a stream left whose pieces never became an object.
+        call["arguments" if isinstance(body[place], str) else "args"] = body[place]
+    return {**call, **_outcome(body)}
 
 
-def _azure_result(item: _Object) -> _Object:
-    """Give a result without its wrapper, a block of one field."""
-    blocks = list(objects_in(item.get("content")))
-    if len(blocks) != 1 or blocks[0].keys() != {"type", "tool_result"}:
-        return item
-    return {**item, "content": blocks[0]["tool_result"]}
+def _name_in_type(word: str) -> str | None:
+    """Return the name of a tool that only the type tells: `tool-search` of the AI SDK, `web_search_call`."""
+    if word.startswith("tool-") and word not in ("tool-call", "tool-invocation", "tool-use"):
+        return word.removeprefix("tool-")
+    name = snake(word)
+    known = ("tool_call", "function_call", "server_tool_call", "custom_tool_call", "mcp_call", "mcp_tool_call")
+    return word[: -len("_call")] if name.endswith("_call") and name not in known else None
 
 
-def _result(block: _Object) -> dict[str, Any]:
-    output = output_of(block.get("content"))
-    result = {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": output}
-    if block.get("is_error") is True or failed(output):
-        return {**result, "status": "error"}
-    return {**result, "status": "ok"} if block.get("is_error") is False else result
+def _id_of(body: _Object) -> Any:
+    return next((body[key] for key in (*CALL_ID_KEYS, "id") if isinstance(body.get(key), str) and body[key]), None)
+
+
+def _outcome(body: _Object) -> dict[str, Any]:
+    """Return what came of a call, where its result stands on the call itself."""
+    state = body.get("state")
+    found: dict[str, Any] = {}
+    if isinstance(state, str) and state in _STATES:
+        found["status"] = _STATES[state]
+    if state == "output-error":
+        found["error"] = body.get("errorText")
+    elif "output" in body:
+        found["output"] = body["output"]
+    elif "result" in body and (state == "result" or state is None):
+        found["output"] = body["result"]
+    return found
+
+
+def _result(block: _Block, item: _Object) -> dict[str, Any]:
+    """Write a result as a `role: tool` message."""
+    body = block.body
+    if block.word in _CODE_RESULT:
+        return {"role": "tool", "name": _CODE_TOOL, "content": dict(body)}
+    place = next((key for key in _OUTPUT_KEYS if key in body), None)
+    output, status = _output(None if place is None else body[place])
+    is_error = next((body[key] for key in ("is_error", "isError") if isinstance(body.get(key), bool)), None)
+    if is_error is not None:
+        status = "error" if is_error else status or "ok"
+    given = body.get("status")
+    if isinstance(given, str):
+        status = "ok" if given == "success" else given
+    if snake(block.word).endswith("tool_error") or body.get("exception") or _is_error_type(output):
+        status = "error"
+    call_id, name = _id_of(body), next((body[key] for key in NAME_KEYS if isinstance(body.get(key), str)), None)
+    result: dict[str, Any] = {
+        **{key: value for key, value in body.items() if key not in _RESULT_FIELDS and value is not None},
+        "role": "tool",
+        "tool_call_id": call_id or item.get("tool_call_id") or item.get("toolCallId"),
+        "content": output,
+    }
+    if name or item.get("role") == "tool":
+        result["name"] = name or item.get("name")
+    return {**result, "status": status} if status is not None else result
+
+
+def _output(value: Any) -> tuple[Any, str | None]:
+    """Return what a tool gave back, a text where it is nothing else, and what its form says of the status."""
+    if isinstance(value, OBJECT) and isinstance(value.get("type"), str) and "value" in value:  # the AI SDK's
+        return value["value"], "error" if value["type"] in _ERROR_OUTPUTS else None
+    if isinstance(value, OBJECT) and value.get("type") == "execution-denied":
+        return value, "denied"
+    if isinstance(value, (list, tuple)) and value:
+        blocks = [_classify(each).body for each in value if isinstance(each, OBJECT)]
+        if len(blocks) == len(value) and all(_is_text(each) for each in blocks):
+            return "".join(each["text"] for each in blocks), None
+        if len(blocks) == len(value) == 1 and blocks[0].keys() == {"json"}:  # Bedrock's
+            return blocks[0]["json"], None
+    return value, None
+
+
+def _is_text(block: _Object) -> bool:
+    return (
+        block.get("type") == "text"
+        and isinstance(block.get("text"), str)
+        and all(value is None for key, value in block.items() if key not in ("type", "text"))
+    )
+
+
+def _is_error_type(output: Any) -> bool:
+    kind = output.get("type") if isinstance(output, OBJECT) else None
+    return isinstance(kind, str) and kind.endswith("_error")

@@ -1,11 +1,12 @@
 """Read one foreign object field by field; the report of everything odd in a reply."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta, convert
 
 from agentv.jsonio import CUT, MISFITS, TOO_LONG, cut, describe, is_deep, replace_surrogates
+from agentv.model.response import Unread
 
 Path = tuple[str | int, ...]
 OBJECT = (dict, Mapping)
@@ -13,6 +14,7 @@ OBJECT = (dict, Mapping)
 Number = Annotated[float, Meta(ge=0, le=1e308)]
 """A time or a cost that JSON can hold: these bounds keep out infinities and NaN, and less than nothing."""
 
+MISSING_CALLS = "so calls may be missing"
 MAX_WARNINGS = 100
 """A reply that is wrong in more places than this is not made clearer by naming them all."""
 _MAX_SHOWN = 60
@@ -22,10 +24,13 @@ _MAX_ID_BITS = 64
 class Report:
     """What was wrong with a reply, gathered while it is read."""
 
-    __slots__ = ("_warnings", "malformed", "untold")
+    __slots__ = ("_unread", "_warnings", "malformed", "server_tool_uses", "untold")
 
     def __init__(self) -> None:
         self._warnings: list[str] = []
+        self._unread: list[Unread] = []
+        self.server_tool_uses = 0
+        """How many calls of its own tools the vendor counted."""
         self.untold = 0
         self.malformed: list[Any] = []
         """Pieces that could not be read at all."""
@@ -36,6 +41,26 @@ class Report:
             self._warnings.append(whole_text(f"{render(path)}: {text}"))
         else:
             self.untold += 1
+
+    def skip(self, path: Path, what: str) -> None:
+        """Note a place that was not understood and may hold calls; `what` stands there."""
+        if len(self._unread) < MAX_WARNINGS:
+            self._unread.append(Unread(path=render(path), reason=f"{what} was not understood, {MISSING_CALLS}"))
+
+    def reject(self, path: Path, expected: str, value: Any) -> None:
+        """Note an element of a walked list that is not what it must be: it is kept, and calls may be in it."""
+        self.refuse(path, expected, value)
+        if value and not isinstance(value, (int, float)):
+            self.skip(path, show(value))
+        self.malformed.append(self.limit(value, path))
+
+    def unread(self, calls_read: bool) -> tuple[Unread, ...]:  # noqa: FBT001 - the one thing that matters here
+        """All places that were not understood."""
+        if self.server_tool_uses and not calls_read:
+            counted = f"{self.server_tool_uses} uses of the server's tools are counted, and no call was read"
+            place = Unread(path="tokens_usage", reason=f"{counted}, {MISSING_CALLS}")
+            return (*self._unread, place)
+        return tuple(self._unread)
 
     def refuse(self, path: Path, expected: str, value: Any) -> None:
         """Note that a value is not what the contract expects at this place."""
@@ -49,10 +74,12 @@ class Report:
             self.warn(path, "lone surrogates are replaced")
         return whole
 
-    def limit(self, value: Any, path: Path) -> Any:
-        """Give the value, or a copy cut off where it is nested too deeply."""
+    def limit(self, value: Any, path: Path, *, may_hold_calls: bool = False) -> Any:
+        """Return the value, or a copy cut off where it is nested too deeply."""
         if isinstance(value, (dict, list, tuple)) and is_deep(value):
             self.warn(path, f"cut off, {CUT[1:-1]}")
+            if may_hold_calls:
+                self.skip(path, f"what is {CUT[1:-1]}")
             return cut(value)
         return value
 
@@ -87,6 +114,12 @@ def show(value: Any) -> str:
     if isinstance(value, OBJECT):
         return "an object"
     return "a list" if isinstance(value, (list, tuple)) else f"a value of type {type(value).__name__!r}"
+
+
+def objects_in(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a list; what is no list holds none."""
+    if isinstance(value, (list, tuple)):
+        yield from (item for item in value if isinstance(item, OBJECT))
 
 
 def is_count(value: Any) -> bool:
@@ -221,5 +254,5 @@ class Fields:
             while key in merged:
                 key += "_"  # noqa: PLW2901 - never at the cost of what the agent itself called metadata
             merged[key] = value
-        limited: dict[str, Any] = self.report.limit(merged, (*self.path, "metadata"))
+        limited: dict[str, Any] = self.report.limit(merged, (*self.path, "metadata"), may_hold_calls=True)
         return limited

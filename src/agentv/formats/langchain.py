@@ -1,16 +1,17 @@
 """LangChain's messages, as LangGraph keeps them in its state, in each of the forms they are written in."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentv.formats.conversation import text_or_none
 from agentv.formats.fields import OBJECT, Report, whole_text
-from agentv.formats.messages import as_list, decode_messages
+from agentv.formats.messages import as_list, decode_messages, is_langchain
 from agentv.formats.tool_calls import parse_arguments
 from agentv.formats.usage import add_usage, read_usage
 from agentv.model.message import Message
 from agentv.model.response import ProviderResponse
 from agentv.model.usage import TokensUsage
+from agentv.protocols import ReplyFormat, ReplyReader
 
 _ROLES = {
     "ai": "assistant",
@@ -57,6 +58,7 @@ def decode_langchain(messages: Iterable[Any], name: str = "messages") -> Provide
         tokens_usage=usage,
         metadata=({"malformed": report.malformed} if report.malformed else {}) | _model(items) or None,
         warnings=report.warnings,
+        unread=report.unread(any(message.tool_calls for message in decoded)),
     )
 
 
@@ -226,3 +228,17 @@ def _thoughts(message: Message) -> list[str]:
     if not thoughts and isinstance(extra, dict):
         told.append(extra.get("reasoning_content"))
     return [text for text in told if isinstance(text, str) and text]
+
+
+def _detect(items: Any) -> bool:
+    if not isinstance(items, (list, tuple)):
+        return False
+    return any(is_langchain(item := unwrap_langchain(each)) and ("content" in item or "id" in item) for each in items)
+
+
+def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    del reader
+    return decode_langchain(items, "output_messages")
+
+
+FORMAT = ReplyFormat(name="langchain", detect=_detect, read=_read, items=True)

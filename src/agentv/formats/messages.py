@@ -19,6 +19,7 @@ from agentv.formats.conversation import (
     record_results,
     split_marker,
 )
+from agentv.formats.embedded_calls import may_hold_calls, split_messages
 from agentv.formats.fields import OBJECT, Fields, Path, Report, show
 from agentv.formats.objects import dump_model
 from agentv.formats.tool_calls import STATUSES, decode_call, decode_function_call, parse_arguments
@@ -91,12 +92,11 @@ def decode_messages(items: Sequence[Any], report: Report, path: Path) -> tuple[M
 def decode_odd_messages(items: Sequence[Any], report: Report, path: Path) -> tuple[Message, ...]:
     """Read messages one by one and field by field."""
     items = with_fields(items)
-    if any(map(_may_hold_calls, items)):
-        from agentv.formats.embedded_calls import unfold  # noqa: PLC0415 - few messages are of that kind
-
-        items = unfold(items)
+    if any(map(may_hold_calls, items)):
+        items = split_messages(items)
     if len(items) > MAX_MESSAGES:
         report.warn(path, f"more than {MAX_MESSAGES:,} messages, the rest are left out")
+        report.skip(path, f"what comes after {MAX_MESSAGES:,} messages")
         items = items[:MAX_MESSAGES]
     conversation = _Conversation(report)
     for position, raw in enumerate(items):
@@ -107,8 +107,7 @@ def decode_odd_messages(items: Sequence[Any], report: Report, path: Path) -> tup
         elif isinstance(raw, Message):
             conversation.read(asdict(raw), (*path, position))
         else:
-            report.refuse((*path, position), "an object", raw)
-            report.malformed.append(report.limit(raw, (*path, position)))
+            report.reject((*path, position), "an object", raw)
     return conversation.finish()
 
 
@@ -122,14 +121,6 @@ def with_fields(items: Sequence[Any]) -> Sequence[Any]:
 def _fields_of(item: Any) -> Any:
     fields = dump_model(item)
     return fields if isinstance(fields, dict) else item
-
-
-def _may_hold_calls(item: Any) -> bool:
-    """Tell a message of which others than us, and OpenAI, might have put the calls among the content."""
-    if not isinstance(item, OBJECT):
-        return False
-    content = item.get("content")
-    return "parts" in item or not (content is None or type(content) is str)
 
 
 class _Conversation:
@@ -150,6 +141,8 @@ class _Conversation:
     def read(self, raw: Mapping[Any, Any], path: Path) -> None:
         """Read the next message."""
         fields = Fields(raw, _NAMES, path, self._report)
+        if isinstance(fields.get("tool_calls"), str) and fields.get("tool_calls"):
+            self._report.skip((*path, "tool_calls"), "a text in place of calls")
         calls, function_call = fields.items("tool_calls") or (), fields.get("function_call")
         role = self._role(fields, raw, has_calls=bool(calls) or function_call is not None)
         if role == "tool" and not calls and function_call is None:
@@ -217,6 +210,7 @@ class _Conversation:
         room = MAX_CALLS - len(self._calls)
         if len(items) > room:
             self._report.warn((*path, "tool_calls"), f"more than {MAX_CALLS:,} calls, the rest are left out")
+            self._report.skip((*path, "tool_calls"), f"what comes after {MAX_CALLS:,} calls")
             items = items[:room]
         calls = read_plain_calls(items) if items else ()
         if calls is None:
@@ -291,12 +285,14 @@ def _content(fields: Fields) -> str | list[ContentBlock] | None:
             blocks.append(block if isinstance(block, dict) else dict(block))
             continue
         fields.report.refuse((*fields.path, "content", position), "an object", block)
-        if isinstance(block, str):
+        if not isinstance(block, str):
+            fields.report.skip((*fields.path, "content", position), show(block))
+        else:
             block = fields.report.whole(block, (*fields.path, "content", position))  # noqa: PLW2901
             blocks.append({"type": "text", "text": block})
     if not all(isinstance(block, OBJECT) for block in value):
         fields.keep_field("content")
-    limited: list[ContentBlock] = fields.report.limit(blocks, (*fields.path, "content"))
+    limited: list[ContentBlock] = fields.report.limit(blocks, (*fields.path, "content"), may_hold_calls=True)
     return limited
 
 

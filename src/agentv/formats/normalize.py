@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from agentv.errors import AgentVError, ProviderError
 from agentv.formats.messages import is_whole
-from agentv.formats.response import decode_foreign, last_words
+from agentv.formats.response import decode_fields, last_words
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
 from agentv.model.trace import TraceEvent, TraceSummary
 from agentv.model.usage import TokensUsage
@@ -20,7 +20,7 @@ def settle(response: ProviderResponse) -> ProviderResponse:
         return response
     told = {name: getattr(response, name) for name in response.__struct_fields__}
     defaults = zip(response.__struct_fields__, response.__struct_defaults__, strict=True)
-    return decode_foreign({name: told[name] for name, default in defaults if told[name] is not default})
+    return decode_fields({name: told[name] for name, default in defaults if told[name] is not default})
 
 
 def settle_made(response: ProviderResponse) -> ProviderResponse:
@@ -75,14 +75,14 @@ def _is_count(value: object) -> bool:
 def failure_of(error: BaseException) -> ProviderResponse:
     """The reply of a target that threw this instead of giving one."""
     if isinstance(error, ProviderError):
-        return _failed("transport", str(error), retryable=error.transient)
+        return failed("transport", str(error), retryable=error.transient)
     if isinstance(error, ConnectionError):
-        return _failed("transport", words_of(error), retryable=True)
+        return failed("transport", words_of(error), retryable=True)
     if isinstance(error, TimeoutError):
-        return _failed("timeout", str(error) or "the agent ran out of time by its own clock")
+        return failed("timeout", str(error) or "the agent ran out of time by its own clock")
     if isinstance(error, AgentVError):
-        return _failed("protocol", str(error))
-    return _failed("agent", words_of(error))
+        return failed("protocol", str(error))
+    return failed("agent", words_of(error))
 
 
 def words_of(error: BaseException) -> str:
@@ -95,5 +95,6 @@ def words_of(error: BaseException) -> str:
     return f"{name}: {said}" if said else name
 
 
-def _failed(kind: ErrorKind, message: str, *, retryable: bool = False) -> ProviderResponse:
+def failed(kind: ErrorKind, message: str, *, retryable: bool = False) -> ProviderResponse:
+    """Return the reply of a target that gave none."""
     return ProviderResponse(success=False, error=ResponseError(kind=kind, message=message, retryable=retryable))

@@ -1,12 +1,14 @@
-"""Objects of other people's libraries as plain data; none of these libraries is ever imported here."""
+"""Objects of other libraries as plain data; none of these libraries is ever imported here."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 from msgspec.json import Decoder, Encoder
 
 from agentv.jsonio import describe, dump_json, scrub
+from agentv.model.message import Message
+from agentv.model.response import ProviderResponse
 
 Library = Literal["langchain", "openai_agents", "pydantic_ai", "adk"]
 
@@ -18,6 +20,8 @@ _HOMES: dict[str, Library] = {
     "google.adk": "adk",
 }
 """By the package that a class comes from; a class of the user's own counts as what it is derived from."""
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+_MAX_LEVELS = 200
 
 
 def library_of(value: Any) -> Library | None:
@@ -40,6 +44,61 @@ def is_class_of(value: Any, name: str, home: str) -> bool:
     )
 
 
+def is_object(value: Any) -> bool:
+    """Tell an object that can be written by its fields: a pydantic model or a dataclass."""
+    return not isinstance(value, (type, Struct)) and (
+        hasattr(type(value), "__dataclass_fields__") or callable(getattr(value, "model_dump", None))
+    )
+
+
+def plain_data(value: Any) -> Any:
+    """Return a value with every object of a library in it as plain data; a value without any is returned itself."""
+    return _converted(value, {}, _MAX_LEVELS) if _holds_objects(value) else value
+
+
+def _holds_objects(value: Any) -> bool:
+    """Tell whether objects that can be written by their fields stand anywhere in a value."""
+    todo, seen = [value], set()
+    while todo:
+        item = todo.pop()
+        kind = type(item)
+        if kind in _PLAIN or isinstance(item, (Message, ProviderResponse)):
+            continue
+        if kind is dict or kind is list or kind is tuple:
+            if id(item) not in seen:  # a value may hold itself, or others many times over
+                seen.add(id(item))
+                todo += item.values() if kind is dict else item
+        elif is_object(item):
+            return True
+    return False
+
+
+def _converted(value: Any, done: dict[int, Any], levels: int) -> Any:
+    """Copy a value down to so many levels, each container once, with objects as plain data."""
+    kind = type(value)
+    if kind is dict or kind is list or kind is tuple:
+        if id(value) not in done:
+            done[id(value)] = value  # in place of itself, where it holds itself
+            if levels > 0 and kind is dict:
+                done[id(value)] = {key: _converted(item, done, levels - 1) for key, item in value.items()}
+            elif levels > 0:
+                done[id(value)] = [_converted(item, done, levels - 1) for item in value]
+        return done[id(value)]
+    if kind in _PLAIN or isinstance(value, (Message, ProviderResponse)) or not is_object(value):
+        return value
+    is_item = library_of(value) == "openai_agents" and hasattr(value, "raw_item")
+    return plain_item(value) if is_item else plain(value)
+
+
+def plain_item(item: Any) -> dict[str, Any]:
+    """Write a run item of OpenAI Agents without the agent, the tools and all else that hangs on it."""
+    found: dict[str, Any] = {"type": getattr(item, "type", None), "raw_item": plain(getattr(item, "raw_item", None))}
+    if found["type"] == "tool_call_output_item":  # the item beneath has only what the model was told of it
+        found["output"] = plain(getattr(item, "output", None))
+    name = getattr(getattr(item, "agent", None), "name", None)
+    return {**found, "agent": name} if isinstance(name, str) else found
+
+
 def plain(value: Any) -> Any:
     """Copy a value as what JSON knows: models by their fields, dataclasses too, anything else by its words."""
     try:
@@ -53,7 +112,7 @@ def plain(value: Any) -> Any:
 
 
 def final_output(output: Any, words: str) -> tuple[str, Any]:
-    """Give an agent's answer as a text, and its value where it is none; without one, the words it said last."""
+    """Return an agent's answer as a text, and its value where it is none; without one, the words it said last."""
     if output is None or isinstance(output, str):
         return words if output is None else output, None
     value = plain(output)
@@ -61,7 +120,7 @@ def final_output(output: Any, words: str) -> tuple[str, Any]:
 
 
 def dump_model(value: Any) -> Any:
-    """Give the fields of a pydantic model that were set to something; `None` when it is none, or will not tell."""
+    """Return the fields of a pydantic model that were set to something; `None` when it is none, or will not tell."""
     try:
         dump = getattr(value, "model_dump", None)
         if not callable(dump) or isinstance(value, type):
@@ -78,7 +137,7 @@ def dump_model(value: Any) -> Any:
 
 
 def _plain_object(value: Any) -> Any:
-    """Give a stand-in for a value that is neither plain nor a dataclass."""
+    """Return a stand-in for a value that is neither plain nor a dataclass."""
     if isinstance(value, Mapping):
         return dict(value)
     dumped = dump_model(value)

@@ -1,6 +1,6 @@
 """OpenAI Agents' run items and the Responses API's items in them: flat, without turns, paired by `call_id`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -9,19 +9,22 @@ from msgspec.structs import force_setattr
 from agentv.formats.conversation import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
 from agentv.formats.fields import OBJECT, Path, Report
 from agentv.formats.messages import as_list, as_messages
-from agentv.formats.objects import final_output, plain
+from agentv.formats.objects import final_output, library_of, plain, plain_item
 from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
 from agentv.formats.usage import finish_usage
+from agentv.formats.vocabulary import is_harmless_type
 from agentv.jsonio import dump_json
 from agentv.model.message import Message, Status, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.model.usage import TokensUsage
+from agentv.protocols import ReplyFormat, ReplyReader
 
 _STATUSES: dict[str, Status] = {"failed": "error", "incomplete": "error"}
 _CALL = frozenset(("type", "id", "call_id", "name", "arguments", "input", "output", "error"))
 _HOSTED = frozenset(("type", "id", "call_id", "status", "output", "outputs", "results", "result", "error"))
 _OUTPUTS = ("output", "outputs", "results", "result")
 _PARTS = frozenset(("cache_read_tokens", "cache_write_tokens", "reasoning_tokens"))
+_ANSWERS_TO_REQUESTS = ("mcp_approval_response", "item_reference")
 _HIDDEN = frozenset(("type", "status", "role", "content", "id"))
 
 
@@ -33,8 +36,7 @@ def decode_openai_agents(items: Iterable[Any]) -> ProviderResponse:
         path: Path = ("items", position)
         raw = item.get("raw_item", item) if isinstance(item, OBJECT) else None
         if not isinstance(raw, OBJECT):
-            report.refuse(path, "an item", item)
-            report.malformed.append(report.limit(item, path))
+            report.reject(path, "an item", item)
         else:
             reader.read(item, raw, path)
     said = reader.conversation.messages
@@ -43,6 +45,7 @@ def decode_openai_agents(items: Iterable[Any]) -> ProviderResponse:
         output_messages=tuple(said),
         reasoning="\n\n".join(reader.thoughts) or None,
         metadata={"malformed": report.malformed} if report.malformed else None,
+        unread=report.unread(any(message.tool_calls for message in said)),
         warnings=report.warnings,
     )
 
@@ -78,8 +81,12 @@ class _Reader:
             self.conversation.answer(Answer(call_id=text_or_none(raw.get("call_id")), name=name, output=output))
         elif kind.endswith("_call"):
             self._add_call(_call(raw, kind, path, self.report))
+        elif kind == "mcp_approval_request":
+            self._await_approval(raw, path)
         else:
             self._in_turn = False
+            if not is_harmless_type(kind) and kind not in _ANSWERS_TO_REQUESTS:
+                self.report.skip(path, f"a block of type {kind!r}" if kind else "an item without a type")
             role = kind or "unknown"
             self.conversation.say(Message(role=role, metadata=said_fields(raw, frozenset(("type",))) or None))
 
@@ -177,15 +184,6 @@ def _thoughts(raw: Mapping[str, Any]) -> list[str]:
     return [part["text"] for part in parts if isinstance(part.get("text"), str) and part["text"]]
 
 
-def plain_item(item: Any) -> dict[str, Any]:
-    """Write a run item without the agent, the tools and all else that hangs on it."""
-    found: dict[str, Any] = {"type": getattr(item, "type", None), "raw_item": plain(getattr(item, "raw_item", None))}
-    if found["type"] == "tool_call_output_item":  # the item beneath has only what the model was told of it
-        found["output"] = plain(getattr(item, "output", None))
-    name = getattr(getattr(item, "agent", None), "name", None)
-    return {**found, "agent": name} if isinstance(name, str) else found
-
-
 def decode_openai_agents_run(result: Any) -> ProviderResponse:
     """Read a `RunResult`, or whatever offers the same: what the run added, its final output and its usage."""
     response = decode_openai_agents([plain_item(item) for item in result.new_items])
@@ -200,6 +198,7 @@ def decode_openai_agents_run(result: Any) -> ProviderResponse:
         raw_response=value,
         metadata=response.metadata,
         warnings=(*response.warnings, *silent),
+        unread=response.unread,
     )
 
 
@@ -236,6 +235,49 @@ def _counts(usage: Any) -> dict[str, int] | None:
     if not counts["total_tokens"]:
         counts["total_tokens"] = counts["input_tokens"] + counts["output_tokens"]
     return counts if counts["total_tokens"] else None
+
+
+_NO_ITEMS = frozenset(("tool_call", "server_tool_call"))
+"""Types of content blocks that end as those of items do."""
+
+
+def _detect(items: Any) -> bool:
+    return isinstance(items, (list, tuple)) and any(map(_is_item, items))
+
+
+def _is_item(item: Any) -> bool:
+    """Tell a run item, or an item of the Responses API that is no message."""
+    if not isinstance(item, OBJECT):
+        return False
+    if isinstance(item.get("raw_item"), OBJECT):
+        return True
+    kind = item.get("type")
+    if not isinstance(kind, str) or "role" in item or kind in _NO_ITEMS:
+        return False
+    return (
+        kind.endswith(("_call", "_call_output"))
+        or kind == "mcp_approval_request"
+        or (kind == "reasoning" and "summary" in item)
+    )
+
+
+def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    del reader
+    return decode_openai_agents(items)
+
+
+def _is_run(value: Any) -> bool:
+    return library_of(value) == "openai_agents" and hasattr(value, "new_items")
+
+
+def _read_run(value: Any, reader: ReplyReader) -> ProviderResponse:
+    del reader
+    return decode_openai_agents_run(value)
+
+
+FORMAT = ReplyFormat(
+    name="openai_agents", detect=_detect, read=_read, items=True, detect_object=_is_run, read_object=_read_run
+)
 
 
 def to_openai_items(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:

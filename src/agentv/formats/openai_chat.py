@@ -7,14 +7,16 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.fields import OBJECT, Report, show
+from agentv.formats.fields import OBJECT, Report, objects_in, show
 from agentv.formats.messages import decode_messages
 from agentv.formats.openai import to_openai
 from agentv.formats.sse import ServerEvent
+from agentv.formats.unread import unread_fields
 from agentv.formats.usage import read_usage
 from agentv.jsonio import parse_json
 from agentv.model.message import Message, ToolCall
 from agentv.model.response import ProviderResponse
+from agentv.protocols import ReplyFormat, ReplyReader
 
 _SENT = ("role", "content", "name", "tool_calls", "tool_call_id", "refusal", "audio")
 """What the vendor takes of a message; it refuses a request that says more."""
@@ -99,7 +101,34 @@ def decode_completion(body: Any) -> ProviderResponse:
         raw_response=body,
         metadata=metadata or None,
         warnings=report.warnings,
+        unread=report.unread(any(message.tool_calls for message in messages)),
     )
+
+
+def _detect(value: Any) -> bool:
+    choices = value.get("choices") if isinstance(value, OBJECT) else None
+    first = next(objects_in(choices), None)
+    return first is not None and (isinstance(first.get("message"), OBJECT) or isinstance(first.get("text"), str))
+
+
+def _read(value: Mapping[str, Any], reader: ReplyReader) -> ProviderResponse:
+    del reader
+    choices = list(objects_in(value["choices"]))
+    if not isinstance(choices[0].get("message"), OBJECT):  # the older completions: nothing but a text
+        choices = [{**each, "message": {"role": "assistant", "content": each.get("text")}} for each in choices]
+    response = decode_completion({**value, "choices": choices})
+    beside = {key: item for key, item in choices[0].items() if key not in _CHOICE}
+    found = unread_fields(beside, response)
+    return replace(response, unread=(*response.unread, *found)) if found else response
+
+
+_CHOICE = frozenset(("index", "message", "finish_reason", "text", "delta"))
+FORMAT = ReplyFormat(
+    name="openai_chat",
+    detect=_detect,
+    read=_read,
+    keys=frozenset(("id", "object", "created", "model", "choices", "usage", "service_tier", "system_fingerprint")),
+)
 
 
 def _said(raw: Mapping[str, Any]) -> dict[str, Any]:

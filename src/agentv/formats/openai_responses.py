@@ -8,20 +8,24 @@ from msgspec.structs import force_setattr
 
 from agentv.errors import FormatError
 from agentv.formats.conversation import Pairing
-from agentv.formats.fields import OBJECT, Path, Report, show, whole_text
+from agentv.formats.fields import OBJECT, Path, Report, objects_in, show, whole_text
 from agentv.formats.openai_chat import event_object, to_completions, warn_of_ending
+from agentv.formats.response import decode_fields
 from agentv.formats.sse import ServerEvent
 from agentv.formats.tool_calls import parse_arguments
 from agentv.formats.usage import read_usage
+from agentv.formats.vocabulary import is_harmless_type
 from agentv.jsonio import dump_json
 from agentv.model.message import Message, ToolCall
 from agentv.model.response import ProviderResponse
+from agentv.protocols import ReplyFormat, ReplyReader
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output", "shell_call_output")
 _CALLED = ("arguments", "input", "action", "queries", "query", "code", "operation")
 """Where a call says what it was given, the first that is there."""
 _RETURNED = ("output", "outputs", "results", "result")
 _OWN = frozenset(("type", "id", "call_id", "name", "status", "error", *_CALLED, *_RETURNED))
+_ANSWERS_TO_REQUESTS = ("mcp_approval_response", "item_reference")
 _PLAIN = frozenset(("type", "text", "annotations", "logprobs"))
 
 
@@ -72,7 +76,11 @@ class Items:
             self._answer(item)
         elif isinstance(kind, str) and kind.endswith("_call"):
             self._call(kind, item, path)
+        elif kind == "mcp_approval_request":
+            self._call("mcp_approval_request_call", {**item, "status": "pending"}, path)
         else:
+            if not (isinstance(kind, str) and is_harmless_type(kind)) and kind not in _ANSWERS_TO_REQUESTS:
+                self._report.skip(path, f"a block of type {kind!r}" if kind else "an item without a type")
             self.others.append(item)
 
     def _say(self, item: Mapping[str, Any]) -> None:
@@ -238,7 +246,7 @@ def _read(items: Iterable[Any], report: Report, path: Path) -> Items:
         if isinstance(item, OBJECT):
             found.read(item, (*path, position))
         else:
-            report.refuse((*path, position), "an object", item)
+            report.reject((*path, position), "an object", item)
     return found
 
 
@@ -286,6 +294,7 @@ def decode_response_object(body: Any) -> ProviderResponse:
         raw_response=body,
         metadata=metadata or None,
         warnings=report.warnings,
+        unread=report.unread(any(message.tool_calls for message in messages)),
     )
 
 
@@ -327,3 +336,24 @@ class ResponsePieces:
         if self._items and not whole.get("output"):
             return {**whole, "output": [self._items[index] for index in sorted(self._items)]}
         return whole
+
+
+def _detect(value: Any) -> bool:
+    output = value.get("output") if isinstance(value, OBJECT) else None
+    if not isinstance(output, (list, tuple)):
+        return False
+    return value.get("object") == "response" or any(isinstance(item.get("type"), str) for item in objects_in(output))
+
+
+def _read_reply(value: Mapping[str, Any], reader: ReplyReader) -> ProviderResponse:
+    del reader
+    error = error_in_response(value)
+    return decode_response_object(value) if error is None else decode_fields({"error": error})
+
+
+FORMAT = ReplyFormat(
+    name="openai_responses",
+    detect=_detect,
+    read=_read_reply,
+    keys=frozenset((*_KEPT, "id", "object", "output", "usage", "error", "text", "output_text", "instructions")),
+)

@@ -1,6 +1,6 @@
 """pydantic-ai's messages: requests and responses made of parts, a call in one and its result in the next."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -8,13 +8,14 @@ from msgspec import UNSET
 from agentv.formats.conversation import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
 from agentv.formats.fields import OBJECT, Path, Report
 from agentv.formats.messages import as_list, as_messages
-from agentv.formats.objects import final_output, plain
+from agentv.formats.objects import final_output, library_of, plain
 from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
 from agentv.formats.usage import finish_usage
 from agentv.jsonio import dump_json
 from agentv.model.message import Message, Status, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.model.usage import TokensUsage
+from agentv.protocols import ReplyFormat, ReplyReader
 
 _STATUSES: dict[str, Status] = {
     "success": "ok",
@@ -38,8 +39,7 @@ def decode_pydantic_ai(messages: Iterable[Any]) -> ProviderResponse:
     for position, item in enumerate(items):
         path: Path = ("messages", position)
         if not isinstance(item, OBJECT) or not isinstance(item.get("parts"), (list, tuple)):
-            report.refuse(path, "an object with parts", item)
-            report.malformed.append(report.limit(item, path))
+            report.reject(path, "an object with parts", item)
         elif item.get("kind") == "response":
             reader.read_response(item, path)
         else:
@@ -54,6 +54,7 @@ def decode_pydantic_ai(messages: Iterable[Any]) -> ProviderResponse:
         reasoning="\n\n".join(reader.thoughts) or None,
         tokens_usage=usage,
         metadata={"malformed": report.malformed} if report.malformed else None,
+        unread=report.unread(any(message.tool_calls for message in said)),
         warnings=report.warnings,
     )
 
@@ -76,7 +77,7 @@ class _Reader:
         for at, part in enumerate(item["parts"]):
             here = (*path, "parts", at)
             if not isinstance(part, OBJECT):
-                self.report.refuse(here, "an object", part)
+                self.report.reject(here, "an object", part)
             elif _is_result(part):
                 self._read_result(part, here)
             else:
@@ -91,7 +92,7 @@ class _Reader:
             here = (*path, "parts", at)
             kind = part.get("part_kind") if isinstance(part, OBJECT) else None
             if not isinstance(part, OBJECT):
-                self.report.refuse(here, "an object", part)
+                self.report.reject(here, "an object", part)
             elif kind == "text":
                 blocks.append({"type": "text", "text": _text(part, here, self.report)})
             elif kind == "thinking":
@@ -241,6 +242,7 @@ def decode_pydantic_ai_run(result: Any) -> ProviderResponse:
         raw_response=value,
         metadata=response.metadata,
         warnings=response.warnings,
+        unread=response.unread,
     )
 
 
@@ -250,6 +252,35 @@ def _cost(usage: Any) -> float | None:
         return None if cost is None or getattr(usage, "unmeasured_requests", None) else float(cost)
     except (TypeError, ValueError):
         return None
+
+
+def _detect(items: Any) -> bool:
+    return isinstance(items, (list, tuple)) and any(map(_is_message, items))
+
+
+def _is_message(item: Any) -> bool:
+    if not isinstance(item, OBJECT) or not isinstance(item.get("parts"), (list, tuple)):
+        return False
+    return item.get("kind") in ("request", "response")
+
+
+def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    del reader
+    return decode_pydantic_ai(items)
+
+
+def _is_run(value: Any) -> bool:
+    return library_of(value) == "pydantic_ai" and hasattr(value, "new_messages")
+
+
+def _read_run(value: Any, reader: ReplyReader) -> ProviderResponse:
+    del reader
+    return decode_pydantic_ai_run(value)
+
+
+FORMAT = ReplyFormat(
+    name="pydantic_ai", detect=_detect, read=_read, items=True, detect_object=_is_run, read_object=_read_run
+)
 
 
 def to_pydantic_ai(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -1,21 +1,20 @@
 """Read the fields of a reply in our own form as a `ProviderResponse`, and the trace it keeps in a file."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 from msgspec import UNSET, convert
 from msgspec.structs import force_setattr, replace
 
-from agentv.errors import AgentVError, FormatError
-from agentv.formats.canonical import WireResponse, is_settled, read_calls, read_plain
-from agentv.formats.fields import OBJECT, Fields, Report, show, whole_text
-from agentv.formats.messages import decode_messages, is_langchain, with_fields
-from agentv.formats.objects import dump_model
+from agentv.errors import FormatError
+from agentv.formats.canonical import WireResponse, is_settled
+from agentv.formats.fields import OBJECT, Fields, Report, is_count, show, whole_text
+from agentv.formats.messages import decode_messages
 from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary
 from agentv.formats.usage import read_usage
-from agentv.jsonio import MISFITS, dump_json, parse_json, scrub
-from agentv.model.message import Message, ToolCall
-from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
+from agentv.jsonio import MISFITS, dump_json, parse_json
+from agentv.model.message import Message
+from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, Unread
 from agentv.model.trace import TraceSummary
 from agentv.model.usage import TokensUsage
 
@@ -47,98 +46,11 @@ _KINDS = frozenset(get_args(ErrorKind))
 _OLD_METADATA = {"tokenUsage": "tokens_usage", "latencyMs": "latency_ms"}
 """Where seed 004 kept two fields before they moved to the top."""
 _MAX_ERROR_WORDS = 500
-_ONE = frozenset(("content", "tool_calls", "toolCalls", "parts"))
-"""What a message has beside its role."""
+LIST_KEYS = ("output_messages", "outputMessages", "messages")
+"""Every name under which a reply's messages are read."""
 
 
-def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderResponse:
-    """Read a parsed reply, whatever is wrong with it; a list is its messages, other values are refused."""
-    try:
-        return _decode(reply)
-    except AgentVError:
-        raise
-    except Exception as error:  # noqa: BLE001 - objects of the caller's may raise anything when they are looked at
-        response = _decode(scrub(reply))
-        warning = f"reply: read from a plain copy of it, for one of its values raised {type(error).__name__}"
-        return replace(response, warnings=(*response.warnings, warning))
-
-
-def _decode(reply: Any) -> ProviderResponse:
-    if isinstance(reply, (list, tuple)):
-        messages = read_plain(reply)
-        if messages is not None:
-            return _said(messages)
-        return _read_items(reply) or decode_foreign({"output_messages": reply})
-    if not isinstance(reply, OBJECT):
-        if isinstance(fields := dump_model(reply), dict):
-            return _decode(fields)
-        if isinstance(reply, (str, bytes, bytearray)) or not isinstance(reply, Sequence):
-            msg = f"expected an object or a list of messages, got {show(reply)}"
-            raise FormatError(msg)
-        return _decode(list(reply))
-    response = _decode_messages_alone(reply) if len(reply) == 1 else _decode_canonical(reply)
-    if response is None:
-        response = decode_foreign(reply)
-    return response if _says_something(response) else _read_other(reply) or response
-
-
-def _says_something(response: ProviderResponse) -> bool:
-    told = (response.output_messages, response.trace, response.trace_ref, response.trace_summary, response.error)
-    return bool(response.text) or any(value is not None for value in told)
-
-
-def _read_items(items: Sequence[Any]) -> ProviderResponse | None:
-    """Read a list in the form of a library that writes no messages; `None` when it is any other."""
-    if not any(isinstance(item, OBJECT) and "role" not in item for item in items):
-        return None
-    from agentv.formats.returned import reader_of_items  # noqa: PLC0415 - few replies are of that kind
-
-    read = reader_of_items(items)
-    return None if read is None else read(items, "")
-
-
-def _read_other(reply: Mapping[Any, Any]) -> ProviderResponse | None:
-    """Read a reply without any of our fields: one message, or what a model's maker answers with; else `None`."""
-    from agentv.formats.detect import VENDORS  # noqa: PLC0415 - as above
-
-    for _, fits, read in VENDORS:
-        if fits(reply):
-            return read(reply, "")
-    is_message = is_langchain(reply) or (isinstance(reply.get("role"), str) and not _ONE.isdisjoint(reply))
-    return decode_foreign({"output_messages": [reply]}) if is_message else None
-
-
-def decode_calls(reply: Any) -> list[ToolCall] | None:
-    """Read the calls of a reply that is nothing but compact messages; `None` when it is any other."""
-    if type(reply) is dict and len(reply) == 1:
-        ((key, reply),) = reply.items()
-        if _NAMES.get(key) != "output_messages":
-            return None
-    try:
-        return read_calls(reply) if type(reply) is list else None
-    except Exception:  # noqa: BLE001 - as above; whoever reads all of it copes
-        return None
-
-
-def decode_response_json(data: bytes | bytearray | memoryview | str) -> ProviderResponse:
-    """Read a reply from its JSON text."""
-    return decode_response(parse_json(data))
-
-
-def _decode_messages_alone(reply: Mapping[str, Any]) -> ProviderResponse | None:
-    """Read a reply that is nothing but messages, as most are; `None` when any of them needs a closer look."""
-    ((key, items),) = reply.items()
-    if _NAMES.get(key) != "output_messages" or not isinstance(items, (list, tuple)):
-        return _decode_canonical(reply)
-    messages = read_plain(items)
-    return None if messages is None else _said(messages)
-
-
-def _said(messages: tuple[Message, ...]) -> ProviderResponse:
-    return ProviderResponse(text=last_words(messages), output_messages=messages)
-
-
-def _decode_canonical(reply: Mapping[str, Any]) -> ProviderResponse | None:
+def decode_canonical(reply: Mapping[str, Any]) -> ProviderResponse | None:
     """Read a reply that is in the contract's own form throughout; `None` when it is not."""
     try:
         wire = convert(reply, WireResponse)
@@ -172,9 +84,8 @@ def last_words(messages: tuple[Message, ...] | None) -> str:
     return ""
 
 
-def decode_foreign(reply: Mapping[Any, Any]) -> ProviderResponse:
+def decode_fields(reply: Mapping[Any, Any]) -> ProviderResponse:
     """Read a reply in any mixture of shapes, field by field."""
-    reply = _with_langchain(reply)
     report = Report()
     fields = Fields(_raise_old_metadata(reply), _NAMES, (), report)
     items, events = fields.items("output_messages"), fields.items("trace")
@@ -183,7 +94,7 @@ def decode_foreign(reply: Mapping[Any, Any]) -> ProviderResponse:
     if report.malformed:
         fields.keep("malformed", report.malformed)
     text, error, success = fields.text("text"), _error(fields), fields.flag("success")
-    earlier = _earlier_warnings(fields)
+    earlier, unread, echo_end = _earlier_warnings(fields), _earlier_unread(fields), _earlier_echo_end(fields)
     return ProviderResponse(
         success=error is None if success is None else success,
         text=whole_text(last_words(messages)) if text is None else text,
@@ -201,27 +112,56 @@ def decode_foreign(reply: Mapping[Any, Any]) -> ProviderResponse:
         metadata=fields.metadata(),
         # Last: everything above may add to them. A reply that was stored was warned of already.
         warnings=(*earlier, *[warning for warning in report.warnings if warning not in earlier]),
+        unread=(*unread, *report.unread(any(message.tool_calls for message in messages or ()))),
+        echo_end=echo_end,
     )
 
 
-def _with_langchain(reply: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Give the reply with messages of LangChain's read, and with what only these tell: tokens, thoughts, model."""
-    for key, items in reply.items():
-        if _NAMES.get(key) == "output_messages" and isinstance(items, (list, tuple)):
-            items = with_fields(items)  # noqa: PLW2901 - the same messages
-            if any(map(is_langchain, items)):
-                break
-    else:
-        return reply
-    from agentv.formats.langchain import decode_langchain  # noqa: PLC0415 - few replies are of that kind
+def _earlier_unread(fields: Fields) -> tuple[Unread, ...]:
+    """Return the unread places of a reply that was stored; an agent's own field of that name is kept."""
+    value = fields.get("unread")
+    if value is None:
+        return ()
+    try:
+        return convert(value, tuple[Unread, ...])
+    except MISFITS:
+        fields.keep_field("unread")
+        return ()
 
-    said = decode_langchain(items, "output_messages")
-    told = {**(said.metadata or {}), "tokens_usage": said.tokens_usage, "reasoning": said.reasoning}
-    present = {_NAMES.get(name, name) for name, value in reply.items() if value is not None}
-    beside = {name: value for name, value in told.items() if value is not None and name not in present}
-    earlier = reply.get("warnings")
-    earlier = list(earlier) if isinstance(earlier, (list, tuple)) else []
-    return {**reply, key: said.output_messages, **beside, "warnings": [*earlier, *said.warnings]}
+
+def _earlier_echo_end(fields: Fields) -> int | None:
+    value = fields.get("echo_end")
+    if isinstance(value, int) and is_count(value):
+        return value
+    if value is not None:
+        fields.keep_field("echo_end")
+    return None
+
+
+def _joined_metadata(first: dict[str, Any] | None, second: dict[str, Any] | None) -> dict[str, Any] | None:
+    if first is None or second is None:
+        return second if first is None else first
+    malformed = [
+        each for part in (first, second) if isinstance(part.get("malformed"), list) for each in part["malformed"]
+    ]
+    return {**first, **second, **({"malformed": malformed} if malformed else {})}
+
+
+def join_responses(said: ProviderResponse, beside: ProviderResponse) -> ProviderResponse:
+    """Put messages that were read apart into the reply whose other fields stood beside them."""
+    return replace(
+        beside,
+        success=beside.success and said.success,
+        text=beside.text or said.text,
+        output_messages=said.output_messages,
+        reasoning=said.reasoning if beside.reasoning is None else beside.reasoning,
+        tokens_usage=said.tokens_usage if beside.tokens_usage is None else beside.tokens_usage,
+        error=beside.error or said.error,
+        metadata=_joined_metadata(said.metadata, beside.metadata),
+        warnings=(*said.warnings, *[warning for warning in beside.warnings if warning not in said.warnings]),
+        unread=(*said.unread, *beside.unread),
+        echo_end=beside.echo_end if said.echo_end is None else said.echo_end,
+    )
 
 
 def _raise_old_metadata(reply: Mapping[Any, Any]) -> Mapping[Any, Any]:
@@ -304,7 +244,7 @@ def follow_trace_ref(response: ProviderResponse, read: Callable[[str], bytes]) -
     try:
         data = parse_json(read(response.trace_ref or ""))
         events = data.get("trace", data.get("events")) if isinstance(data, Mapping) else data
-        found = decode_response({"trace": events})
+        found = decode_fields({"trace": events})
     except FormatError as error:
         return replace(response, warnings=(*response.warnings, f"trace_ref: {error}"))
     warnings = [warning.replace("trace", "trace_ref", 1) for warning in found.warnings]

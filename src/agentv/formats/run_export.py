@@ -9,7 +9,7 @@ from msgspec import Raw, Struct, json
 
 from agentv.errors import FormatError
 from agentv.formats.messages import as_messages
-from agentv.formats.response import decode_response
+from agentv.formats.reader import decode_response
 from agentv.jsonio import dump_json
 from agentv.model.attempt import Attempt
 from agentv.model.case import Case

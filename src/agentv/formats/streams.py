@@ -3,15 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from agentv.formats.anthropic import MessagePieces
-from agentv.formats.detect import is_list, is_ollama
-from agentv.formats.fields import OBJECT
-from agentv.formats.gemini import finish_of, fold_gemini, objects_in
+from agentv.formats.fields import MAX_WARNINGS, MISSING_CALLS, OBJECT, objects_in
+from agentv.formats.gemini import finish_of, fold_gemini
+from agentv.formats.ollama import fold_ollama, is_ollama
 from agentv.formats.openai_chat import ChatPieces
 from agentv.formats.openai_responses import ResponsePieces
 from agentv.formats.sse import ServerEvent
 from agentv.formats.tool_calls import parse_arguments
 from agentv.jsonio import dump_json
+from agentv.model.response import ProviderResponse, Unread
+from agentv.protocols import ReplyFormat, ReplyReader
 
 _Object = Mapping[str, Any]
 _AG_UI = frozenset((
@@ -29,6 +33,26 @@ def is_ag_ui(value: _Object) -> bool:
 def is_ai_sdk(value: _Object) -> bool:
     """Tell a part of a UI message stream."""
     return isinstance(value.get("type"), str) and value["type"] in _AI_SDK
+
+
+_AG_UI_WORDS = (
+    *("RUN_", "STEP_", "TEXT_MESSAGE_", "TOOL_CALL_", "STATE_", "MESSAGES_", "THINKING_", "REASONING_"),
+    *("ACTIVITY_", "RAW", "CUSTOM", "META"),
+)
+_AI_SDK_WORDS = (
+    *("start", "finish", "abort", "error", "file", "message-metadata", "text-", "reasoning-", "source-", "data-"),
+    *("tool-input-", "tool-output-", "tool-approval-"),
+)
+
+
+def knows_ag_ui(value: _Object) -> bool:
+    """Tell an event of AG-UI's that is read or holds no calls."""
+    return isinstance(value.get("type"), str) and value["type"].startswith(_AG_UI_WORDS)
+
+
+def knows_ai_sdk(value: _Object) -> bool:
+    """Tell a part of a UI message stream that is read or holds no calls."""
+    return isinstance(value.get("type"), str) and value["type"].startswith(_AI_SDK_WORDS)
 
 
 class _Told:
@@ -216,6 +240,8 @@ class Folded(NamedTuple):
     """What it was recognised by, where the document alone does not tell."""
     texts: Sequence[str] = ()
     """The pieces of its text, where nothing but their place told that they are such."""
+    unread: tuple[Unread, ...] = ()
+    """Events that were not understood."""
 
 
 def fold_stream(events: Sequence[StreamEvent], *, snapshots: bool = False) -> Folded | None:
@@ -224,12 +250,71 @@ def fold_stream(events: Sequence[StreamEvent], *, snapshots: bool = False) -> Fo
     With `snapshots` each text is all of it so far, where nothing else tells whether it is a piece.
     """
     values = [event.value for event in events if isinstance(event.value, OBJECT)]
-    for fits, fold in _VENDORS:
-        if any(map(fits, values)):
-            return fold(values)
+    folded = _fold_vendor(events, values)
+    if folded is not None:
+        return folded
     if any(event.name in _STATES for event in events):
         return _fold_states(events)
     return _fold_messages(events) or _fold_last(values) or _fold_texts(events, snapshots=snapshots)
+
+
+def _fold_vendor(events: Sequence[StreamEvent], values: Sequence[_Object]) -> Folded | None:
+    for fits, knows, fold in _VENDORS:
+        if any(map(fits, values)):
+            unread = [
+                Unread(
+                    path=f"stream[{at}]",
+                    reason=f"an event of type {event.kind[:60]!r} was not understood, {MISSING_CALLS}",
+                )
+                for at, event in enumerate(events)
+                if not (knows(event.value) if isinstance(event.value, OBJECT) else event.value in ("", "[DONE]", None))
+            ]
+            return fold(values)._replace(unread=tuple(unread[:MAX_WARNINGS]))
+    return None
+
+
+def read_folded(folded: Folded, response: ProviderResponse) -> ProviderResponse:
+    """Return the reply that a stream amounts to with what was not understood of the stream."""
+    unread = folded.unread
+    if folded.missing:
+        reason = f"the stream ended before {folded.missing} came, {MISSING_CALLS}"
+        unread = (*unread, Unread(path="stream", reason=reason))
+    return replace(response, unread=(*response.unread, *unread)) if unread else response
+
+
+def _detect(value: Any) -> bool:
+    if not isinstance(value, (list, tuple)):
+        return False
+    return any(fits(item) for fits, _, _ in _VENDORS for item in objects_in(value))
+
+
+def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    folded = _fold_vendor([StreamEvent(item) for item in items], list(objects_in(items)))
+    return ProviderResponse() if folded is None else read_folded(folded, reader.read(folded.document))
+
+
+FORMAT = ReplyFormat(name="stream", detect=_detect, read=_read)
+
+
+def _knows_all(value: _Object) -> bool:
+    """Tell that no event is unknown: fields that are not read stay in the document, and are searched there."""
+    del value
+    return True
+
+
+def _knows_response_event(value: _Object) -> bool:
+    kind = value.get("type")
+    return isinstance(kind, str) and (kind.startswith("response.") or kind in ("error", "keepalive", "ping"))
+
+
+_ANTHROPIC_EVENTS = frozenset((
+    *("message_start", "message_delta", "message_stop", "ping", "error"),
+    *("content_block_start", "content_block_delta", "content_block_stop"),
+))  # fmt: skip
+
+
+def _knows_anthropic_event(value: _Object) -> bool:
+    return isinstance(value.get("type"), str) and value["type"] in _ANTHROPIC_EVENTS
 
 
 def _is_chunk(value: _Object) -> bool:
@@ -269,8 +354,12 @@ def _fold_anthropic(values: Sequence[_Object]) -> Folded:
     return Folded(document, "" if pieces.is_complete else "`message_stop`")
 
 
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
+
+
 def _has_candidates(value: _Object) -> bool:
-    return is_list(value.get("candidates"))
+    return _is_list(value.get("candidates"))
 
 
 def _fold_gemini(values: Sequence[_Object]) -> Folded:
@@ -279,20 +368,8 @@ def _fold_gemini(values: Sequence[_Object]) -> Folded:
 
 
 def _fold_ollama(values: Sequence[_Object]) -> Folded:
-    texts: dict[str, list[str]] = {"content": [], "thinking": []}
-    calls: list[Any] = []
-    last: _Object = {}
-    for value in filter(is_ollama, values):
-        last = value
-        piece = value.get("message")
-        piece = piece if isinstance(piece, OBJECT) else {"content": value.get("response")}
-        for name, pieces in texts.items():
-            if isinstance(piece.get(name), str):
-                pieces.append(piece[name])
-        calls += objects_in(piece.get("tool_calls"))
-    message = {"role": "assistant", **{name: "".join(pieces) for name, pieces in texts.items() if pieces}}
-    document = {**last, "message": {**message, "tool_calls": calls} if calls else message}
-    return Folded(document, "" if last.get("done") is True else "`done: true`")
+    document = fold_ollama(values)
+    return Folded(document, "" if document.get("done") is True else "`done: true`")
 
 
 def _fold_ag_ui(values: Sequence[_Object]) -> Folded:
@@ -305,15 +382,17 @@ def _fold_ai_sdk(values: Sequence[_Object]) -> Folded:
     return Folded(document, "" if ended else "`finish`", "ai_sdk")
 
 
-_VENDORS: tuple[tuple[Callable[[_Object], bool], Callable[[Sequence[_Object]], Folded]], ...] = (
-    (_is_chunk, _fold_chat),
-    (_is_response_event, _fold_responses),
-    (_is_message_start, _fold_anthropic),
-    (_has_candidates, _fold_gemini),
-    (is_ollama, _fold_ollama),
-    (is_ag_ui, _fold_ag_ui),
-    (is_ai_sdk, _fold_ai_sdk),
+_Test = Callable[[_Object], bool]
+_VENDORS: tuple[tuple[_Test, _Test, Callable[[Sequence[_Object]], Folded]], ...] = (
+    (_is_chunk, _knows_all, _fold_chat),
+    (_is_response_event, _knows_response_event, _fold_responses),
+    (_is_message_start, _knows_anthropic_event, _fold_anthropic),
+    (_has_candidates, _knows_all, _fold_gemini),
+    (is_ollama, is_ollama, _fold_ollama),
+    (is_ag_ui, knows_ag_ui, _fold_ag_ui),
+    (is_ai_sdk, knows_ai_sdk, _fold_ai_sdk),
 )
+"""Whose stream it is, which of its events are known, and how they are put together."""
 
 
 def join_calls(pieces: Sequence[Any]) -> list[Any]:
@@ -359,7 +438,7 @@ def _fold_messages(events: Sequence[StreamEvent]) -> Folded | None:
 def _fold_last(values: Sequence[_Object]) -> Folded | None:
     """Take the one event that holds a whole reply."""
     whole = [value for value in values if any(value.get(key) for key in ("output_messages", "outputMessages"))]
-    states = [value for value in values if is_list(value.get("messages"))]
+    states = [value for value in values if _is_list(value.get("messages"))]
     found = whole or states
     return Folded(found[-1]) if found else None
 
@@ -394,7 +473,7 @@ class Gathered:
 
     def add(self, found: Any) -> None:
         """Take one message or a list; a list that begins with all so far, and a message of a known id, replaces."""
-        items = list(found) if is_list(found) else [found] if isinstance(found, OBJECT) else []
+        items = list(found) if _is_list(found) else [found] if isinstance(found, OBJECT) else []
         if self.messages and items[: len(self.messages)] == self.messages:
             self.messages, self._places = [], {}
         for item in items:

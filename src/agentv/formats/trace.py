@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from msgspec import UNSET
 
-from agentv.formats.fields import OBJECT, Fields, Path, Report, is_count
+from agentv.formats.fields import OBJECT, Fields, Path, Report, is_count, show
 from agentv.model.trace import EventType, TraceEvent, TraceSummary
 
 MAX_EVENTS = 1_000_000
@@ -25,6 +25,7 @@ def decode_events(items: Sequence[Any], report: Report, path: Path) -> tuple[Tra
     """Read the events of a trace; one that is none is reported and left out."""
     if len(items) > MAX_EVENTS:
         report.warn(path, f"more than {MAX_EVENTS:,} events, the rest are left out")
+        report.skip(path, f"what comes after {MAX_EVENTS:,} events")
         items = items[:MAX_EVENTS]
     events = (_event(raw, (*path, position), report) for position, raw in enumerate(items))
     return tuple(event for event in events if event is not None)
@@ -34,12 +35,12 @@ def _event(raw: Any, path: Path, report: Report) -> TraceEvent | None:
     if isinstance(raw, TraceEvent):
         return raw
     if not isinstance(raw, OBJECT):
-        report.refuse(path, "an object", raw)
-        report.malformed.append(report.limit(raw, path))
+        report.reject(path, "an object", raw)
         return None
     kind = raw.get("type")
     if not isinstance(kind, str) or kind not in _TYPES:
         report.refuse((*path, "type"), "one of " + ", ".join(get_args(EventType)), kind)
+        report.skip(path, f"an event of type {show(kind)}")
         report.malformed.append(report.limit(raw, path))
         return None
     fields = Fields(raw, _EVENT, path, report)

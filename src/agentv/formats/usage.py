@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from agentv.formats.fields import OBJECT, Path, Report, is_count
+from agentv.formats.vocabulary import SERVER_TOOL_USES
 from agentv.jsonio import describe
 from agentv.model.usage import TokensUsage
 
@@ -111,6 +112,7 @@ def read_usage(data: Any, path: Path, report: Report) -> tuple[TokensUsage | Non
         report.refuse(path, "an object", data)
         return None, False
     given = _Given(data, path, report)
+    report.server_tool_uses += given.server_tool_uses
     for shape in _SHAPES:
         if not shape.marks.isdisjoint(given.values):
             break
@@ -181,6 +183,12 @@ class _Given:
                     inner = f"{place}.{_snake(part)}"
                     self.values[inner] = (key, part), count
                     self.unread.add(inner)
+
+    @property
+    def server_tool_uses(self) -> int:
+        """How many calls of its own tools the vendor counted."""
+        counts = [value for place, (_, value) in self.values.items() if place.partition(".")[0] in SERVER_TOOL_USES]
+        return sum(count for count in counts if is_count(count))
 
     def first(self, places: tuple[str, ...]) -> int | None:
         """Read the count at the first of these places that has one."""

@@ -8,6 +8,7 @@ from typing import BinaryIO, NamedTuple
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
+from agentv.model.message import Message
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.process import Command, Dialogue, Finished, run
@@ -140,7 +141,7 @@ class Replies:
         return (*self._remarks, *more)
 
     def _take(self, line: Line) -> None:
-        record = read_record(line, self._place, self._limit)
+        record = read_record(line, self._place, self._limit, self._messages_of)
         if record.id is None or record.response is None:
             self._remark(record.remark)
         elif record.id not in self._asked:
@@ -151,6 +152,10 @@ class Replies:
             self.found[record.id] = Found(failure("protocol", message), first)
         else:
             self.found[record.id] = Found(record.response, line.number)
+
+    def _messages_of(self, wire_id: str) -> Sequence[Message]:
+        request = self._asked.get(wire_id)
+        return () if request is None else request.input_messages
 
     def _remark(self, words: str) -> None:
         if len(self._remarks) < _MAX_REMARKS:

@@ -21,6 +21,9 @@ from agentv.providers.cli_start import not_started
 from agentv.providers.workspace import Workspace, workspace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agentv.model.message import Message
     from agentv.model.request import Request
     from agentv.model.response import ProviderResponse
 
@@ -51,10 +54,11 @@ class Ended(NamedTuple):
 class Asked:
     """A request that a process was sent."""
 
-    __slots__ = ("id", "reply", "sent")
+    __slots__ = ("id", "messages", "reply", "sent")
 
-    def __init__(self, wire_id: str) -> None:
+    def __init__(self, wire_id: str, messages: Sequence[Message]) -> None:
         self.id = wire_id
+        self.messages = messages
         self.sent = time.monotonic()
         self.reply: asyncio.Future[ProviderResponse | Ended] = asyncio.get_running_loop().create_future()
 
@@ -95,7 +99,7 @@ class Life:
         wire_id = self._ids.make(request.id)
         while wire_id in self._waiting or wire_id in self._given_up:  # for so long that its id is forgotten
             wire_id = self._ids.make(request.id)
-        asked = Asked(wire_id)
+        asked = Asked(wire_id, request.input_messages)
         self.asked += 1
         self._waiting[asked.id] = asked
         self._dialogue.say(self._launch.request_line(request, asked.id))
@@ -182,7 +186,7 @@ class Life:
         asyncio.get_running_loop().call_later(_DEAF_S, self.kill, kill)
 
     def _take(self, line: Line) -> None:
-        record = read_record(line, "stdout", self._launch.max_output_bytes)
+        record = read_record(line, "stdout", self._launch.max_output_bytes, self._messages_of)
         if record.id is not None and record.response is not None:
             self._answer(record.id, record.response, line)
         elif record.lacks_id and self._waiting:
@@ -191,6 +195,10 @@ class Life:
             self._answer(oldest, failure("protocol", message), line)
         else:
             self._remark("noise", record.remark)
+
+    def _messages_of(self, wire_id: str) -> Sequence[Message]:
+        asked = self._waiting.get(wire_id)
+        return () if asked is None else asked.messages
 
     def _answer(self, wire_id: str, response: ProviderResponse, line: Line) -> None:
         asked = self._waiting.pop(wire_id, None)

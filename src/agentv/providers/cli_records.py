@@ -1,14 +1,17 @@
 """One line of a program that answers many requests: whose reply it is, or why it is none."""
 
 import re
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from agentv.errors import FormatError
+from agentv.formats.reader import read_reply
+from agentv.formats.response import REPLY_KEYS
 from agentv.jsonio import parse_json, scrub_text
+from agentv.model.message import Message
 from agentv.model.response import ProviderResponse
 from agentv.process.lines import Line
 from agentv.providers.base import failure
-from agentv.providers.cli_reply import REPLY_ONLY, read_fields
 
 _SHOWN = 60
 _ID_FIRST = re.compile(rb'\{\s*"id"\s*:\s*("(?:[^"\\]|\\.)*")')
@@ -28,7 +31,11 @@ class Record(NamedTuple):
     """Whether it is a reply in all but that: nothing in it but a reply's fields, as no line of a log has."""
 
 
-def read_record(line: Line, place: str, limit: int) -> Record:
+Asked = Callable[[str], Sequence[Message]]
+"""Gives the messages of the request with this id."""
+
+
+def read_record(line: Line, place: str, limit: int, asked: Asked) -> Record:
     """Read a line; whatever is wrong with it stays with it."""
     where = f"line {line.number:,} of {place}"
     if line.is_cut:
@@ -41,21 +48,18 @@ def read_record(line: Line, place: str, limit: int) -> Record:
         if not line.is_whole:  # the program ended in the middle of it, which is not the reply's fault
             return Record(remark=f"{where} breaks off: {shown(line.data)}")
         return _broken(line, f"{where} cannot be read: {error}")
-    return _read_object(value, line, where) if isinstance(value, dict) else _noise(line, where)
+    return _read_object(value, line, where, asked) if isinstance(value, dict) else _noise(line, where)
 
 
-def _read_object(value: dict[str, Any], line: Line, where: str) -> Record:
+def _read_object(value: dict[str, Any], line: Line, where: str, asked: Asked) -> Record:
     found = value.pop("id", None)
     if isinstance(found, int) and not isinstance(found, bool):
         found = str(found)
     if not isinstance(found, str):
         remark = f"{where} has no `id`, so nobody can tell whose reply it is: {shown(line.data)}"
-        return Record(remark=remark, lacks_id=bool(value) and value.keys() <= set(REPLY_ONLY))
+        return Record(remark=remark, lacks_id=bool(value) and value.keys() <= set(REPLY_KEYS))
     value.pop("case_id", None)  # a program may send back all it was told
-    try:
-        return Record(found, read_fields(value))
-    except FormatError as error:
-        return Record(found, failure("protocol", f"{where} cannot be read: {error}"))
+    return Record(found, read_reply(value, asked(found)))
 
 
 def _noise(line: Line, where: str) -> Record:

@@ -1,35 +1,19 @@
-"""What a program printed, read as a reply.
+"""Read what a program printed, and how it ended, as a reply."""
 
-- An object with one of the reply's keys is a reply, a list of objects with a `role` is its messages.
-- Any other JSON is the answer: its text as it stands, and the value as `raw_response`.
-- What begins like a reply and is not JSON is an error: half a reply must not pass for an answer.
-- Everything else is plain text. Markdown that begins with `[` is, too.
-"""
-
-import re
 import signal
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.response import decode_response
-from agentv.jsonio import parse_json, scrub_text
+from agentv.formats.reader import TEXT_SHAPE, detect_reply, looks_like_reply
+from agentv.jsonio import scrub_text
+from agentv.model.message import Message
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.process import Finished
 from agentv.providers.base import failure
 
-REPLY_ONLY = (
-    *(name for name in ProviderResponse.__struct_fields__ if name not in ("metadata", "warnings")),
-    *("messages", "outputMessages", "usage", "tokensUsage", "raw", "rawResponse"),
-    *("traceRef", "traceSummary", "threadId", "latencyMs", "costUsd"),
-)
-"""What only a reply has; things of any kind have metadata and warnings."""
-_ROLES = ("assistant", "user", "system", "tool", "developer", "function", "model", "ai", "human")
-_REPLY = re.compile(rf'\{{\s*"(?:[^{{]*?")?(?:{"|".join(REPLY_ONLY)})"\s*:')
-_MESSAGES = re.compile(rf'\[\s*\{{[^{{]*?"(?:role|type)"\s*:\s*"(?:{"|".join(_ROLES)})"')
-_LOOKED_AT = 10_000
-"""Characters from the beginning in which a reply shows its first keys."""
 _MAX_LAST_LINES = 1_000
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 
@@ -42,12 +26,12 @@ class Printed(NamedTuple):
     place: str = "stdout"
 
 
-def read_end(done: Finished, printed: Printed | FormatError, limit: int) -> ProviderResponse:
+def read_end(done: Finished, printed: Printed | FormatError, limit: int, asked: Sequence[Message]) -> ProviderResponse:
     """The reply of a program that has ended; why it could not be fetched, if it could not."""
     try:
         if isinstance(printed, FormatError):
             raise printed
-        response = read_reply(printed, limit)
+        response = read_printed(printed, limit, asked)
         own = response.error
     except FormatError as error:
         response, own = failure("protocol", str(error)), None
@@ -64,63 +48,26 @@ def read_end(done: Finished, printed: Printed | FormatError, limit: int) -> Prov
     return replace(response, success=False, error=why)
 
 
-def read_reply(printed: Printed, limit: int) -> ProviderResponse:
-    """The reply in what a program printed, or `FormatError` when there is none."""
+def read_printed(printed: Printed, limit: int, asked: Sequence[Message]) -> ProviderResponse:
+    """Read what a program printed as its reply; `FormatError` when there is none."""
     text = scrub_text(printed.data.decode("utf-8", "replace").removeprefix("\ufeff"))
     if not text.strip():
         msg = "the program printed nothing: its reply is expected on stdout"
         raise FormatError(msg)
-    if not printed.truncated:
-        return _read(text, printed.place)
-    cut = f"{printed.place} was longer than {limit:,} bytes and its middle was left out: raise `max_output_bytes`"
-    if _looks_like_reply(text):
-        msg = f"the reply is cut off: {cut}"
-        raise FormatError(msg)
-    return ProviderResponse(text=text.rstrip("\r\n"), warnings=(cut,))
-
-
-def _read(text: str, place: str) -> ProviderResponse:
-    if text.lstrip()[0] in "{[":
-        try:
-            value = parse_json(text)
-        except FormatError as error:
-            if _looks_like_reply(text):
-                msg = f"the reply on {place} cannot be read: {error}; it must be one JSON value and nothing else"
-                raise FormatError(msg) from None
-        else:
-            return _read_json(value, text)
-    return ProviderResponse(text=text.rstrip("\r\n"), warnings=_overlooked(text, place))
-
-
-def _read_json(value: Any, text: str) -> ProviderResponse:
-    if isinstance(value, dict) and not value.keys().isdisjoint(REPLY_ONLY):
-        return read_fields(value)
-    if isinstance(value, list) and any(map(_is_message, value)):
-        return decode_response(value)
-    return ProviderResponse(text=text.strip(), raw_response=value)
-
-
-def read_fields(value: dict[str, Any]) -> ProviderResponse:
-    """A reply from its fields, with a warning when it says nothing."""
-    response = decode_response(value)
-    if response.success and not (response.text or response.output_messages or response.trace or response.trace_ref):
-        warning = "the reply has neither `text` nor `output_messages`"
-        return replace(response, warnings=(*response.warnings, warning))
-    return response
-
-
-def _is_message(item: Any) -> bool:
-    return isinstance(item, dict) and (item.get("role") in _ROLES or item.get("type") in _ROLES)
-
-
-def _looks_like_reply(text: str) -> bool:
-    beginning = text.lstrip()[:_LOOKED_AT]
-    return bool(_REPLY.match(beginning) or _MESSAGES.match(beginning))
+    if printed.truncated:
+        cut = f"{printed.place} was longer than {limit:,} bytes and its middle was left out: raise `max_output_bytes`"
+        if looks_like_reply(text):
+            msg = f"the reply is cut off: {cut}"
+            raise FormatError(msg)
+        return ProviderResponse(text=text.rstrip("\r\n"), warnings=(cut,))
+    shape, response = detect_reply(text.rstrip("\r\n"), asked)
+    overlooked = _overlooked(text, printed.place) if shape == TEXT_SHAPE else ()
+    return replace(response, warnings=(*response.warnings, *overlooked)) if overlooked else response
 
 
 def _overlooked(text: str, place: str) -> tuple[str, ...]:
     """A warning when the last line is a reply and something stands before it."""
-    if not _looks_like_reply(text.rstrip().rpartition("\n")[2]):
+    if not looks_like_reply(text.rstrip().rpartition("\n")[2]):
         return ()
     return (f"the last line on {place} looks like a reply, but more stands before it: print logs to stderr",)
 

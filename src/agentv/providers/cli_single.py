@@ -41,7 +41,7 @@ async def _invoke(
     except OSError as error:
         return not_started(error, command)
     printed = _printed(done, private if "output_file" in used else None, launch.max_output_bytes)
-    response = read_end(done, printed, launch.max_output_bytes)
+    response = read_end(done, printed, launch.max_output_bytes, request.input_messages)
     return response if private is None else private.fetch_trace(response)
 
 

@@ -13,7 +13,10 @@ from agentv.providers.http_pointers import Pointers
 from agentv.providers.wired import Wired
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentv.errors import Problem
+    from agentv.model.message import Message
     from agentv.model.request import Request, Scope
     from agentv.model.response import ProviderResponse
     from agentv.providers.http_reply import Reading
@@ -110,7 +113,7 @@ class Http(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=Tr
         except FormatError as error:
             return failure("transport", f"the request cannot be written: {error}")
         try:
-            response, head = await self._ask(outgoing, request.prompt)
+            response, head = await self._ask(outgoing, request.input_messages)
         except FormatError as error:
             return failure("protocol", str(error))
         except WireError as error:
@@ -124,7 +127,7 @@ class Http(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=Tr
             return response.thread_id
         return told or response.thread_id
 
-    async def _ask(self, outgoing: Outgoing, prompt: str) -> tuple[ProviderResponse, Answer]:
+    async def _ask(self, outgoing: Outgoing, asked: Sequence[Message]) -> tuple[ProviderResponse, Answer]:
         from agentv.providers.http_events import read_events, receive, stream_kind  # noqa: PLC0415 - as above
         from agentv.providers.http_reply import read_document  # noqa: PLC0415 - as above
 
@@ -139,8 +142,8 @@ class Http(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=Tr
         if not is_success:
             return self._refused(answer), answer
         if received is None:
-            return read_document(answer, reading, prompt), answer
-        return read_events(received, answer, kind, reading, prompt), answer
+            return read_document(answer, reading, asked), answer
+        return read_events(received, answer, kind, reading, asked), answer
 
     def _refused(self, answer: Answer) -> ProviderResponse:
         from agentv.providers.wire import failure_from  # noqa: PLC0415 - only a failure needs it

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.detect import describe_shape, longest_text, recognise
+from agentv.formats.detect import describe_shape, longest_text
+from agentv.formats.reader import read_folded_stream
 from agentv.formats.sse import EventReader, Lines
 from agentv.formats.streams import StreamEvent, fold_stream
 from agentv.jsonio import parse_json
@@ -21,6 +22,7 @@ from agentv.providers.wire import failure_in_stream, wire_error
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from agentv.model.message import Message
     from agentv.providers.wire import Answer, Stream
 
 DONE = "[DONE]"
@@ -107,7 +109,9 @@ class _Reader:
             yield "message", rest.decode("utf-8", "replace")
 
 
-def read_events(received: Received, head: Answer, kind: str, reading: Reading, prompt: str) -> ProviderResponse:
+def read_events(
+    received: Received, head: Answer, kind: str, reading: Reading, asked: Sequence[Message]
+) -> ProviderResponse:
     """The reply that the events amount to; `FormatError` or `WireError` when they do not."""
     if received.trouble is not None:
         raise received.trouble
@@ -125,11 +129,11 @@ def read_events(received: Received, head: Answer, kind: str, reading: Reading, p
     if not wanted:
         msg = f"none of the {len(events):,} events is one of {', '.join(reading.events)}; there are {_kinds(events)}"
         raise FormatError(msg)
-    return _read(wanted, received, head, reading, prompt)
+    return _read(wanted, received, head, reading, asked)
 
 
 def _read(
-    events: list[StreamEvent], received: Received, head: Answer, reading: Reading, prompt: str
+    events: list[StreamEvent], received: Received, head: Answer, reading: Reading, asked: Sequence[Message]
 ) -> ProviderResponse:
     pointed = Pointed(reading.pointers, snapshots=reading.snapshots)
     for event in events:
@@ -137,16 +141,17 @@ def _read(
     if pointed.error is not None:
         return failed(pointed)
     if reading.pointers.tell_answer:
-        response = read_pointed(pointed, prompt, events[0].value)
+        response = read_pointed(pointed, asked, events[0].value)
         return with_shape(_noted(add_pointed(response, pointed), pointed.texts, reading), "reply")
     folded = fold_stream(events, snapshots=reading.snapshots)
-    if folded is not None and folded.missing and not received.is_done:
-        raise _cut_off(head, folded.missing)
-    found = None if folded is None else recognise(folded.document, prompt)
-    if folded is None or found is None:
+    if folded is None:
         raise FormatError(_unknown(events))
+    if folded.missing and not received.is_done:
+        raise _cut_off(head, folded.missing)
+    # The mark that ends every stream came: nothing is missing, whatever this kind of stream usually ends with.
+    found = read_folded_stream(folded._replace(missing=""), asked)
     response = _noted(add_pointed(found.response, pointed), folded.texts, reading)
-    return with_shape(response, folded.shape or found.shape)
+    return with_shape(response, found.shape)
 
 
 def _parsed(received: Received, head: Answer, kind: str) -> list[StreamEvent]:

@@ -8,9 +8,9 @@ from msgspec import convert
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.detect import describe_shape, read_messages
+from agentv.formats.detect import describe_shape
 from agentv.formats.fields import Number, show
-from agentv.formats.response import decode_response
+from agentv.formats.reader import decode_response, read_reply
 from agentv.formats.streams import Gathered, join_calls, merge_usage
 from agentv.formats.usage import add_usage, decode_usage
 from agentv.jsonio import MISFITS, dump_json
@@ -21,7 +21,7 @@ from agentv.model.response import ProviderResponse, ResponseError
 from agentv.providers.http_pointers import POINTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from agentv.model.usage import TokensUsage
     from agentv.providers.http_pointers import Pointers
@@ -141,7 +141,7 @@ def error_of(value: Any, pointer: str | None) -> ResponseError:
     return ResponseError(kind="agent", message=f"the reply has an error at {pointer}: {_words(value)}")
 
 
-def read_pointed(pointed: Pointed, prompt: str, seen: Any) -> ProviderResponse:
+def read_pointed(pointed: Pointed, asked: Sequence[Message], seen: Any) -> ProviderResponse:
     """The answer where the pointers lead; `FormatError` when there is none at any of these places."""
     pointers, met = pointed.pointers, pointed.met
     if not met & {"text", "messages", "tool_calls"}:
@@ -150,7 +150,7 @@ def read_pointed(pointed: Pointed, prompt: str, seen: Any) -> ProviderResponse:
         raise FormatError(msg)
     warnings: list[str] = []
     if "messages" in met:
-        response = read_messages(pointed.messages.messages, prompt)
+        response = read_reply(pointed.messages.messages, asked)
         if not pointed.messages.messages:
             response = ProviderResponse()
     elif pointers.tool_calls is not None:

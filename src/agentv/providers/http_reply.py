@@ -8,7 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.detect import TEXT_KEYS, Shaped, describe_shape, longest_text, recognise
+from agentv.formats.detect import point_at_text
+from agentv.formats.reader import UNKNOWN_SHAPE, detect_reply, read_reply
 from agentv.jsonio import parse_json, scrub_text
 from agentv.model.response import ProviderResponse
 from agentv.providers.http_pointed import Pointed, add_pointed, error_of, read_pointed
@@ -16,13 +17,14 @@ from agentv.providers.http_request import is_json
 from agentv.providers.wire import WireError, failure_in_stream, hide, read_json, wire_error
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agentv.model.message import Message
     from agentv.providers.http_pointers import Pointers
     from agentv.providers.wire import Answer
 
 _UNSAID = ("", "application/octet-stream", "binary/octet-stream")
 _PAGES = ("text/html", "application/xhtml+xml")
-_WEAK = frozenset((*TEXT_KEYS, "string", "message", "error"))
-"""Shapes that an answer may have by chance, when it is a text that happens to be JSON."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):
@@ -34,7 +36,7 @@ class Reading(Struct, frozen=True, kw_only=True):
     snapshots: bool
 
 
-def read_document(answer: Answer, reading: Reading, prompt: str) -> ProviderResponse:
+def read_document(answer: Answer, reading: Reading, asked: Sequence[Message]) -> ProviderResponse:
     """A reply that came in one piece; `FormatError` or `WireError` when it is none."""
     if answer.truncated:
         msg = f"the reply of {answer.url} is longer than {len(answer.body):,} bytes: raise `max_reply_bytes`"
@@ -44,9 +46,9 @@ def read_document(answer: Answer, reading: Reading, prompt: str) -> ProviderResp
         raise wire_error(msg, kind="protocol", code="malformed")
     kind = answer.content_type
     if is_json(kind) or (kind in _UNSAID and answer.body.lstrip()[:1] in (b"{", b"[", b'"')):
-        return _read_value(_parsed(answer), reading, prompt, answer)
+        return _read_value(_parsed(answer), reading, asked, answer)
     if kind in _UNSAID or (kind.startswith("text/") and kind not in _PAGES):
-        return _read_text(answer, reading, prompt)
+        return _read_text(answer, reading, asked)
     page = " A proxy or a login page in between?" if kind in _PAGES else ""
     words = hide(_text_of(answer)[:200], answer.hidden) if kind in _PAGES else ""
     begins = f" It begins: {' '.join(words.split())}" if words else ""
@@ -78,20 +80,21 @@ def _is_json_line(line: bytes) -> bool:
         return False
 
 
-def _read_value(value: Any, reading: Reading, prompt: str, answer: Answer) -> ProviderResponse:
+def _read_value(value: Any, reading: Reading, asked: Sequence[Message], answer: Answer) -> ProviderResponse:
     pointed = Pointed(reading.pointers)
     pointed.add(value)
     if pointed.error is not None:
         return failed(pointed)
     if reading.pointers.tell_answer:
-        response = replace(read_pointed(pointed, prompt, value), raw_response=value)
+        response = replace(read_pointed(pointed, asked, value), raw_response=value)
         return with_shape(add_pointed(response, pointed), "reply")
-    found = recognise(value, prompt)
-    if found is None:
-        raise FormatError(_unknown(value))
+    found = detect_reply(value, asked)
     if found.response.error is not None and (known := _known_failure(value, answer)) is not None:
         return with_shape(known, found.shape)
-    return with_shape(add_pointed(found.response, pointed), found.shape)
+    response = add_pointed(found.response, pointed)
+    if found.shape == UNKNOWN_SHAPE:
+        response = replace(response, warnings=(*response.warnings, point_at_text(value)))
+    return with_shape(response, found.shape)
 
 
 def _known_failure(value: Any, answer: Answer) -> ProviderResponse | None:
@@ -112,30 +115,30 @@ def failed(pointed: Pointed) -> ProviderResponse:
     return with_shape(replace(response, thread_id=pointed.thread_id), "reply")
 
 
-def _read_text(answer: Answer, reading: Reading, prompt: str) -> ProviderResponse:
+def _read_text(answer: Answer, reading: Reading, asked: Sequence[Message]) -> ProviderResponse:
     """Plain text, unless it is a reply in JSON that only says that it is text."""
     text = _text_of(answer)
-    value, found = _json_in(text, prompt)
-    kind = answer.content_type or "nothing of its type"
-    if value is not None and (reading.pointers.lead_anywhere or (found is not None and found.shape not in _WEAK)):
-        response = _read_value(value, reading, prompt, answer)
+    value = _json_in(text)
+    if value is not None:
+        response = _read_value(value, reading, asked, answer)
+        kind = answer.content_type or "nothing of its type"
         return replace(
             response, warnings=(*response.warnings, f"the endpoint says {kind} and sent JSON, which is read")
         )
     if reading.pointers.tell_answer:
+        kind = answer.content_type or "nothing of its type"
         msg = f"`reply` points into JSON, and the endpoint sent {kind}: leave it out to take the text as the answer"
         raise FormatError(msg)
-    return with_shape(ProviderResponse(text=text), "text/plain")
+    return with_shape(read_reply(text, asked), "text/plain")
 
 
-def _json_in(text: str, prompt: str) -> tuple[Any, Shaped | None]:
+def _json_in(text: str) -> Any:
     if text.lstrip()[:1] not in ("{", "["):
-        return None, None
+        return None
     try:
-        value = parse_json(text)
+        return parse_json(text)
     except FormatError:
-        return None, None
-    return value, recognise(value, prompt)
+        return None
 
 
 def with_shape(response: ProviderResponse, shape: str) -> ProviderResponse:
@@ -144,15 +147,6 @@ def with_shape(response: ProviderResponse, shape: str) -> ProviderResponse:
     if "shape" in metadata:  # the agent's own
         metadata["shape_"] = metadata["shape"]
     return replace(response, metadata={**metadata, "shape": shape})
-
-
-def _unknown(value: Any) -> str:
-    about = f"the reply has none of the known shapes: it is {describe_shape(value)}"
-    keys = [key for key in TEXT_KEYS if isinstance(value, dict) and isinstance(value.get(key), str)]
-    if len(keys) > 1:
-        about = f"the reply has a text under each of {', '.join(map(repr, keys))}, and only one is the answer"
-    place = f"/{keys[0]}" if keys else longest_text(value) or "/path/to/text"
-    return f"{about}. Say in the target where it stands: `reply: {{text: {place}}}`"
 
 
 def _charset(answer: Answer) -> str:

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from agentv.errors import FormatError, Problem, suggest
-from agentv.formats.response import REPLY_KEYS, decode_response
+from agentv.formats.reader import decode_response
+from agentv.formats.response import REPLY_KEYS
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.providers.base import ProviderBase, failure

@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from agentv.errors import FormatError
 from agentv.formats.normalize import words_of
 from agentv.formats.objects import is_class_of
-from agentv.formats.returned import decode_returned
+from agentv.formats.reader import read_reply
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.process.thread import in_thread, is_its_own
@@ -58,7 +58,7 @@ class Callee:
             found = await self._ask(request)
             if type(found) not in _WHOLE:
                 found = await settle(found)
-            return decode_returned(found, request.prompt)
+            return read_reply(found, request.input_messages)
         except Exception:
             raise
         except BaseException as error:

@@ -1,6 +1,6 @@
 """`replay`: replies that were recorded, so that no agent is called."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -10,8 +10,9 @@ from msgspec import Meta
 from agentv.errors import FormatError
 from agentv.files import find_below, read_below
 from agentv.formats.messages import is_langchain
-from agentv.formats.response import decode_response
+from agentv.formats.reader import read_reply
 from agentv.jsonio import MAX_BYTES, parse_json
+from agentv.model.message import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.providers.base import ProviderBase, failure
@@ -39,7 +40,7 @@ class Replay(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True
             path = find_below(scope.root, self.file, scope.folder)
             data = _sole_document(path)
             if data is not None:
-                self.__dict__["sole"] = _reply(data)
+                self.__dict__["sole"] = data
             else:
                 self.__dict__["index"] = _Index(path)
         except (FormatError, OSError) as error:
@@ -58,16 +59,15 @@ class Replay(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True
             return failure("protocol", broken)
         if CASE_ID in self.file:
             return self._own_file(request)
-        sole: ProviderResponse | None = self.__dict__.get("sole")
-        if sole is not None:
-            return sole
+        if "sole" in self.__dict__:
+            return _reply(self.__dict__["sole"], request.input_messages)
         index: _Index = self.__dict__["index"]
         line = index.find(request.id, request.repeat)
         if line is None:
             return failure("protocol", f"{self.file} holds no reply for case {request.id!r}{index.complaint}")
         number, data = line
         try:
-            reply = _reply(parse_json(data))
+            reply = _reply(parse_json(data), request.input_messages)
         except FormatError as error:
             return failure("protocol", f"{self.file}:{number}: {error}")
         return reply
@@ -76,7 +76,8 @@ class Replay(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True
         if not _UNSAFE.isdisjoint(request.id) or request.id in (".", ".."):
             return failure("protocol", f"case id {request.id!r} cannot be part of a file's name")
         name = self.file.replace(CASE_ID, request.id)
-        return _reply(parse_json(read_below(self.scope.root, name, self.scope.folder)))
+        data = parse_json(read_below(self.scope.root, name, self.scope.folder))
+        return _reply(data, request.input_messages)
 
 
 class _Line(msgspec.Struct):
@@ -141,7 +142,7 @@ def _sole_document(path: Path) -> Any:
     return None
 
 
-def _reply(data: Any) -> ProviderResponse:
+def _reply(data: Any, asked: Sequence[Message]) -> ProviderResponse:
     """A reply in any shape, or a bare trace: a list of events."""
     if isinstance(data, list) and data and all(map(_is_event, data)):
         data = {"trace": data}
@@ -149,7 +150,7 @@ def _reply(data: Any) -> ProviderResponse:
         data = {**{key: value for key, value in data.items() if key != "events"}, "trace": data["events"]}
     if isinstance(data, Mapping) and ("id" in data or "case_id" in data):
         data = {key: value for key, value in data.items() if key not in ("id", "case_id")}
-    return decode_response(data)
+    return read_reply(data, asked)
 
 
 def _is_event(item: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from agentv.errors import FormatError, Place, Problem, SpecError
-from agentv.formats.response import decode_response
+from agentv.formats.reader import decode_response
 from agentv.jsonio import parse_json
 from agentv.model.case import Case
 from agentv.model.record import RESULT_SCHEMA

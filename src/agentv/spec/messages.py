@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from agentv.errors import FormatError, Problem, SpecError
-from agentv.formats.response import decode_response
+from agentv.formats.reader import decode_response
 from agentv.matching.values import check_expected
 from agentv.model.message import Message, ToolCall
 from agentv.spec.check import TOO_DEEP, is_too_deep, not_json, shown, unknown_key

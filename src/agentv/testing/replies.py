@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 import msgspec
 from msgspec import UNSET
 
-from agentv.formats.response import decode_response_json
+from agentv.formats.reader import decode_response_json
 from agentv.jsonio import dump_json
 from agentv.model.response import ErrorKind
 from agentv.redaction import Redactor

@@ -19,7 +19,7 @@ from agentv.evaluators.trajectory.script import Script, plain_script
 from agentv.evaluators.trajectory.sequence import decide_and_tell, decide_deviating, decide_followed, decide_script
 from agentv.formats.canonical import are_plain
 from agentv.formats.normalize import settle_made
-from agentv.formats.response import decode_calls, decode_response
+from agentv.formats.reader import decode_calls, decode_response
 from agentv.jsonio import MISFITS, is_broken
 from agentv.matching.equality import encoded
 from agentv.model.message import ToolCall

@@ -1,0 +1,169 @@
+"""Find the part of a returned conversation that is new.
+
+Some agents send back the messages that they were asked with, before those that they added. The messages of the request
+are aligned with the start of what came back; what follows is new.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from agentv.formats.fields import OBJECT
+from agentv.formats.vocabulary import CALL_ID_KEYS, snake
+from agentv.model.message import Message
+
+_ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system"}
+_TYPES = {
+    "human": "user",
+    "HumanMessageChunk": "user",
+    "ai": "assistant",
+    "AIMessageChunk": "assistant",
+    "system": "system",
+    "SystemMessageChunk": "system",
+    "tool": "tool",
+    "ToolMessageChunk": "tool",
+    "user": "user",
+    "assistant": "assistant",
+}
+_BLOCKS = ("content", "parts", "contents", "items", "blocks")
+_RESULT_WORDS = ("result", "return", "response", "output")
+
+
+class Speaker(NamedTuple):
+    """Who sent an item, and what it says."""
+
+    role: str
+    text: str = ""
+    call_ids: frozenset[str] = frozenset()
+
+
+class NewPart(NamedTuple):
+    """Where the new part of a list begins."""
+
+    start: int
+    doubt: int | None = None
+    """Where it begins by the other reading, when the echo cannot be aligned."""
+
+
+def find_new(speakers: Sequence[Speaker], asked: Sequence[Message] | None, *, declared: bool) -> NewPart:
+    """Find where the items that the agent added begin.
+
+    `asked` are the messages of the request, `None` when they are not known. `declared` says that the list is said to
+    hold nothing but what the agent added: then only an exact echo of the request is left out.
+    """
+    if asked is not None and not any(_speaks(each.role, each.text) for each in asked):
+        return NewPart(0)  # nothing was asked that could be sent back
+    aligned = None if asked is None else _align(speakers, asked)
+    users = [at for at, each in enumerate(speakers) if each.role == "user"]
+    if aligned is not None:
+        prompt = next((each.text.strip() for each in reversed(asked or ()) if each.role == "user"), "")
+        again = [at for at in users if at >= aligned and speakers[at].text.strip() == prompt]
+        return NewPart(aligned, again[-1] + 1 if again and prompt else None)
+    if declared:
+        return NewPart(0)
+    first = next((at for at, each in enumerate(speakers) if each.role not in ("user", "system")), len(speakers))
+    if not users or users[-1] < first:
+        return NewPart(first)
+    return NewPart(first, users[-1] + 1)
+
+
+def _align(speakers: Sequence[Speaker], asked: Sequence[Message]) -> int | None:
+    """Find the end of the request's messages at the start of the list; `None` when they do not stand there."""
+    wanted = [(each.role, each.text.strip()) for each in asked if _speaks(each.role, each.text)]
+    said = [(at, each) for at, each in enumerate(speakers) if _speaks(each.role, each.text)]
+    for length in range(min(len(wanted), len(said)), 0, -1):
+        if [(each.role, each.text.strip()) for _, each in said[:length]] == wanted[-length:]:
+            end = said[length - 1][0] + 1
+            break
+    else:
+        return None
+    ids = {call.id for message in asked for call in message.tool_calls if call.id}
+    while end < len(speakers) and speakers[end].call_ids and speakers[end].call_ids <= ids:
+        end += 1  # calls and results that stood in the request, too
+    return end
+
+
+def _speaks(role: str, text: str) -> bool:
+    return role in ("user", "assistant") and bool(text.strip())
+
+
+def speaker_of(item: Any) -> Speaker:
+    """Tell who sent an item of any known form; a message that holds only tool results is not the user's."""
+    if isinstance(item, Message):
+        ids = [call.id for call in item.tool_calls if call.id] + ([item.tool_call_id] if item.tool_call_id else [])
+        return Speaker(_ROLES.get(item.role, item.role), item.text, frozenset(ids))
+    if not isinstance(item, OBJECT):
+        return Speaker("")
+    for wrapper in ("raw_item", "data", "kwargs", "message"):
+        inner = item.get(wrapper)
+        if isinstance(inner, OBJECT) and "content" not in item and "role" not in item:
+            return speaker_of({"type": item.get("type"), **inner})
+    blocks = _blocks_of(item)
+    if blocks and all(map(_is_result, blocks)):
+        return Speaker("tool", "", _ids(item, blocks))
+    return Speaker(_role(item, blocks), _text(item, blocks), _ids(item, blocks))
+
+
+def _role(item: Mapping[str, Any], blocks: Sequence[Any]) -> str:
+    author = item.get("author")
+    if author in ("user", "system"):  # an event of ADK's
+        return str(author)
+    if item.get("kind") == "request":  # a request of pydantic-ai's
+        kinds = {block.get("part_kind") for block in blocks if isinstance(block, OBJECT)}
+        return (
+            "system" if kinds == {"system-prompt"} else "user" if kinds <= {"system-prompt", "user-prompt"} else "tool"
+        )
+    role = item.get("role")
+    if isinstance(role, str):
+        return _ROLES.get(role, role)
+    kind = item.get("type")
+    if isinstance(kind, str) and kind in _TYPES:
+        return _TYPES[kind]
+    if isinstance(kind, str) and snake(kind).endswith("_output"):
+        return "tool"
+    return "assistant"
+
+
+def _blocks_of(item: Mapping[str, Any]) -> Sequence[Any]:
+    content = item.get("content")
+    if isinstance(content, OBJECT):
+        item = content
+    return next((item[key] for key in _BLOCKS if isinstance(item.get(key), (list, tuple))), ())
+
+
+def _is_result(block: Any) -> bool:
+    if not isinstance(block, OBJECT):
+        return False
+    kind = block.get("type", block.get("part_kind"))
+    if isinstance(kind, str):
+        return "tool" in kind and any(word in kind for word in _RESULT_WORDS)
+    return any(key in block for key in ("toolResult", "functionResponse", "function_response", "tool_call_result"))
+
+
+def _text(item: Mapping[str, Any], blocks: Sequence[Any]) -> str:
+    content = item.get("content")
+    if isinstance(content, str):
+        return content
+    texts = [_block_text(block) for block in blocks]
+    return "".join(text for text in texts if isinstance(text, str)) or _string(item.get("text"))
+
+
+def _block_text(block: Any) -> Any:
+    if not isinstance(block, OBJECT):
+        return block
+    if block.get("part_kind") in ("user-prompt", "text"):
+        content = block.get("content")
+        return "".join(each for each in content if isinstance(each, str)) if isinstance(content, list) else content
+    return None if block.get("thought") is True or block.get("type") in ("thinking", "reasoning") else block.get("text")
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _ids(item: Mapping[str, Any], blocks: Sequence[Any]) -> frozenset[str]:
+    """Return the ids of the calls that an item makes or answers."""
+    calls = item.get("tool_calls")
+    boxes = [item, *(calls if isinstance(calls, (list, tuple)) else ()), *blocks]
+    found = [box.get(key) for box in boxes if isinstance(box, OBJECT) for key in CALL_ID_KEYS]
+    found += [box.get("id") for box in boxes[1:] if isinstance(box, OBJECT) and box.get("type") not in ("text", None)]
+    return frozenset(each for each in found if isinstance(each, str) and each)

@@ -1,0 +1,83 @@
+"""States of LangGraph graphs, and replies of LangServe, which wrap one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from agentv.formats.detect import are_messages, is_list, is_message
+from agentv.formats.fields import OBJECT
+from agentv.formats.langchain import unwrap_langchain
+from agentv.formats.messages import is_langchain
+from agentv.formats.response import decode_fields, join_responses
+from agentv.model.response import ProviderResponse, ResponseError
+from agentv.protocols import ReplyFormat, ReplyReader
+
+_Object = Mapping[str, Any]
+_WAITS = "the graph waits for somebody (`__interrupt__`), and this is not its answer yet"
+
+
+def _is_state(value: Any) -> bool:
+    if not isinstance(value, OBJECT):
+        return False
+    return value.get("__error__") is not None or _holds_messages(value.get("messages"))
+
+
+def _holds_messages(items: Any) -> bool:
+    return is_list(items) and (are_messages(items) or any(is_langchain(unwrap_langchain(item)) for item in items))
+
+
+def _detect(value: Any) -> bool:
+    if not isinstance(value, OBJECT):
+        return False
+    if _is_state(value.get("values")) or value.get("__error__") is not None:
+        return True
+    items = value.get("messages")
+    return isinstance(items, (list, tuple)) and any(is_langchain(unwrap_langchain(item)) for item in items)
+
+
+def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
+    if _is_state(value):
+        return _read_state(value, reader)
+    response = _read_state(value["values"], reader)
+    beside = decode_fields({"metadata": {key: item for key, item in value.items() if key != "values"}})
+    return replace(response, metadata={**(beside.metadata or {}), **(response.metadata or {})} or None)
+
+
+def _read_state(value: _Object, reader: ReplyReader) -> ProviderResponse:
+    """Read the messages of a state, and beside them what any reply may have."""
+    error = _state_error(value)
+    beside = decode_fields({key: item for key, item in value.items() if key not in ("messages", "__error__")})
+    if not is_list(value.get("messages")):
+        return replace(beside, success=False, error=error)
+    found = join_responses(reader.read_messages(value["messages"]), beside)
+    error = found.error or error
+    waits = (_WAITS,) if value.get("__interrupt__") else ()
+    return replace(found, success=found.success and error is None, error=error, warnings=(*found.warnings, *waits))
+
+
+def _state_error(value: _Object) -> ResponseError | None:
+    """Read what LangGraph puts into a state in place of an answer."""
+    error = value.get("__error__")
+    if error is None:
+        return None
+    told = error.get("message") or error.get("error") if isinstance(error, OBJECT) else error
+    return ResponseError(kind="agent", message=str(told))
+
+
+def _detect_langserve(value: Any) -> bool:
+    inner = value.get("output") if isinstance(value, OBJECT) else None
+    return isinstance(inner, OBJECT) and (
+        _is_state(inner) or is_message(inner) or is_langchain(unwrap_langchain(inner))
+    )
+
+
+def _read_langserve(value: _Object, reader: ReplyReader) -> ProviderResponse:
+    return reader.read(value["output"])
+
+
+STATE = ReplyFormat(name="messages", detect=_is_state, read=_read_state)
+FORMAT = ReplyFormat(name="langgraph", detect=_detect, read=_read)
+LANGSERVE = ReplyFormat(
+    name="langserve", detect=_detect_langserve, read=_read_langserve, keys=frozenset(("output", "metadata"))
+)

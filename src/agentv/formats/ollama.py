@@ -1,0 +1,62 @@
+"""Ollama's answers: chat with a message, or generate with a text."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentv.formats.fields import OBJECT, objects_in
+from agentv.formats.response import decode_fields
+from agentv.model.response import ProviderResponse
+from agentv.protocols import ReplyFormat, ReplyReader
+
+_Object = Mapping[str, Any]
+
+
+def is_ollama(value: Any) -> bool:
+    """Tell an answer of Ollama's, or a piece of one."""
+    if not isinstance(value, OBJECT) or not isinstance(value.get("done"), bool):
+        return False
+    return isinstance(value.get("message"), OBJECT) or isinstance(value.get("response"), str)
+
+
+def fold_ollama(values: Sequence[_Object]) -> dict[str, Any]:
+    """Put the pieces of one answer together."""
+    texts: dict[str, list[str]] = {"content": [], "thinking": []}
+    calls: list[Any] = []
+    last: _Object = {}
+    for value in filter(is_ollama, values):
+        last = value
+        piece = value.get("message")
+        piece = piece if isinstance(piece, OBJECT) else {"content": value.get("response")}
+        for name, pieces in texts.items():
+            if isinstance(piece.get(name), str):
+                pieces.append(piece[name])
+        calls += objects_in(piece.get("tool_calls"))
+    message = {"role": "assistant", **{name: "".join(pieces) for name, pieces in texts.items() if pieces}}
+    return {**last, "message": {**message, "tool_calls": calls} if calls else message}
+
+
+def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
+    del reader
+    message = value.get("message")
+    if not isinstance(message, OBJECT):
+        message = {"role": "assistant", "content": value["response"]}
+    counts = {"input_tokens": value.get("prompt_eval_count"), "output_tokens": value.get("eval_count")}
+    thoughts = message.get("thinking")
+    reply = {
+        "output_messages": [{"role": "assistant", **{key: each for key, each in message.items() if key != "thinking"}}],
+        "reasoning": thoughts if isinstance(thoughts, str) else None,
+        "usage": counts if any(count is not None for count in counts.values()) else None,
+        "metadata": {key: value[key] for key in ("model", "done_reason") if value.get(key) is not None},
+        "raw_response": value,
+    }
+    return decode_fields(reply)
+
+
+FORMAT = ReplyFormat(
+    name="ollama",
+    detect=is_ollama,
+    read=_read,
+    keys=frozenset(
+        ("message", "response", "prompt_eval_count", "eval_count", "model", "done", "done_reason", "context")
+    ),
+)

@@ -1,0 +1,295 @@
+"""Read any content as a reply: the one way in for every provider, for `score` and for stored replies.
+
+The content may be a text, parsed JSON, JSON Lines, or objects of a library. It is made plain, its shape is detected in
+the table of formats (`agentv.registry.FORMATS`), and everything that was not understood is reported in `unread`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from agentv.errors import AgentVError, FormatError
+from agentv.formats.canonical import read_calls, read_plain
+from agentv.formats.detect import describe_shape, text_key
+from agentv.formats.echo import NewPart, find_new, speaker_of
+from agentv.formats.fields import OBJECT, show
+from agentv.formats.normalize import failed, settle_made, words_of
+from agentv.formats.objects import is_object, plain, plain_data
+from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_canonical, decode_fields, last_words
+from agentv.formats.streams import Folded, StreamEvent, fold_stream, read_folded
+from agentv.formats.unread import unread_fields, with_unread
+from agentv.jsonio import dump_json, parse_json, scrub, scrub_text
+from agentv.model.message import Message, ToolCall
+from agentv.model.response import ProviderResponse
+from agentv.protocols import ReplyFormat
+from agentv.registry import reply_formats
+
+TEXT_SHAPE = "string"
+UNKNOWN_SHAPE = "json"
+UNKNOWN = "a JSON document of no known shape is taken as the answer, and tells nothing about calls"
+_SAYS_NOTHING = "the reply has neither `text` nor `output_messages`"
+_USAGE_UNKNOWN = "tokens_usage: which of the messages are new is not known, so neither is what they cost"
+_NOTHING = "there is no reply: the agent gave back nothing; send a text, messages, or a reply"
+_ROLES = ("assistant", "user", "system", "tool", "developer", "function", "model", "ai", "human")
+_REPLY_ONLY = [name for name in REPLY_KEYS if name not in ("metadata", "warnings")]
+_REPLY = re.compile(rf'\{{\s*"(?:[^{{]*?")?(?:{"|".join(_REPLY_ONLY)})"\s*:')
+_MESSAGES = re.compile(rf'\[\s*\{{[^{{]*?"(?:role|type)"\s*:\s*"(?:{"|".join(_ROLES)})"')
+_LOOKED_AT = 10_000
+"""Characters from the beginning in which a reply shows its first keys."""
+
+
+class DetectedReply(NamedTuple):
+    """A reply, and the name of the shape that it was recognised by."""
+
+    shape: str
+    response: ProviderResponse
+
+
+def read_reply(content: Any, asked: Sequence[Message] | None = None) -> ProviderResponse:
+    """Read any content as a reply, without the conversation that led up to it. It never raises.
+
+    `asked` are the messages of the request; `None` when they are not known.
+    """
+    return detect_reply(content, asked).response
+
+
+def detect_reply(content: Any, asked: Sequence[Message] | None = None) -> DetectedReply:
+    """Read any content as a reply, and name its shape."""
+    shape, response = _complete(_read_safely(content, _Reader(asked)), asked)
+    if response.success and not response.text and _tells_nothing(response):
+        response = replace(response, warnings=(*response.warnings, _SAYS_NOTHING))
+    return DetectedReply(shape, response)
+
+
+def _tells_nothing(response: ProviderResponse) -> bool:
+    told = (response.output_messages, response.trace, response.trace_ref, response.trace_summary, response.raw_response)
+    return not any(told)
+
+
+def read_events(
+    events: Sequence[StreamEvent], asked: Sequence[Message] | None = None, *, snapshots: bool = False
+) -> DetectedReply | None:
+    """Read the events of a stream as a reply; `None` when they are of no known kind."""
+    folded = fold_stream(events, snapshots=snapshots)
+    return None if folded is None else read_folded_stream(folded, asked)
+
+
+def read_folded_stream(folded: Folded, asked: Sequence[Message] | None = None) -> DetectedReply:
+    """Read what a stream amounts to as a reply."""
+    shape, response = _read_safely(folded.document, _Reader(asked))
+    response = read_folded(folded, response)
+    return _complete(DetectedReply(folded.shape or shape, response), asked)
+
+
+def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderResponse:
+    """Read a parsed reply with all of its messages, whatever is wrong with it; other values are refused.
+
+    Nothing is known of the request here, so a conversation that was sent back stays in it.
+    """
+    if isinstance(reply, (str, bytes, bytearray)) or not (isinstance(reply, (*OBJECT, Sequence)) or is_object(reply)):
+        msg = f"expected an object or a list of messages, got {show(reply)}"
+        raise FormatError(msg)
+    return _complete(_read_safely(reply, _Reader(None, is_whole=True)), None).response
+
+
+def decode_response_json(data: bytes | bytearray | memoryview | str) -> ProviderResponse:
+    """Read a reply from its JSON text."""
+    return decode_response(parse_json(data))
+
+
+def decode_calls(reply: Any) -> list[ToolCall] | None:
+    """Read the calls of a reply that is nothing but compact messages of the agent; `None` when it is any other.
+
+    A fast path of `agentv.score`, which needs nothing else of such a reply.
+    """
+    if type(reply) is dict and len(reply) == 1:
+        ((key, reply),) = reply.items()
+        if key not in LIST_KEYS:
+            return None
+    try:
+        return read_calls(reply) if type(reply) is list else None
+    except Exception:  # noqa: BLE001 - objects of the caller's may raise anything; whoever reads all of it copes
+        return None
+
+
+def looks_like_reply(text: str) -> bool:
+    """Tell a text that begins like a reply in JSON: half of one must not pass for an answer."""
+    beginning = text.lstrip()[:_LOOKED_AT]
+    return bool(_REPLY.match(beginning) or _MESSAGES.match(beginning))
+
+
+def _complete(found: DetectedReply, asked: Sequence[Message] | None) -> DetectedReply:
+    response = with_unread(found.response, asked or ())
+    return found if response is found.response else DetectedReply(found.shape, response)
+
+
+def _read_safely(content: Any, reader: "_Reader") -> DetectedReply:
+    try:
+        return reader.detect(content)
+    except AgentVError as error:
+        return DetectedReply("error", failed("protocol", str(error)))
+    except Exception as error:  # noqa: BLE001 - objects of the caller's may raise anything when they are looked at
+        return _read_copy(content, reader, error)
+
+
+def _read_copy(content: Any, reader: "_Reader", error: Exception) -> DetectedReply:
+    """Read a plain copy of content that cannot be looked at without an exception."""
+    try:
+        copy = scrub(plain(content))
+        shape, response = reader.detect(copy if isinstance(copy, (dict, list)) else scrub(content))
+    except Exception:  # noqa: BLE001 - as above; whatever happens, a reply comes back
+        return DetectedReply("error", failed("protocol", f"the reply cannot be read: {words_of(error)}"))
+    warning = f"reply: read from a plain copy of it, for one of its values raised {type(error).__name__}"
+    return DetectedReply(shape, replace(response, warnings=(*response.warnings, warning)))
+
+
+class _Reader:
+    """One reading of one reply: it goes through the table of formats, and they come back to it for what is nested."""
+
+    def __init__(self, asked: Sequence[Message] | None, *, is_whole: bool = False) -> None:
+        self.asked = asked
+        self._inner = ""
+        """The shape of the last reply that stood inside of another."""
+        self._is_whole = is_whole
+        """Whether all messages are kept, those of the request among them."""
+
+    def read(self, value: Any) -> ProviderResponse:
+        """Read a reply that stands inside of another."""
+        self._inner, response = self.detect(value)
+        return response
+
+    def detect(self, value: Any) -> DetectedReply:
+        """Read a reply and name its shape."""
+        if isinstance(value, ProviderResponse):
+            return DetectedReply("agentv", settle_made(value))
+        if isinstance(value, (str, bytes, bytearray, memoryview)):
+            return self._detect_text(value)
+        if value is None:
+            raise FormatError(_NOTHING)
+        if isinstance(value, Message):
+            value = [value]
+        return self._detect_quickly(value) or self._detect_data(value)
+
+    def _detect_text(self, value: str | bytes | bytearray | memoryview) -> DetectedReply:
+        """Read a text: JSON and JSON Lines are data, everything else is an answer."""
+        text = value if isinstance(value, str) else bytes(value).decode("utf-8", "replace").removeprefix("\ufeff")
+        if text.lstrip()[:1] not in ("{", "["):
+            return DetectedReply(TEXT_SHAPE, ProviderResponse(text=scrub_text(text)))
+        try:
+            data = parse_json(text)
+        except FormatError as error:
+            return self._detect_lines(text) or self._refuse(text, error)
+        return self.detect(data)
+
+    def _detect_lines(self, text: str) -> DetectedReply | None:
+        """Read JSON Lines; `None` when the text is none."""
+        lines = [line for line in text.splitlines() if line.strip()]
+        try:
+            values = [parse_json(line) for line in lines] if len(lines) > 1 else []
+        except FormatError:
+            return None
+        if not values or not all(isinstance(value, (dict, list)) for value in values):
+            return None
+        found = read_events([StreamEvent(value) for value in values], self.asked)
+        return found or self.detect(values)
+
+    def _refuse(self, text: str, error: FormatError) -> DetectedReply:
+        if looks_like_reply(text):
+            msg = f"the reply cannot be read: {error}; it must be one JSON value and nothing else"
+            raise FormatError(msg)
+        return DetectedReply(TEXT_SHAPE, ProviderResponse(text=scrub_text(text)))
+
+    def _detect_quickly(self, value: Any) -> DetectedReply | None:
+        """Read a reply in our own form or in OpenAI's, as most are; `None` when it needs a closer look."""
+        items, declared = value, False
+        if type(value) is dict:
+            key = next(iter(value)) if len(value) == 1 else ""
+            if key not in LIST_KEYS:
+                response = decode_canonical(value)
+                if response is None or self._new_part(response.output_messages or (), declared=True) != (0, None):
+                    return None
+                return _own(response)
+            items, declared = value[key], key != "messages"
+        if not isinstance(items, (list, tuple)):
+            return None
+        messages = read_plain(items)
+        if messages is None:
+            return None
+        new = self._new_part(messages, declared=declared)
+        said = messages[new.start :]
+        doubt = None if new.doubt is None else new.doubt - new.start
+        response = ProviderResponse(text=last_words(said), output_messages=said, echo_end=doubt)
+        return DetectedReply("agentv" if declared else "messages", response)
+
+    def _new_part(self, items: Sequence[Any], *, declared: bool) -> NewPart:
+        if self._is_whole:
+            return NewPart(0)
+        return find_new([speaker_of(item) for item in items], self.asked, declared=declared)
+
+    def _detect_data(self, value: Any) -> DetectedReply:
+        """Read plain data, or an object of a library, by the first format in the table that it fits."""
+        formats: tuple[ReplyFormat, ...] = reply_formats()
+        for each in formats:
+            if each.detect_object is not None and each.read_object is not None and each.detect_object(value):
+                return DetectedReply(each.name, each.read_object(value, self))
+        data = plain_data(value)
+        if not isinstance(data, (*OBJECT, list, tuple)):
+            data = list(value) if isinstance(value, Sequence) else plain(value)
+        if not isinstance(data, (*OBJECT, list, tuple)):
+            msg = f"expected a text, messages or a reply, got {show(value)}"
+            raise FormatError(msg)
+        for each in formats:
+            if each.items and isinstance(data, OBJECT):
+                if each.detect([data]):
+                    name = "message" if each.name == "messages" else each.name
+                    return DetectedReply(name, self.read_messages([data], declared=True))
+            elif each.detect(data):
+                return self._read_as(each, data)
+        return self._read_unknown(data)
+
+    def _read_unknown(self, data: Any) -> DetectedReply:
+        """Take a JSON document of no known shape as the answer; to `decode_response` it is a reply all the same."""
+        if self._is_whole:
+            return _own(decode_fields(data if isinstance(data, OBJECT) else {"output_messages": data}))
+        note = f"{UNKNOWN}: it is {describe_shape(data)}"
+        text, data = dump_json(data).decode(), plain(data)
+        return DetectedReply(UNKNOWN_SHAPE, ProviderResponse(text=text, raw_response=data, warnings=(note,)))
+
+    def _read_as(self, shape: ReplyFormat, data: Any) -> DetectedReply:
+        if shape.items:
+            return DetectedReply(shape.name, self._read_items(shape, data, declared=False))
+        response = shape.read(data, self)
+        if shape.keys is not None and isinstance(data, OBJECT):
+            beside = {key: item for key, item in data.items() if key not in shape.keys}
+            found = unread_fields(beside, response)
+            response = replace(response, unread=(*response.unread, *found)) if found else response
+        return DetectedReply(self._inner if shape.name == "stream" and self._inner else _name(shape, data), response)
+
+    def read_messages(self, items: Sequence[Any], *, declared: bool = False) -> ProviderResponse:
+        """Read a list of messages, items or events in any known form, without the request's own."""
+        items = plain_data(list(items))
+        shape = next((each for each in reply_formats() if each.items and each.detect(items)), None)
+        if shape is None:
+            return decode_fields({"output_messages": items})
+        return self._read_items(shape, items, declared=declared)
+
+    def _read_items(self, shape: ReplyFormat, items: Sequence[Any], *, declared: bool) -> ProviderResponse:
+        new = self._new_part(items, declared=declared)
+        response = shape.read(items[new.start :], self)
+        if new.doubt is None:
+            return response
+        before = shape.read(items[new.start : new.doubt], self)
+        response = replace(response, echo_end=len(before.output_messages or ()))
+        if before.tokens_usage is None:
+            return response
+        return replace(response, tokens_usage=None, warnings=(*response.warnings, _USAGE_UNKNOWN))
+
+
+def _name(shape: ReplyFormat, data: Any) -> str:
+    return text_key(data) if shape.name == "text" else shape.name
+
+
+def _own(response: ProviderResponse) -> DetectedReply:
+    return DetectedReply("agentv", response)

@@ -1,0 +1,383 @@
+"""Find the places of a reply that were not understood and may hold tool calls.
+
+Position decides. Elements of walked lists (messages, content blocks, calls) must be understood; an unread field
+anywhere else is harmless unless it holds what looks like a call.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from agentv.formats.fields import MISSING_CALLS, OBJECT, Path, render
+from agentv.formats.tool_calls import parse_arguments
+from agentv.formats.vocabulary import (
+    CALL_ID_KEYS,
+    FINISH_KEYS,
+    HARMLESS_TYPES,
+    INPUT_KEYS,
+    NAME_KEYS,
+    is_call_key,
+    is_harmless_type,
+    is_searched,
+    snake,
+)
+from agentv.model.message import Message, ToolCall
+from agentv.model.response import ProviderResponse, Unread
+
+MAX_PLACES = 100
+"""Places that are named; a reply that was not understood in more is not made clearer by naming them all."""
+MAX_LEVELS = 8
+"""Levels below an unread field that are searched for calls."""
+MAX_NODES = 200_000
+"""Values of one reply that are searched; what has more is reported instead."""
+_PLAIN_ROLES = frozenset(("assistant", "user", "system", "developer"))
+_RESULT_ROLES = frozenset(("tool", "function"))
+_OWN_METADATA = frozenset(("thinking", "malformed", "shape", "agentv"))
+"""Metadata that we write ourselves and that holds nothing unread."""
+_READ_OBJECTS = frozenset((
+    *("response_metadata", "additional_kwargs", "provider_details", "provider_metadata", "vendor_details", "metadata"),
+    *("annotations", "headers", "audio", "reasoning_details", "provider_options", "timings", "extra_content"),
+))  # fmt: skip
+"""Objects that stand beside a message's content without being part of it."""
+_PAYLOADS = frozenset(("type", "id", "data", "value", "content", "summary", "annotations"))
+_SCHEMA_KEYS = frozenset(("properties", "$schema", "$defs", "additional_properties", "any_of", "all_of", "one_of"))
+_SCHEMA_TYPES = frozenset(("object", "array", "string", "number", "integer", "boolean", "null"))
+_NAMED_KEYS = 5
+
+
+def block_reason(kind: str) -> str:
+    """Say that a block of this type was not understood."""
+    return f"a block of type {kind[:60]!r} was not understood, {MISSING_CALLS}"
+
+
+def key_reason(key: str) -> str:
+    """Say that an untyped block with this sole key was not understood."""
+    return f"a block with the sole key {key[:60]!r} was not understood, {MISSING_CALLS}"
+
+
+def without_plain_blocks(response: ProviderResponse, plain_blocks: Iterable[str]) -> ProviderResponse:
+    """Return the reply without the unread places that are blocks which the user declared to hold no calls."""
+    if not response.unread:
+        return response
+    declared = {reason(name) for name in plain_blocks for reason in (block_reason, key_reason)}
+    kept = tuple(place for place in response.unread if place.reason not in declared)
+    return response if len(kept) == len(response.unread) else replace(response, unread=kept)
+
+
+def with_unread(response: ProviderResponse, asked: Sequence[Message] = ()) -> ProviderResponse:
+    """Return the reply with every place that was not understood; `asked` are the messages of the request."""
+    messages = response.output_messages or ()
+    if response.metadata is None and not response.unread and all(map(_is_plain, messages)):
+        return response
+    places = list(response.unread)
+    known = _Known([call for message in messages for call in message.tool_calls], asked)
+    search = _Search(places, known)
+    for position, message in enumerate(messages):
+        if not _is_plain(message):
+            search.message(message, ("output_messages", position))
+    if response.metadata is not None:
+        search.metadata(response.metadata, ("metadata",), known.calls)
+        search.finish_reason(response.metadata, ("metadata",), known.calls)
+    if not places:
+        return response
+    return replace(response, unread=_limited(dict.fromkeys(places)))
+
+
+def unread_fields(fields: Mapping[str, Any], response: ProviderResponse) -> list[Unread]:
+    """Find calls in the fields of a reply that its format does not read."""
+    calls = [call for message in response.output_messages or () for call in message.tool_calls]
+    places: list[Unread] = []
+    search = _Search(places, _Known(calls, ()))
+    for key, value in fields.items():
+        search.field(str(key), value, (str(key),), calls)
+    return places
+
+
+def _limited(places: Iterable[Unread]) -> tuple[Unread, ...]:
+    found = tuple(places)
+    if len(found) <= MAX_PLACES:
+        return found
+    more = Unread(path="reply", reason=f"{len(found) - MAX_PLACES + 1} more places were not understood")
+    return (*found[: MAX_PLACES - 1], more)
+
+
+def _is_plain(message: Message) -> bool:
+    """Tell a message of which nothing can be unread, as most are."""
+    content = message.content
+    return (
+        (content is None or type(content) is str)
+        and message.metadata is None
+        and message.role in _PLAIN_ROLES
+        and all(call.tool and call.metadata is None for call in message.tool_calls)
+    )
+
+
+class _Known:
+    """The calls that were read, to recognise those that stand in a second place as well."""
+
+    def __init__(self, calls: Sequence[ToolCall], asked: Sequence[Message]) -> None:
+        self.calls = calls
+        before = [call for message in asked for call in message.tool_calls]
+        self.ids = {call.id for call in (*calls, *before) if call.id is not None}
+        self.names = {call.tool for call in (*calls, *before)}
+
+
+class _Call(NamedTuple):
+    """What an object that looks like a call says of it."""
+
+    name: str | None
+    input: Any
+    ids: tuple[str, ...]
+
+
+class _Search:
+    """One search through a reply; every place that it finds is appended to a list."""
+
+    def __init__(self, places: list[Unread], known: _Known) -> None:
+        self._places = places
+        self._known = known
+        self._nodes = 0
+
+    def _add(self, path: Path, reason: str) -> None:
+        self._places.append(Unread(path=render(path), reason=reason))
+
+    def message(self, message: Message, path: Path) -> None:
+        """Check one message: its role, content, calls and metadata."""
+        role, metadata = message.role, message.metadata or {}
+        if role in _RESULT_ROLES and not message.tool_calls:
+            self._result(message, path)
+        elif role not in _RESULT_ROLES and ("tool" in role.lower() or "function" in role.lower()):
+            self._add(path, f"a message of role {role[:60]!r} was not understood, {MISSING_CALLS}")
+        elif not role:
+            self._item(message, metadata, path)
+        before = len(self._places)
+        if not isinstance(message.content, str):
+            for position, block in enumerate(message.content or ()):
+                self.block(block, (*path, "content", position), message.tool_calls)
+        for position, call in enumerate(message.tool_calls):
+            self._call(call, (*path, "tool_calls", position))
+        beside = metadata if message.name is None else {"name": message.name, **metadata}
+        found = _as_call(beside)
+        if found is not None and not self._is_second_home(found, message.tool_calls):
+            self._add(path, _call_reason(found))
+        self.metadata(metadata, (*path, "metadata"), message.tool_calls)
+        self.finish_reason(metadata, (*path, "metadata"), message.tool_calls)
+        if role == "assistant" and len(self._places) == before and _is_empty(message):
+            self._add(
+                path, f"nothing of an assistant message with {_list_keys(metadata)} was understood, {MISSING_CALLS}"
+            )
+
+    def _item(self, message: Message, metadata: Mapping[str, Any], path: Path) -> None:
+        """Check an element of the list that is no message: by its type, else by whether it says anything."""
+        kind = metadata.get("type")
+        if isinstance(kind, str) and kind:
+            if not is_harmless_type(kind):
+                self._add(path, block_reason(kind))
+        elif message.content is None and not message.tool_calls and metadata and not any(map(_is_payload, metadata)):
+            self._add(path, f"an object with {_list_keys(metadata)} was not understood, {MISSING_CALLS}")
+
+    def _result(self, message: Message, path: Path) -> None:
+        call_id, name = message.tool_call_id, message.name
+        if call_id in self._known.ids if call_id is not None else name is not None and name in self._known.names:
+            return
+        of = "" if call_id is None and name is None else f" {(call_id if call_id is not None else name)!r}"
+        self._add(path, f"the result of a call{of} that was not read, {MISSING_CALLS}")
+
+    def _call(self, call: ToolCall, path: Path) -> None:
+        if not call.tool:
+            self._add(path, f"a call without a name was not understood, {MISSING_CALLS}")
+        if call.metadata is not None:
+            self.metadata(call.metadata, (*path, "metadata"), self._known.calls)
+
+    def block(self, block: Any, path: Path, calls: Sequence[ToolCall]) -> None:
+        """Check one content block: by its type, else by its keys."""
+        if not isinstance(block, OBJECT):
+            if not isinstance(block, str):
+                self._add(path, f"a block that is no object was not understood, {MISSING_CALLS}")
+            return
+        kind = block.get("type")
+        if kind == "non_standard":
+            self._look_into(block, path, calls)
+        elif isinstance(kind, str) and kind:
+            if is_harmless_type(kind):
+                self._fields(block, path, calls)
+            else:
+                self._add(path, block_reason(kind))
+        else:
+            keys = [str(key) for key, value in block.items() if value is not None]
+            if not keys:
+                return
+            if any(map(_is_payload, keys)):
+                self._fields(block, path, calls)
+            elif len(keys) == 1:
+                self._add(path, key_reason(keys[0]))
+            else:
+                self._add(path, f"a block with {_list_keys(block)} was not understood, {MISSING_CALLS}")
+
+    def _look_into(self, block: Mapping[Any, Any], path: Path, calls: Sequence[ToolCall]) -> None:
+        """Check the block of a vendor's that LangChain wraps."""
+        inner = block.get("value")
+        if isinstance(inner, OBJECT):
+            if not self._is_second_home(_as_call(inner), calls):
+                self.block(inner, (*path, "value"), calls)
+        elif inner is not None:
+            self._add(path, block_reason("non_standard"))
+
+    def _fields(self, block: Mapping[Any, Any], path: Path, calls: Sequence[ToolCall]) -> None:
+        """Check what a block holds beside its payload."""
+        for key, value in block.items():
+            if snake(str(key)) not in _PAYLOADS and not _is_payload(key):
+                self.field(str(key), value, (*path, str(key)), calls)
+
+    def metadata(self, metadata: Mapping[Any, Any], path: Path, calls: Sequence[ToolCall]) -> None:
+        """Check the unread fields of a message, a call or a reply."""
+        for key, value in metadata.items():
+            if key not in _OWN_METADATA:
+                self.field(str(key), value, (*path, str(key)), calls)
+
+    def finish_reason(self, metadata: Mapping[Any, Any], path: Path, calls: Sequence[ToolCall]) -> None:
+        """Check that a model that stopped to call a tool has called one."""
+        if calls:
+            return
+        beside = metadata.get("response_metadata")
+        for place in (metadata, beside if isinstance(beside, OBJECT) else {}):
+            for key in FINISH_KEYS:
+                word = place.get(key)
+                if isinstance(word, str) and ("tool" in word.lower() or "function" in word.lower()):
+                    self._add((*path, key), f"the model stopped by {word[:60]!r} and no call was read, {MISSING_CALLS}")
+                    return
+
+    def field(self, key: str, value: Any, path: Path, calls: Sequence[ToolCall], levels: int = MAX_LEVELS) -> None:
+        """Check an unread field: its key, and what it holds."""
+        if not isinstance(value, (dict, list, tuple)) or not value or not is_searched(key):
+            return
+        if is_call_key(key):
+            if not self._holds_only_known(value, calls):
+                self._add(path, f"calls under the key {key[:60]!r} were not understood, {MISSING_CALLS}")
+            return
+        self._value(value, path, calls, levels)
+
+    def _value(self, value: Any, path: Path, calls: Sequence[ToolCall], levels: int) -> None:
+        self._nodes += 1
+        if self._nodes == MAX_NODES:
+            self._add(
+                path, f"more than {MAX_NODES:,} unread values, of which the rest was not searched, {MISSING_CALLS}"
+            )
+        if levels <= 0 or self._nodes >= MAX_NODES:
+            return
+        if isinstance(value, (list, tuple)):
+            for position, item in enumerate(value):
+                if isinstance(item, (dict, list, tuple)):
+                    self._value(item, (*path, position), calls, levels - 1)
+            return
+        found = _as_call(value)
+        if found is not None:
+            if not self._is_second_home(found, calls):
+                self._add(path, _call_reason(found))
+            return
+        for key, item in value.items():
+            self.field(str(key), item, (*path, str(key)), calls, levels - 1)
+
+    def _holds_only_known(self, value: Any, calls: Sequence[ToolCall]) -> bool:
+        """Tell whether each element under a call key is a call that was read, or the result of one."""
+        items = value if isinstance(value, (list, tuple)) else [value]
+        return all(self._is_known(item, calls, MAX_LEVELS) for item in items if item not in (None, {}, [], ""))
+
+    def _is_known(self, item: Any, calls: Sequence[ToolCall], levels: int) -> bool:
+        if isinstance(item, (list, tuple)):
+            boxes = [each for each in item if isinstance(each, (dict, list, tuple)) and each]
+            return levels > 0 and bool(boxes) and all(self._is_known(each, calls, levels - 1) for each in boxes)
+        if not isinstance(item, dict):
+            return False
+        found = _as_call(item, any_id=True)
+        if found is not None:
+            return self._is_second_home(found, calls)
+        boxes = [each for each in item.values() if isinstance(each, (dict, list, tuple)) and each]
+        return levels > 0 and bool(boxes) and all(self._is_known(each, calls, levels - 1) for each in boxes)
+
+    def _is_second_home(self, found: _Call | None, calls: Sequence[ToolCall]) -> bool:
+        """Tell whether a call was read elsewhere: by its id, else by its name and input in the same message."""
+        if found is None:
+            return False
+        if found.ids:
+            return any(each in self._known.ids for each in found.ids)
+        return any(call.tool == found.name and _same_input(call.input, found.input) for call in calls)
+
+
+def _as_call(value: Mapping[Any, Any], *, any_id: bool = False) -> _Call | None:
+    """Read an object that looks like a call: a name with an input or with the id of a call.
+
+    With `any_id` the id alone is enough, as for a result under a key that holds nothing else.
+    """
+    inner = value.get("function")
+    if isinstance(inner, OBJECT):
+        found = _as_call(inner)
+        return None if found is None else found._replace(ids=(*found.ids, *_ids(value)))
+    name = next((each for key in NAME_KEYS if isinstance(each := value.get(key), str) and each), None)
+    key = next((key for key in INPUT_KEYS if _is_input(value.get(key))), None)
+    referred = any(isinstance(value.get(each), str) and value[each] for each in CALL_ID_KEYS)
+    if (name is None or (key is None and not referred)) and not (any_id and _ids(value)):
+        return None
+    return _Call(name, UNSET if key is None else value[key], _ids(value))
+
+
+def _ids(value: Mapping[Any, Any]) -> tuple[str, ...]:
+    return tuple(each for key in ("id", *CALL_ID_KEYS) if isinstance(each := value.get(key), str) and each)
+
+
+def _is_input(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(value)
+    return (isinstance(value, OBJECT) and not _is_schema(value)) or (isinstance(value, (list, tuple)) and bool(value))
+
+
+def _is_schema(value: Mapping[Any, Any]) -> bool:
+    """Tell a JSON Schema: what a tool would take, not what it was given."""
+    kind = value.get("type")
+    words = {snake(str(key)) for key in value}
+    return bool(words & _SCHEMA_KEYS) or (isinstance(kind, str) and kind in _SCHEMA_TYPES and len(value) == 1)
+
+
+def _same_input(left: Any, right: Any) -> bool:
+    left, right = (parse_arguments(each)[0] if isinstance(each, str) else each for each in (left, right))
+    try:
+        return bool(left == right)
+    except Exception:  # noqa: BLE001 - foreign values compare as they please
+        return False
+
+
+def _call_reason(found: _Call) -> str:
+    name = "" if found.name is None else f" of {found.name[:60]!r}"
+    return f"an object that looks like a call{name} was not understood, {MISSING_CALLS}"
+
+
+def _is_payload(key: Any) -> bool:
+    return isinstance(key, str) and snake(key) in HARMLESS_TYPES
+
+
+def _is_empty(message: Message) -> bool:
+    """Tell an assistant message of which nothing was read although lists or objects stand beside its content."""
+    if message.text or message.tool_calls or message.content:
+        return False
+    return any(
+        isinstance(value, (dict, list, tuple)) and value and is_searched(str(key)) and not _is_beside(str(key))
+        for key, value in (message.metadata or {}).items()
+    )
+
+
+def _is_beside(key: str) -> bool:
+    return key in _OWN_METADATA or snake(key) in _READ_OBJECTS or _is_payload(key)
+
+
+def _list_keys(value: Mapping[Any, Any]) -> str:
+    keys = list(_shown_keys(value))
+    if not keys:
+        return "no keys"
+    more = ", …" if len(keys) > _NAMED_KEYS else ""
+    return f"the key{'s' if len(keys) > 1 else ''} {', '.join(keys[:_NAMED_KEYS])}{more}"
+
+
+def _shown_keys(value: Mapping[Any, Any]) -> Iterator[str]:
+    return (repr(str(key)[:60]) for key, item in value.items() if item is not None)

@@ -1,0 +1,83 @@
+"""The words that agents use for calls, results and everything else in a reply: names of keys and of block types.
+
+Words are compared in snake case, so that `toolCalls`, `tool-calls` and `tool_calls` are one word.
+"""
+
+from functools import lru_cache
+
+NAME_KEYS = ("name", "tool", "toolName", "tool_name", "function", "function_name", "functionName")
+"""Keys under which a call names its tool."""
+INPUT_KEYS = ("input", "args", "arguments", "parameters", "tool_input", "toolInput", "tool_kwargs", "kwargs")
+"""Keys under which a call holds its input."""
+CALL_ID_KEYS = ("tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id", "callID", "callId")
+"""Keys under which a call or a result holds the id of the call."""
+
+CALL_KEYS = frozenset((
+    *("tool_call", "tool_calls", "tool_call_chunks", "function_call", "function_calls", "tool_use", "tool_uses"),
+    *("tool_invocation", "tool_invocations", "executed_tools", "tools_used", "used_tools", "invalid_tool_calls"),
+    *("intermediate_steps", "agent_thoughts", "automatic_function_calling_history", "permission_denials"),
+    *("tool_result", "tool_results", "tool_response", "tool_responses", "function_response", "function_responses"),
+    "agent_reasoning",
+))  # fmt: skip
+"""Keys whose lists and objects hold calls or results."""
+
+HARMLESS_TYPES = frozenset((
+    *("text", "output_text", "input_text", "text_plain", "summary_text", "reasoning_text", "json"),
+    *("image", "image_url", "input_image", "image_file", "audio", "input_audio", "output_audio", "video", "file"),
+    *("input_file", "document", "document_url", "blob", "uri", "media", "container_upload", "inline_data", "file_data"),
+    *("audio_url", "video_url", "binary"),
+    *("thinking", "redacted_thinking", "reasoning", "reasoning_content", "thought", "thought_signature"),
+    "refusal",
+    *("citation", "citations", "citations_content", "url_citation", "file_citation", "container_file_citation"),
+    *("file_path", "reference", "source", "source_url", "source_document", "search_result"),
+    *("compaction", "cache_point", "guard_content"),
+    *("step_start", "step_finish", "system_prompt", "user_prompt", "retry_prompt"),
+    *("mcp_list_tools", "tool_reference"),
+))  # fmt: skip
+"""Types of blocks and items that hold no calls; of an untyped block, keys of which one must be there."""
+HARMLESS_PREFIXES = ("reasoning.", "data-")
+
+NEVER_SEARCHED = frozenset((
+    *("tools", "tool_choice", "functions", "tool_definitions", "mcp_servers", "config", "request", "logprobs"),
+    *("structured_response", "parsed", "tool_config", "available_tools", "text"),
+))  # fmt: skip
+"""Keys that may hold what looks like a call and is none: definitions, settings, structured answers."""
+
+FINISH_KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason")
+"""Keys under which a model says why it stopped."""
+SERVER_TOOL_USES = frozenset(("server_tool_use", "server_tool_usage", "server_side_tool_usage"))
+"""Keys of token counts under which a vendor counts the calls of its own tools."""
+
+
+_LONGEST_WORD = 64
+
+
+def snake(word: str) -> str:
+    """Return a key or a type in snake case; one that is longer than any known word stays as it is."""
+    return word if len(word) > _LONGEST_WORD else _snake(word)
+
+
+@lru_cache(maxsize=4096)
+def _snake(word: str) -> str:
+    if word.islower() and "-" not in word:
+        return word
+    spaced = "".join(
+        f"_{char}" if char.isupper() and at and not word[at - 1].isupper() else char for at, char in enumerate(word)
+    )
+    return spaced.replace("-", "_").replace("__", "_").lower()
+
+
+def is_harmless_type(kind: str) -> bool:
+    """Tell whether blocks of this type hold no calls."""
+    return snake(kind) in HARMLESS_TYPES or kind.startswith(HARMLESS_PREFIXES)
+
+
+def is_call_key(key: str) -> bool:
+    """Tell whether lists and objects under this key hold calls or results."""
+    return snake(key) in CALL_KEYS
+
+
+def is_searched(key: str) -> bool:
+    """Tell whether the value under an unread key is searched for calls."""
+    word = snake(key)
+    return not (word in NEVER_SEARCHED or "usage" in word or word.startswith("raw"))

@@ -1,0 +1,15 @@
+"""Read a reply as a provider reads it, knowing what the agent was asked."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agentv.formats.reader import read_reply
+from agentv.model.message import Message
+from agentv.model.response import ProviderResponse
+
+
+def decode_returned(value: Any, asked: str | Sequence[tuple[str, str]] = ()) -> ProviderResponse:
+    """Read a reply to a prompt, or to messages given as pairs of a role and a text; without any, nothing is known."""
+    pairs = [("user", asked)] if isinstance(asked, str) else asked
+    messages = [Message(role=role, content=text) for role, text in pairs]
+    return read_reply(value, messages or None)
