@@ -172,7 +172,7 @@ def told_again(kept: Kept, options: RunOptions, planned: PlannedRun | None = Non
     """The event of a result that was kept, as it was told the first time; without a reply, with its text alone."""
     with whole():
         record = _decode_record(kept.line)
-        response = ProviderResponse(text=record.candidate)
+        response = ProviderResponse(text=record.candidate, unread=record.unread or ())
         if kept.response is not None:
             response = decode_response(msgspec.json.decode(kept.response))
         sides = decode_sides(kept.sides)

@@ -126,6 +126,7 @@ def list_targets(found: list[Found], environment: Mapping[str, str] | None = Non
             place=str(each.target.place or ""),
             evals=each.evals,
             variables=tuple(_variables(each.target, environment)),
+            plain_blocks=tuple(each.target.settings.get("plain_blocks", ())),
         )
         for each in found
     ]

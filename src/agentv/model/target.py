@@ -27,6 +27,8 @@ class ListedTarget(Struct, frozen=True, kw_only=True):
     evals: tuple[str, ...] = ()
     """The files that test it."""
     variables: tuple[Variable, ...] = ()
+    plain_blocks: tuple[str, ...] = ()
+    """Block types of its replies that it declares to hold no tool calls."""
 
 
 class SecondTurn(Struct, frozen=True, kw_only=True):
