@@ -8,8 +8,8 @@ from agentv.formats.plain_blocks import (
     PLAIN_BLOCK_SCHEMA,
     check_plain_blocks,
     drop_plain_blocks,
-    unknown_block_reason,
-    unknown_block_type,
+    unknown_block_name,
+    unknown_block_reasons,
 )
 from agentv.model.response import Unread
 
@@ -51,20 +51,28 @@ class TestCheck:
         assert Draft202012Validator(PLAIN_BLOCK_SCHEMA).is_valid(name) == (check_plain_blocks([name]) == [])
 
 
+def places(name: str) -> tuple[Unread, ...]:
+    """One block of this type, and one with this key alone."""
+    return tuple(
+        [Unread(path=f"content[{at}]", reason=reason) for at, reason in enumerate(unknown_block_reasons(name))]
+    )
+
+
 class TestDrop:
     def test_blocks_of_declared_types_are_no_longer_unread(self) -> None:
-        chart = Unread(path="output_messages[0].content[1]", reason=unknown_block_reason("chart"))
-        other = Unread(path="output_messages[0].content[2]", reason=unknown_block_reason("map"))
-        assert drop_plain_blocks((chart, other), ["chart"]) == (other,)
+        assert drop_plain_blocks((*places("chart"), *places("map")), ["chart"]) == places("map")
+        assert drop_plain_blocks((*places("chart"), *places("map")), ["chart", "map"]) == ()
+        assert drop_plain_blocks(places("chart"), ()) == places("chart")
 
     def test_any_other_reason_stays(self) -> None:
-        places = (
-            Unread(path="a", reason=f"{unknown_block_reason('chart')}."),
+        others = (
+            Unread(path="a", reason=f"{unknown_block_reasons('chart')[0]}."),
             Unread(path="b", reason="the reply was cut off after a block of type 'chart'"),
         )
-        assert drop_plain_blocks(places, ["chart"]) == places
+        assert drop_plain_blocks(others, ["chart"]) == others
 
-    @pytest.mark.parametrize("name", ["chart", "it's", "größe", "a b"])
-    def test_the_type_is_found_in_the_reason(self, name: str) -> None:
-        assert unknown_block_type(unknown_block_reason(name)) == name
-        assert unknown_block_type(f"{unknown_block_reason(name)} or not") is None
+    @pytest.mark.parametrize("name", ["chart", "it's", "größe", "a b", "x" * 60])
+    def test_the_name_is_found_in_the_reason(self, name: str) -> None:
+        for reason in unknown_block_reasons(name):
+            assert unknown_block_name(reason) == name
+            assert unknown_block_name(f"{reason} or not") is None

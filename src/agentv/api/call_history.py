@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from agentv.api.keeping import open_store, project_store, whole
 from agentv.errors import StoreError
@@ -38,12 +38,16 @@ class _Summary(Struct):
     tool_names: tuple[str, ...] = ()
 
 
+class _Present(Struct):
+    """An object of which only its presence matters."""
+
+
 class _Outcome(Struct):
     """The part of a result record that shows whether its reply held a call."""
 
     trace_summary: _Summary | None = None
-    error: Raw | None = None
-    unread: tuple[Raw, ...] = ()
+    error: _Present | None = None
+    unread: tuple[_Present, ...] = ()
 
 
 _decode_outcome = msgspec.json.Decoder(_Outcome).decode

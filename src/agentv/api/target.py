@@ -14,7 +14,7 @@ import msgspec
 from agentv.api.call_history import look_for_calls
 from agentv.api.score import Scorer, following
 from agentv.errors import AgentVError, Problem, SpecError, suggest
-from agentv.formats.plain_blocks import plain_block_problem, unknown_block_type
+from agentv.formats.plain_blocks import plain_block_problem, unknown_block_name
 from agentv.jsonio import dump_json
 from agentv.model.message import Message
 from agentv.model.request import Request, Scope
@@ -243,10 +243,10 @@ def _calls(response: ProviderResponse) -> tuple[str, ...] | None:
 
 
 def _unread_place(place: Unread) -> UnreadPlace:
-    block = unknown_block_type(place.reason)
+    block = unknown_block_name(place.reason)
     fix = REPORT_CALLS
     if block is not None and plain_block_problem(block) is None:
-        fix = f"if blocks of type {block!r} hold no calls, add it to `plain_blocks` of the target"
+        fix = f"if such blocks hold no calls, add {block!r} to `plain_blocks` of the target"
     return UnreadPlace(path=place.path, reason=place.reason, fix=fix)
 
 

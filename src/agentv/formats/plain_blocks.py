@@ -33,7 +33,11 @@ PLAIN_BLOCK_SCHEMA: dict[str, Any] = {
 }
 """What `plain_block_problem` checks, as JSON Schema for editors."""
 
-_REASON = re.compile(r"a block of type (?P<type>'[^']+'|\"[^\"]+\") was not understood, so calls may be missing")
+MAX_NAME = 60
+"""Characters of a type that a reason quotes."""
+_REASON = re.compile(
+    r"a block (?:of type|with the sole key) (?P<name>'[^']+'|\"[^\"]+\") was not understood, so calls may be missing"
+)
 
 
 def check_plain_blocks(names: object) -> list[str]:
@@ -56,20 +60,24 @@ def plain_block_problem(name: object) -> str | None:
     return None
 
 
-def unknown_block_reason(block_type: str) -> str:
-    """Return the reason of an unread place that is a block of an unknown type."""
-    return f"a block of type {block_type!r} was not understood, so calls may be missing"
+def unknown_block_reasons(name: str) -> tuple[str, str]:
+    """Return the reasons of unread places that are blocks of this type, or untyped blocks with this key alone."""
+    short = name[:MAX_NAME]
+    return (
+        f"a block of type {short!r} was not understood, so calls may be missing",
+        f"a block with the sole key {short!r} was not understood, so calls may be missing",
+    )
 
 
-def unknown_block_type(reason: str) -> str | None:
-    """Return the type that `unknown_block_reason` names; `None` for any other reason."""
+def unknown_block_name(reason: str) -> str | None:
+    """Return the type or the key that such a reason names; `None` for any other reason."""
     found = _REASON.fullmatch(reason)
-    return found["type"][1:-1] if found else None
+    return found["name"][1:-1] if found else None
 
 
 def drop_plain_blocks(unread: tuple[Unread, ...], plain_blocks: Collection[str]) -> tuple[Unread, ...]:
     """Return the unread places without those that are blocks of these types."""
     if not unread or not plain_blocks:
         return unread
-    reasons = {unknown_block_reason(name) for name in plain_blocks}
+    reasons = {reason for name in plain_blocks for reason in unknown_block_reasons(name)}
     return tuple([place for place in unread if place.reason not in reasons])

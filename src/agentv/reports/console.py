@@ -124,7 +124,7 @@ class Console:
             lines.append("")
         lines += self._flaky(summary)
         lines += self._warned(summary)
-        lines += self._partly_understood()
+        lines += self._partly_understood(summary)
         lines += self._totals(summary)
         return [*lines, ""]
 
@@ -155,8 +155,8 @@ class Console:
             lines.append(self._style.paint("dim", f"         {len(self._warnings) - 5} more in the results"))
         return [*lines, ""]
 
-    def _partly_understood(self) -> list[str]:
-        lines = [] if self._verbosity < 0 else self._unread.render(self._style)
+    def _partly_understood(self, summary: Summary) -> list[str]:
+        lines = [] if self._verbosity < 0 else self._unread.render(summary.targets, self._style)
         return [*lines, ""] if lines else []
 
     def _totals(self, summary: Summary) -> list[str]:

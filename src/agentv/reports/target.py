@@ -107,11 +107,11 @@ def _tokens(usage: TokensUsage | None) -> str:
 
 
 def _calls(check: TargetCheck) -> str:
-    if check.calls is None:
-        return "not reported: it sent a text and nothing to tell calls from"
-    names = ", ".join(clean(name) for name in check.calls[:MAX_LINES])
+    names = ", ".join(clean(name) for name in (check.calls or ())[:MAX_LINES])
     if check.unread:
         return f"at least {len(check.calls):,}: {names}" if check.calls else "none were read, but some may be missing"
+    if check.calls is None:
+        return "not reported: it sent a text and nothing to tell calls from"
     return f"{len(check.calls):,}: {names}" if check.calls else "none were made"
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 MAX_SHOWN = 5
 MAX_KEPT = 200
 """Distinct places that are counted for each target: an execution of any size takes the same memory."""
+MAX_LENGTH = 300
+"""Characters of one place: its path may be made of an agent's words."""
 HINT = "docs/reference/replies.md: what agentv reads; declare block types that hold no calls with `plain_blocks`"
 _INDEX = re.compile(r"\[\d+\]")
 
@@ -31,11 +33,11 @@ class UnreadPlaces:
         if record.error is None or record.unread:
             self._targets.setdefault(record.target, _Target()).add(record.unread or ())
 
-    def render(self, style: Style) -> list[str]:
-        """Return the lines for all targets, with one hint below them; none when everything was understood."""
+    def render(self, targets: Iterable[str], style: Style) -> list[str]:
+        """Return the lines for these targets, with one hint below them; none when everything was understood."""
         lines = []
-        for name, target in self._targets.items():
-            lines += target.render(name, style)
+        for name in targets:
+            lines += self._targets[name].render(name, style) if name in self._targets else []
         return [*lines, style.paint("dim", HINT)] if lines else []
 
 
@@ -48,9 +50,10 @@ class _Target:
         self._places: dict[str, int] = {}
 
     def add(self, unread: Sequence[Unread]) -> None:
+        """Count one reply; equal places of different messages are one: `output_messages[*].content[*]`."""
         self._replies += 1
         self._partly += bool(unread)
-        for place in dict.fromkeys(map(_without_indices, unread)):
+        for place in {_shown(f"{_INDEX.sub('[*]', place.path)}: {place.reason}"): None for place in unread}:
             if place in self._places or len(self._places) < MAX_KEPT:
                 self._places[place] = self._places.get(place, 0) + 1
 
@@ -61,7 +64,7 @@ class _Target:
         share = f"{self._partly:,} of {_replies(self._replies)} {verb} only partly understood"
         lines = [style.paint("yellow", f"target {clean(name)}: {share}, so calls may be missing")]
         often = sorted(self._places.items(), key=lambda each: -each[1])
-        lines += [f"  {clean(place)} ({_replies(count)})" for place, count in often[:MAX_SHOWN]]
+        lines += [f"  {place} ({_replies(count)})" for place, count in often[:MAX_SHOWN]]
         more = len(often) - MAX_SHOWN
         return [*lines, style.paint("dim", f"  {more:,} more in the results")] if more > 0 else lines
 
@@ -71,7 +74,7 @@ def list_places(unread: Sequence[Unread]) -> list[str]:
     if not unread:
         return []
     more = len(unread) - MAX_SHOWN
-    lines = [f"  {clean(str(place))}" for place in unread[:MAX_SHOWN]]
+    lines = [f"  {_shown(str(place))}" for place in unread[:MAX_SHOWN]]
     return [
         "the reply was only partly understood, so calls may be missing:",
         *lines,
@@ -85,9 +88,8 @@ def other_warnings(warnings: Iterable[str], unread: Sequence[Unread]) -> tuple[s
     return tuple([warning for warning in warnings if not any(place in warning for place in places)])
 
 
-def _without_indices(place: Unread) -> str:
-    """Name equal places of different messages alike: `output_messages[*].content[*]: ...`."""
-    return f"{_INDEX.sub('[*]', place.path)}: {place.reason}"
+def _shown(text: str) -> str:
+    return clean(text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…")
 
 
 def _replies(count: int) -> str:
