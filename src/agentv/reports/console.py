@@ -11,7 +11,7 @@ from agentv.reports.diff import render_evaluator
 from agentv.reports.problems import counted
 from agentv.reports.rates import flaky_cases, fraction, measured_rate, percent, repeated, repeated_target, sure
 from agentv.reports.terminal import Style, as_ascii, clean
-from agentv.reports.unread import UnreadPlaces, other_warnings
+from agentv.reports.unread import UnreadCounts, other_warnings
 
 if TYPE_CHECKING:
     from agentv.model.event import Event
@@ -52,7 +52,7 @@ class Console:
         self._bad = 0
         self._first_bad: RunFinished | None = None
         self._warnings: dict[str, int] = {}
-        self._unread = UnreadPlaces()
+        self._unread = UnreadCounts()
 
     def handle(self, event: Event) -> None:
         """Take note; the end prints."""

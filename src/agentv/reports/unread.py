@@ -22,7 +22,7 @@ HINT = "docs/reference/replies.md: what agentv reads; declare block types that h
 _INDEX = re.compile(r"\[\d+\]")
 
 
-class UnreadPlaces:
+class UnreadCounts:
     """Counts the partly understood replies of each target, and how many of them have which unread place."""
 
     def __init__(self) -> None:
