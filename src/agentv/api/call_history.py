@@ -24,7 +24,7 @@ NOT_REPORTED = "if it does use tools, they are not reported"
 NOT_UNDERSTOOD = "if it does use tools, its calls may be in what was not understood"
 
 
-class Finding(NamedTuple):
+class KnownCalls(NamedTuple):
     """What is known of the calls of a target whose reply holds none."""
 
     history: CallHistory | None = None
@@ -53,17 +53,17 @@ class _Outcome(Struct):
 _decode_outcome = msgspec.json.Decoder(_Outcome).decode
 
 
-def look_for_calls(response: ProviderResponse, target: str, project: Project) -> Finding:
+def look_for_calls(response: ProviderResponse, target: str, project: Project) -> KnownCalls:
     """Look for a call in the stored runs of a target, unless this reply of it holds one or is an error."""
     summary = resolve_calls(response).summary
     if not response.success or (summary is not None and summary.tool_names):
-        return Finding()
+        return KnownCalls()
     path = project_store(project.root, project.store)
     try:
         history = _read_history(path, target) if path is not None and path.is_file() else None
     except StoreError as error:
-        return Finding(warnings=(f"stored runs of this target were not looked at: {error}",))
-    return Finding(history, _note(history, is_understood=not response.unread))
+        return KnownCalls(warnings=(f"stored runs of this target were not looked at: {error}",))
+    return KnownCalls(history, _note(history, is_understood=not response.unread))
 
 
 @whole()
