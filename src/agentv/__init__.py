@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ToolCall,
         TraceEvent,
         TraceSummary,
+        Unread,
     )
     from agentv.model.comparison import Comparison
     from agentv.model.record import ResultRecord, Summary
@@ -63,6 +64,7 @@ __all__ = [
     "ToolCall",
     "TraceEvent",
     "TraceSummary",
+    "Unread",
     "aevaluate",
     "ascore",
     "assert_trajectory",

@@ -269,6 +269,10 @@ class Store(Protocol):
         """The results of an execution in the order of its plan, or those of these keys; with replies, or without."""
         ...
 
+    def target_records(self, target: str, limit: int) -> Iterator[bytes]:
+        """Yield the result records of a target's finished runs in all executions, the newest first."""
+        ...
+
     def holders(self, execution_id: str) -> list[Holder]:
         """The other processes that are running something of it; those that died are relieved of it."""
         ...

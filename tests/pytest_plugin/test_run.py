@@ -42,6 +42,14 @@ COUNTING = """
 """
 
 
+PARTLY = """
+    from agentv import ProviderResponse, Unread
+
+    def ask(prompt):
+        return ProviderResponse(text="hello", unread=(Unread(path="a[0]", reason="a block was not understood"),))
+"""
+
+
 def log(project: Project) -> list[str]:
     """What the targets noted, without the numbers of their processes."""
     return [line.partition(" ")[2] for line in (project.folder / "log.txt").read_text().splitlines()]
@@ -262,6 +270,19 @@ def test_warnings_about_a_reply_stand_beside_the_failure(project: Project) -> No
     result = project.here("--agentv")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*Captured agentv warnings setup*", "*`trace` is deprecated*"])
+
+
+def test_unread_places_stand_in_the_failure(project: Project) -> None:
+    project.write("agent.py", dedent(PARTLY))
+    target = {"name": "t", "provider": "python", "function": "./agent.py:ask"}
+    check = {"type": "contains", "value": "goodbye"}
+    project.write("a.eval.yaml", {"targets": [target], "cases": cases("a", check=check)})
+    result = project.here("--agentv")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*the reply was only partly understood, so calls may be missing:", "*a[[]0[]]: a block was not understood"]
+    )
+    assert str(result.stdout).count("a block was not understood") == 1
 
 
 def test_the_plugin_is_found_by_its_entry_point_and_works_with_xdist(

@@ -14,9 +14,10 @@ from aiohttp import web
 import agentv
 from agentv.api.evaluate import function_target
 from agentv.checked import Target
+from agentv.formats.plain_blocks import unknown_block_reasons
 from agentv.model.attempt import Attempt
 from agentv.model.request import Request, Scope
-from agentv.model.response import ProviderResponse, ResponseError
+from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.model.usage import TokensUsage
 from agentv.providers.base import ProviderBase, failure
 from agentv.run import attempt
@@ -444,3 +445,33 @@ class TestAModelBehindAWire:
         assert record.tokens_usage.output_tokens is not None
         expected = record.tokens_usage.input_tokens * 2.5e-6 + record.tokens_usage.output_tokens * 10e-6
         assert record.cost_usd == pytest.approx(expected)
+
+
+class TestPlainBlocks:
+    """Unread places that are blocks of a declared type are dropped, whoever made the reply."""
+
+    CHART = Unread(path="a[0]", reason=unknown_block_reasons("chart")[0])
+    MAP = Unread(path="a[1]", reason=unknown_block_reasons("map")[1])
+
+    def script(self, *plain_blocks: str) -> Any:
+        provider: Any = Script(ProviderResponse(text="fine", unread=(self.CHART, self.MAP)))
+        provider.plain_blocks = plain_blocks
+        return provider
+
+    def test_of_one_reply(self) -> None:
+        assert tried(self.script("chart")).response.unread == (self.MAP,)
+        assert tried(self.script()).response.unread == (self.CHART, self.MAP)
+
+    def test_a_provider_need_not_know_the_setting(self) -> None:
+        assert len(tried(Script(ProviderResponse(unread=(self.CHART,)))).response.unread) == 1
+
+    def test_of_a_batch(self) -> None:
+        provider = self.script("chart", "map")
+
+        async def invoke_many(requests: Sequence[Request]) -> list[ProviderResponse]:
+            return [await provider.invoke(request) for request in requests]
+
+        provider.invoke_many = invoke_many
+        patience = Patience(timeout_s=60.0, retries=0, retry_timeouts=False)
+        work = try_many(provider, [Request(id="a"), Request(id="b")], patience, lambda: False)
+        assert [one and one.response.unread for one in asyncio.run(work)] == [(), ()]

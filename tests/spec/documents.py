@@ -52,7 +52,8 @@ def typed(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
 
 
 def strings(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
-    return TEXTS.filter(lambda text: len(text) >= schema.get("minLength", 0))
+    refused = Draft202012Validator(schema.get("not", False))
+    return TEXTS.filter(lambda text: len(text) >= schema.get("minLength", 0) and not refused.is_valid(text))
 
 
 def lists(schema: dict[str, Any]) -> st.SearchStrategy[Any]:

@@ -381,6 +381,19 @@ def test_what_has_the_wrong_shape_is_refused_by_both(key: str, value: Any) -> No
         load_data(whole(**{key: value}))
 
 
+@pytest.mark.parametrize("name", ["", "tool*", "tool_use", "function_call", "tool-search"])
+def test_a_block_type_that_may_not_be_declared_plain_is_refused_by_both(name: str) -> None:
+    def data(*blocks: str) -> dict[str, Any]:
+        return whole(targets=[{"name": "t", "provider": "mock", "plain_blocks": ["chart", *blocks]}])
+
+    assert complaints(READS_EVAL, data()) == []
+    load_data(data())
+    assert complaints(READS_EVAL, data(name))
+    with pytest.raises(SpecError) as refused:
+        load_data(data(name))
+    assert [problem.path for problem in refused.value.problems] == ["targets[0].plain_blocks[1]"]
+
+
 def test_a_plugins_evaluator_or_provider_takes_whatever_it_likes() -> None:
     targets = [{"name": "t", "provider": "parrot", "times": 2}]
     defaults = {"evaluators": [{"type": "politeness", "words": ["please"]}]}

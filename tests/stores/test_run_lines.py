@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from agentv.formats.run_export import read_execution, read_run, write_execution, write_run
 from agentv.jsonio import dump_json
@@ -12,7 +13,7 @@ from agentv.model.attempt import Attempt
 from agentv.model.case import Case
 from agentv.model.message import Message, ToolCall
 from agentv.model.record import ResultRecord
-from agentv.model.response import ProviderResponse, ResponseError
+from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.model.result import EvaluatorResult
 from agentv.model.run import Command, ExecutionRow, StoredRun
 from agentv.model.usage import TokensUsage
@@ -47,6 +48,7 @@ MESSAGES = st.lists(
 ).map(tuple)
 ERRORS = st.one_of(st.none(), st.builds(ResponseError, kind=st.just("agent"), message=TEXTS, retryable=st.booleans()))
 USAGE = st.one_of(st.none(), st.builds(TokensUsage, input_tokens=st.integers(0, 10**9), output_tokens=st.none()))
+UNREAD = st.lists(st.builds(Unread, path=TEXTS, reason=TEXTS), max_size=3).map(tuple)
 RESPONSES = st.builds(
     ProviderResponse,
     success=st.booleans(),
@@ -59,6 +61,8 @@ RESPONSES = st.builds(
     error=ERRORS,
     metadata=st.one_of(st.none(), st.dictionaries(st.one_of(TEXTS, st.just("output")), VALUES, max_size=3)),
     warnings=st.lists(TEXTS, max_size=2).map(tuple),
+    unread=UNREAD,
+    echo_end=st.one_of(st.none(), st.integers(0, 9)),
 )
 EVALUATORS = st.builds(
     EvaluatorResult,
@@ -114,6 +118,7 @@ def runs(draw: Any) -> StoredRun:
         error=draw(ERRORS),
         started_at="2026-11-16T00:00:00.000Z",
         completed_at="2026-11-16T00:00:01.000Z",
+        unread=draw(UNREAD) or UNSET,
     )
     has_result = draw(st.booleans())
     return StoredRun(
@@ -156,6 +161,8 @@ def test_a_store_gives_back_what_was_put_into_it(tmp_path_factory: Any, run: Sto
     store = SqliteStore(tmp_path_factory.mktemp("lines") / "runs.db")
     store.add(ExecutionRow(id=NAME, status="pass", started_at="x"), [run])
     assert list(store.stored(NAME)) == [run]
+    unread = run.line and msgspec.json.decode(run.line, type=ResultRecord).unread
+    assert [row.unread for row in store.runs(NAME)] == ([] if run.replaced else [unread or None])
     store.close()
 
 

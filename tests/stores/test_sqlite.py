@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -21,18 +22,20 @@ from agentv.errors import StoreError
 from agentv.jsonio import dump_json
 from agentv.model.attempt import Attempt
 from agentv.model.record import ResultRecord
-from agentv.model.response import ResponseError
+from agentv.model.response import ResponseError, Unread
 from agentv.model.result import EvaluatorResult
 from agentv.model.run import Claim, ExecutionRow, Saved
 from agentv.model.usage import TokensUsage
 from agentv.stores import migrate as migrations
 from agentv.stores import owners
+from agentv.stores.connection import Connection
 from agentv.stores.owners import Owner, Sign, is_alive, this_process
 from agentv.stores.sqlite import SqliteStore
 
 NOBODY = 2**22 + 1
 """No process has this number."""
 NAME = "20261116T000000-abcdef"
+PLACE = Unread(path="output_messages[0].content[1]", reason="a block of type 'chart' was not understood")
 _numbers = count()
 
 
@@ -81,6 +84,32 @@ def saved(key: str, status: str = "pass") -> Saved:
         completed_at="2026-11-16T00:00:01.000Z",
     )
     return Saved(key, record, dump_json(record), b'{"text":"hi"}', None, (Attempt(number=1, latency_ms=1.5),))
+
+
+def partly(key: str, *places: Unread) -> Saved:
+    """A result whose reply was only partly understood."""
+    whole = saved(key)
+    record = replace(whole.record, unread=places or (PLACE,))
+    return whole._replace(record=record, line=dump_json(record))
+
+
+def write_earlier(path: Path) -> None:
+    """A file with one finished run, in the columns that the first version had."""
+    Connection(path).close()
+    done = saved("a")
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(
+            "INSERT INTO executions (id, status, persist, command, inputs, planned, started_at)"
+            " VALUES (?, 'running', 'messages', '{}', '', 1, 'x')",
+            (NAME,),
+        )
+        db.execute("INSERT INTO snapshots (id, data) VALUES (1, ?), (2, ?)", (claim("a").content, claim("a").target))
+        db.execute(
+            "INSERT INTO runs (execution, key, position, eval_id, case_id, target_id, repeat, place, status, verdict,"
+            " score, tries, content, target, created_at, updated_at)"
+            " VALUES (1, 'a', 0, 'eval', 'case-a', 'target', 0, '', 'completed', 'pass', 1.0, 1, 1, 2, 'x', 'x')"
+        )
+        db.execute("INSERT INTO payloads (run, record, response) VALUES (1, ?, ?)", (done.line, done.response))
 
 
 def somebody(**changed: Any) -> Owner:
@@ -300,13 +329,14 @@ class TestMigrations:
         all_steps = migrations.steps()
         with monkeypatch.context() as patch:
             patch.setattr(migrations, "steps", lambda: all_steps[:version])
-            old = SqliteStore(path)
-            old.begin(ExecutionRow(id=NAME, status="running", started_at="x"))
-            old.write(NAME, [claim("a")], [])
-            old.write(NAME, [], [saved("a")])
-            old.close()
+            write_earlier(path)
         new = SqliteStore(path)
         assert [each.key for each in new.kept(NAME)] == ["a"]
+        assert [row.unread for row in new.runs(NAME)] == [None]
+        assert [row.partly_understood for row in new.executions()] == [0]
+        new.write(NAME, [claim("b")], [])
+        assert new.write(NAME, [], [partly("b")])[1] == {"b"}
+        assert [row.partly_understood for row in new.executions()] == [1]
         assert new.db.execute("PRAGMA user_version").fetchone() == (len(all_steps),)
         fresh = SqliteStore(path.with_name("fresh.db"))
         tables = "SELECT type, name, sql FROM sqlite_schema ORDER BY type, name"
@@ -366,6 +396,32 @@ class TestKeeping:
         (run,) = store.stored(NAME)
         assert run.attempts == ((1, attempts[0]), (1, attempts[1]), (2, Attempt(number=1, latency_ms=1.5)))
         assert store.db.execute("SELECT count(*) FROM evaluator_results").fetchone() == (1,)
+
+    def test_unread_places_are_in_the_list_and_counted(self, store: SqliteStore) -> None:
+        store.write(NAME, [claim("a"), claim("b"), claim("c")], [])
+        other = Unread(path="metadata", reason="it holds a call")
+        store.write(NAME, [], [saved("a"), partly("b"), partly("c", PLACE, other)])
+        assert [row.unread for row in store.runs(NAME)] == [None, (PLACE,), (PLACE, other)]
+        assert store.find_execution(NAME)[0].partly_understood == 2
+        store.replace(NAME, ["c"])
+        assert store.executions()[0].partly_understood == 1
+
+    def test_a_reply_that_is_understood_the_second_time_counts_no_more(self, store: SqliteStore) -> None:
+        whole = partly("a")
+        record = replace(whole.record, status="error", score=None)
+        store.write(NAME, [claim("a")], [])
+        store.write(NAME, [], [whole._replace(record=record, line=dump_json(record))])
+        store.write(NAME, [claim("a", 1)], [], ["error"])
+        assert store.executions()[0].partly_understood == 0, "it is being run again"
+        store.write(NAME, [], [saved("a")])
+        assert [row.unread for row in store.runs(NAME)] == [None]
+
+    def test_the_records_of_a_target_come_newest_first_and_no_more_than_asked_for(self, store: SqliteStore) -> None:
+        store.write(NAME, [claim(key) for key in "abc"] + [claim("d")._replace(target_id="another")], [])
+        store.write(NAME, [], [saved(key) for key in "abd"])
+        assert list(store.target_records("target", 10)) == [saved("b").line, saved("a").line]
+        assert list(store.target_records("target", 1)) == [saved("b").line]
+        assert list(store.target_records("nobody", 10)) == []
 
     def test_a_number_that_no_column_can_hold_is_in_the_record_alone(self, store: SqliteStore) -> None:
         usage = TokensUsage(input_tokens=10**30, output_tokens=1, total_tokens=10**30 + 1)

@@ -11,7 +11,7 @@ import pytest
 
 from agentv.model.message import Message
 from agentv.model.request import Request, Scope
-from agentv.model.response import ProviderResponse, ResponseError
+from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.model.usage import TokensUsage
 from agentv.providers.base import ProviderBase
 from agentv.providers.function import Function
@@ -223,6 +223,12 @@ class BoundToALoop(Good, frozen=True, kw_only=True, dict=True):
         return ProviderResponse(text=request.prompt)
 
 
+class Unsure(Good, frozen=True, kw_only=True, dict=True):
+    async def invoke(self, request: Request) -> ProviderResponse:
+        places = [Unread(path=f"content[{at}]", reason="a block of type 'chart' was not understood") for at in range(7)]
+        return ProviderResponse(text=request.prompt, unread=tuple(places))
+
+
 class Meddles(Good, frozen=True, kw_only=True, dict=True):
     async def invoke(self, request: Request) -> ProviderResponse:
         request.vars["touched"] = True
@@ -257,6 +263,7 @@ class Loses(Good, frozen=True, kw_only=True, dict=True):
         (Excludes, "usage counts a whole with its parts", "does not include the 500 cached tokens"),
         (Miscounts, "usage counts a whole with its parts", "`input_tokens` is -1"),
         (Sums, "usage counts a whole with its parts", "`total_tokens` is 99, the sum is 3"),
+        (Unsure, "the whole reply is understood", "content[1]: a block of type 'chart' was not understood"),
         (Objects, "a reply can be stored and read again", "cannot be written as JSON"),
         (OneThread, "every attempt has a thread of its own", "both answered in 'always'"),
         (Clings, "nothing is left when it is closed", "still running after it was closed"),
@@ -312,6 +319,11 @@ def test_the_assertion_lists_everything_at_once() -> None:
         assert_conforms(Plain)
     assert "breaks its contract in 1 of" in str(failed.value)
     assert "- every letter survives: asked" in str(failed.value)
+
+
+def test_the_assertion_names_unread_places_but_not_all_of_very_many() -> None:
+    with pytest.raises(AssertionError, match=r"7 of its places are in `unread`: content\[0\]: .*; and 2 more"):
+        assert_conforms(Unsure)
 
 
 def test_inside_a_running_loop() -> None:

@@ -174,7 +174,7 @@ def _target_of(settings: Mapping[str, Any], what: str) -> Target:
 
 def _options(given: dict[str, Any]) -> RunOptions:
     """The options, a single text where a list is expected being a list of one."""
-    listed = {name: [given[name]] for name in ("cases", "tags") if isinstance(given.get(name), str)}
+    listed = {name: [given[name]] for name in ("cases", "tags", "plain_blocks") if isinstance(given.get(name), str)}
     text, problems = as_json({**given, **listed}, "")
     options, wrong = build(RunOptions, text, "") if text else (None, problems)
     if options is None:

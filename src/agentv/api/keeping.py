@@ -57,12 +57,16 @@ class Keeping(Struct, frozen=True, kw_only=True):
 
 def store_path(evals: Sequence[Eval]) -> Path | None:
     """Where the runs of these evals are kept; `None` when their project wants none kept."""
-    first = evals[0]
-    if first.store == OFF:
+    return project_store(evals[0].root, evals[0].store)
+
+
+def project_store(root: str | Path, setting: str | None) -> Path | None:
+    """Return the store of the project in this folder, with this `store` setting; `None` when it is `off`."""
+    if setting == OFF:
         return None
     from agentv.stores.folder import default_path  # noqa: PLC0415 - only who keeps runs needs it
 
-    return default_path(first.root) if first.store is None else Path(first.root) / first.store
+    return default_path(root) if setting is None else Path(root) / setting
 
 
 def open_store(path: Path) -> Store:
@@ -172,7 +176,7 @@ def told_again(kept: Kept, options: RunOptions, planned: PlannedRun | None = Non
     """The event of a result that was kept, as it was told the first time; without a reply, with its text alone."""
     with whole():
         record = _decode_record(kept.line)
-        response = ProviderResponse(text=record.candidate)
+        response = ProviderResponse(text=record.candidate, unread=record.unread or ())
         if kept.response is not None:
             response = decode_response(msgspec.json.decode(kept.response))
         sides = decode_sides(kept.sides)

@@ -7,17 +7,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.api.judges import asked_targets, is_judge, judge_target
 from agentv.checked import every_check
 from agentv.errors import Problem, SpecError
+from agentv.formats.plain_blocks import check_plain_blocks
 from agentv.jsonio import dump_json
 from agentv.redaction import Redactor
 from agentv.run.plan import Totals as Planned
 from agentv.run.plan import count_runs, plan_runs
 from agentv.run.shard import choose_part
 from agentv.run.spending import with_limits
-from agentv.spec.targets import make_provider, variables_of
+from agentv.spec.targets import add_plain_blocks, make_provider, variables_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -66,7 +68,7 @@ def prepare(
 ) -> Prepared:
     """Everything that can be found out before anything runs; for a dry run, that needs no secrets."""
     environment = os.environ if environment is None else environment
-    problems: list[Problem] = []
+    evals, problems = _with_plain_blocks(evals, options)
     providers: dict[tuple[str, str], Provider] = {}
     hidden: dict[str, str] = {}
     judges: dict[tuple[str, str], JudgeTarget] = {}
@@ -106,6 +108,16 @@ def prepare(
         redactor=Redactor(hidden),
         part=part,
     )
+
+
+def _with_plain_blocks(evals: list[Eval], options: RunOptions) -> tuple[list[Eval], list[Problem]]:
+    """Add the block types of the options to the settings of all targets; also return what is wrong with them."""
+    names = options.plain_blocks
+    if not names:
+        return evals, []
+    problems = [Problem("plain_blocks", problem) for problem in check_plain_blocks(names)]
+    changed = [replace(each, targets=tuple([add_plain_blocks(one, names) for one in each.targets])) for each in evals]
+    return changed, problems
 
 
 def _would_execute(evals: list[Eval], options: RunOptions) -> list[Problem]:

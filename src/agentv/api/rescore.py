@@ -38,9 +38,10 @@ class Rescored(NamedTuple):
 class _Replies:
     """The kept replies of an execution, found by what they are replies to."""
 
-    def __init__(self, store: SqliteStore, execution_id: str) -> None:
+    def __init__(self, store: SqliteStore, execution_id: str, plain_blocks: tuple[str, ...]) -> None:
         self._store = store
         self._execution_id = execution_id
+        self._plain_blocks = plain_blocks
         self.rows: list[RunRow] = [row for row in store.runs(execution_id) if row.verdict is not None]
         self._keys = {(row.eval_id, row.target_id, row.case_id, row.repeat): row.key for row in self.rows}
 
@@ -48,7 +49,8 @@ class _Replies:
         key = self._keys.get((eval_id, target, case_id, repeat))
         if key is None:
             return None
-        return next((response_of(run) for run in self._store.stored(self._execution_id, key)), None)
+        found = self._store.stored(self._execution_id, key)
+        return next((response_of(run, self._plain_blocks) for run in found), None)
 
     def target(self, eval_id: str, name: str) -> Target:
         """A target that answers with what was kept of the one of this name."""
@@ -65,7 +67,7 @@ def prepare_rescore(
     if execution.persist == "summary":
         msg = f"{execution.id} was kept without its messages (persist: summary): there is nothing to evaluate again"
         raise StoreError(msg)
-    replies = _Replies(store, execution.id)
+    replies = _Replies(store, execution.id, options.plain_blocks)
     if not replies.rows:
         msg = f"{execution.id} has no finished runs"
         raise StoreError(msg)

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from agentv.protocols import Store
     from agentv.run.options import RunOptions
 
-SELECTION = ("cases", "tags", "repeat", "shard", "run_timeout_s", "timeout_s", "retries", "max_concurrency")
+SELECTION = (
+    *("cases", "tags", "repeat", "shard", "run_timeout_s", "timeout_s", "retries", "max_concurrency"),
+    "plain_blocks",
+)
 """The options that an execution is taken up again with unless others are given."""
 
 

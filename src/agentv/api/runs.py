@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from agentv.api.keeping import find, whole
 from agentv.errors import FormatError, StoreError
 from agentv.formats.openai import to_openai
+from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.reader import decode_response
 from agentv.formats.run_export import (
     EXECUTION_SCHEMA,
@@ -74,9 +75,12 @@ def case_of(run: StoredRun) -> tuple[Case, list[Any]]:
 
 
 @whole()
-def response_of(run: StoredRun) -> ProviderResponse | None:
-    """The reply, as far as it was kept."""
-    return None if run.response is None else decode_response(parse_json(run.response))
+def response_of(run: StoredRun, plain_blocks: tuple[str, ...] = ()) -> ProviderResponse | None:
+    """Return the reply as far as it was stored; blocks of these types are no longer unread places of it."""
+    if run.response is None:
+        return None
+    response = decode_response(parse_json(run.response))
+    return replace(response, unread=drop_plain_blocks(response.unread, plain_blocks)) if plain_blocks else response
 
 
 def conversation_of(run: StoredRun) -> tuple[Message, ...]:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
+from agentv.api.call_history import look_for_calls
 from agentv.api.score import Scorer, following
 from agentv.errors import AgentVError, Problem, SpecError, suggest
+from agentv.formats.plain_blocks import plain_block_problem, unknown_block_name
 from agentv.jsonio import dump_json
 from agentv.model.message import Message
 from agentv.model.request import Request, Scope
-from agentv.model.target import ListedTarget, SecondTurn, TargetCheck, Undecidable, Variable
+from agentv.model.target import ListedTarget, SecondTurn, TargetCheck, Undecidable, UnreadPlace, Variable
 from agentv.providers.base import failure
 from agentv.redaction import Redactor
 from agentv.registry import evaluator_names, find_evaluator, find_provider
@@ -30,13 +32,13 @@ from agentv.spec.describe import describe
 from agentv.spec.find import find_evals
 from agentv.spec.project import NAME, Project, display, find_project, load_project
 from agentv.spec.source import Source
-from agentv.spec.targets import check_targets, make_provider, select_targets, variables_of
+from agentv.spec.targets import add_plain_blocks, check_targets, make_provider, select_targets, variables_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from agentv.checked import Target
-    from agentv.model.response import ProviderResponse, ResponseError
+    from agentv.model.response import ProviderResponse, ResponseError, Unread
     from agentv.protocols import BatchProvider, Provider
 
 OPEN_S = 60.0
@@ -44,6 +46,7 @@ CLOSE_S = 30.0
 NO_TRACE = "No trace available"
 _BOUND = re.compile(r" \((?:max|min|allowed): [^)]*\)")
 """The numbers of our own example, which are nobody's concern here."""
+REPORT_CALLS = "report calls in a form that agentv reads: see docs/reference/replies.md"
 HINTS = {
     "unauthorized": "check the key: is it set, of this service, and still valid?",
     "rate_limited": "it is too busy now; wait, or set `requests_per_minute`",
@@ -126,6 +129,7 @@ def list_targets(found: list[Found], environment: Mapping[str, str] | None = Non
             place=str(each.target.place or ""),
             evals=each.evals,
             variables=tuple(_variables(each.target, environment)),
+            plain_blocks=tuple(each.target.settings.get("plain_blocks", ())),
         )
         for each in found
     ]
@@ -159,9 +163,10 @@ def choose(found: list[Found], name: str) -> Found:
     return named[0]
 
 
-async def check_target(found: Found, prompt: str) -> tuple[TargetCheck, Redactor]:
+async def check_target(found: Found, prompt: str, plain_blocks: Sequence[str] = ()) -> tuple[TargetCheck, Redactor]:
     """Ask it once, and once more in the same thread if it names one; and what to hide of what it said."""
-    target, provider = found.target, make_provider(found.target, os.environ)
+    target = add_plain_blocks(found.target, plain_blocks)
+    provider = make_provider(target, os.environ)
     names = {*variables_of(target.settings), *getattr(provider, "secret_names", ())}
     redactor = Redactor({name: os.environ[name] for name in names if name in os.environ})
     spending = Spending()
@@ -189,6 +194,7 @@ async def check_target(found: Found, prompt: str) -> tuple[TargetCheck, Redactor
         with suppress(Exception):  # what it said is known, and this changes nothing about it
             async with asyncio.timeout(CLOSE_S):
                 await provider.close()
+    history, note, warnings = look_for_calls(response, target.name, found.project)
     check = TargetCheck(
         target=target.name,
         provider=target.provider,
@@ -198,9 +204,12 @@ async def check_target(found: Found, prompt: str) -> tuple[TargetCheck, Redactor
         hint="" if response.error is None else _hint(response.error),
         response=response,
         calls=_calls(response),
+        unread=tuple([_unread_place(place) for place in response.unread]),
+        call_history=history,
+        calls_note=note,
         second_turn=second,
         undecidable=tuple(undecidable(response)) if response.success else (),
-        warnings=(*response.warnings, *spending.warnings),
+        warnings=(*response.warnings, *spending.warnings, *warnings),
     )
     return check, redactor
 
@@ -231,6 +240,14 @@ def _hint(error: ResponseError) -> str:
 def _calls(response: ProviderResponse) -> tuple[str, ...] | None:
     calls = resolve_calls(response).calls
     return None if calls is None else tuple(call.tool for call in calls)
+
+
+def _unread_place(place: Unread) -> UnreadPlace:
+    block = unknown_block_name(place.reason)
+    fix = REPORT_CALLS
+    if block is not None and plain_block_problem(block) is None:
+        fix = f"if such blocks hold no calls, add {block!r} to `plain_blocks` of the target"
+    return UnreadPlace(path=place.path, reason=place.reason, fix=fix)
 
 
 def undecidable(response: ProviderResponse) -> list[Undecidable]:

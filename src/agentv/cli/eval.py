@@ -56,8 +56,29 @@ class ShardType(click.ParamType):  # type: ignore[type-arg] # it is generic sinc
         return int(index), int(count)
 
 
+class BlockType(click.ParamType):  # type: ignore[type-arg] # as above
+    """A block type that may be declared to hold no tool calls."""
+
+    name = "block type"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the type, or fail with the reason why it may not."""
+        from agentv.formats.plain_blocks import plain_block_problem  # noqa: PLC0415 - `--help` needs none of it
+
+        problem = plain_block_problem(value)
+        return value if problem is None else self.fail(problem, param, ctx)
+
+
 SECONDS = Seconds(min=0, min_open=True, max=86_400)
 DOLLARS = Dollars(min=0, min_open=True, max=1_000_000_000)
+PLAIN_BLOCKS = click.option(
+    "--plain-block",
+    "plain_blocks",
+    type=BlockType(),
+    multiple=True,
+    metavar="TYPE",
+    help="Blocks of TYPE in replies hold no tool calls; may be given again.",
+)
 
 
 @click.command()
@@ -101,6 +122,7 @@ DOLLARS = Dollars(min=0, min_open=True, max=1_000_000_000)
     type=click.Choice(["summary", "messages", "full"]),
     help="How much of each run the store keeps; messages by default.",
 )
+@PLAIN_BLOCKS
 @click.option("--fail-fast", is_flag=True, help="Start nothing more once a run did not pass.")
 @click.option("--watch", is_flag=True, help="Run again what a change of files concerns, until Ctrl-C.")
 @click.option("--dry-run", is_flag=True, help="Show what would be run, and run nothing.")
@@ -141,6 +163,7 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
         fail_fast=given["fail_fast"],
         include_messages=given["include_messages"],
         include_trace=given["include_trace"],
+        plain_blocks=given["plain_blocks"],
     )
 
     def ready() -> Prepared:

@@ -28,7 +28,9 @@ def as_it_stands(store: SqliteStore, row: ExecutionRow) -> tuple[ExecutionRow, l
 def counts(row: ExecutionRow) -> str:
     """How much of an execution is done, and what came of it."""
     done = f"{row.runs:,} of {row.planned:,} runs" if row.runs != row.planned else f"{row.runs:,} runs"
-    return f"{done}: {row.passed:,} passed, {row.failed:,} failed, {row.errors:,} error{'s' * (row.errors != 1)}"
+    outcome = f"{row.passed:,} passed, {row.failed:,} failed, {row.errors:,} error{'s' * (row.errors != 1)}"
+    partly = f", {row.partly_understood:,} only partly understood" if row.partly_understood else ""
+    return f"{done}: {outcome}{partly}"
 
 
 def begun_with(row: ExecutionRow) -> str:
@@ -85,6 +87,7 @@ def _numbers(row: RunRow) -> str:
         f"{row.latency_ms / 1000:.2f} s" if row.latency_ms is not None else "",
         f"{row.total_tokens:,} tokens" if row.total_tokens is not None else "",
         f"${row.cost_usd:.4f}" if row.cost_usd is not None else "",
+        "only partly understood" if row.unread else "",
     ]
     return " · ".join(filter(None, parts))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentv.cli.eval import DOLLARS, stop_on_signals
+from agentv.cli.eval import DOLLARS, PLAIN_BLOCKS, stop_on_signals
 from agentv.cli.exits import fail_usage, refuse
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ MAX_NAMED = 5
     help="Write results to FILE: .jsonl, .yaml, .xml (JUnit) or .md; may be given again.",
 )
 @click.option("--case", "cases", multiple=True, metavar="GLOB", help="Only cases whose id fits; may be given again.")
+@PLAIN_BLOCKS
 @click.option("--max-judge-cost", type=DOLLARS, metavar="USD", help="Ask no judge once so much is spent on them.")
 @click.option("--no-cache", is_flag=True, help="Ask judges again, whatever they said before.")
 @click.option("--store", type=click.Path(dir_okay=False), metavar="FILE", help="The store; that of this project.")
@@ -56,7 +57,12 @@ def command(name: str, **given: Any) -> None:
     try:
         store: Any = open_store(Path(given["store"])) if given["store"] else existing_store()
         execution = find(store, name)
-        options = RunOptions(cases=given["cases"], max_judge_cost=given["max_judge_cost"], cache=not given["no_cache"])
+        options = RunOptions(
+            cases=given["cases"],
+            max_judge_cost=given["max_judge_cost"],
+            cache=not given["no_cache"],
+            plain_blocks=given["plain_blocks"],
+        )
         rescored = prepare_rescore(store, execution, options, given["evals"])
     except SpecError as error:
         refuse(error, as_json=given["as_json"])

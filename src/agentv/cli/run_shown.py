@@ -13,6 +13,7 @@ from agentv.model.result import RunResult
 from agentv.reports.conversation import render_conversation
 from agentv.reports.diff import render_run
 from agentv.reports.terminal import Style, clean
+from agentv.reports.unread import list_places, other_warnings
 
 if TYPE_CHECKING:
     from agentv.model.record import ResultRecord
@@ -39,6 +40,9 @@ def show_run(run: StoredRun, execution_id: str) -> None:
         click.echo("the conversation was not kept (persist: summary)")
     for line in render_conversation(conversation_of(run), style):
         click.echo(line)
+    unread = record.unread or () if record is not None else ()
+    for line in list_places(unread):
+        click.echo(style.paint("yellow", line))
     click.echo()
     if record is None:
         click.echo(f"{run.status}: there is no result yet")
@@ -48,7 +52,7 @@ def show_run(run: StoredRun, execution_id: str) -> None:
         status=record.status,
         score=record.score,
         evaluators=record.evaluators,
-        warnings=record.warnings,
+        warnings=other_warnings(record.warnings, unread),
         error=record.error,
     )
     click.echo(render_run(result, sides, style))

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from agentv.cli.eval import PLAIN_BLOCKS
 from agentv.cli.exits import ERROR, fail_usage, refuse
 
 ENV_FILE = click.option(
@@ -43,9 +44,12 @@ def list_all(path: str, *, as_json: bool, env_file: str | None) -> None:
 @click.argument("name")
 @PATH
 @click.option("--prompt", default="Hello", metavar="TEXT", help="What to ask it; 'Hello' by default.")
+@PLAIN_BLOCKS
 @JSON
 @ENV_FILE
-def check_one(name: str, path: str, *, prompt: str, as_json: bool, env_file: str | None) -> None:
+def check_one(  # noqa: PLR0913 - one for each option
+    name: str, path: str, *, prompt: str, plain_blocks: tuple[str, ...], as_json: bool, env_file: str | None
+) -> None:
     """Ask the target NAME once, and show what it answers and what it does not tell.
 
     Exit code: 0 it answered, 2 wrong files or command line (it was not asked), 3 it did not answer.
@@ -60,7 +64,7 @@ def check_one(name: str, path: str, *, prompt: str, as_json: bool, env_file: str
 
     found = _found(path, env_file, as_json=as_json)
     try:
-        check, redactor = asyncio.run(check_target(choose(found, name), prompt))
+        check, redactor = asyncio.run(check_target(choose(found, name), prompt, plain_blocks))
     except SpecError as error:
         refuse(error, as_json=as_json)
     if as_json:

@@ -45,10 +45,12 @@ def is_message(item: Any) -> bool:
 
 def are_messages(items: Any) -> bool:
     """Tell a conversation: a list of which at least one element is a message."""
-    return is_list(items) and any(isinstance(item, Message) or _has_role(item) for item in items)
+    return is_list(items) and any(map(_has_role, items))
 
 
 def _has_role(item: Any) -> bool:
+    if isinstance(item, Message):
+        return item.role in _ROLES or item.content is not None or bool(item.tool_calls)
     role = item.get("role") if isinstance(item, OBJECT) else None
     return isinstance(role, str) and (role in _ROLES or not _MESSAGE_KEYS.isdisjoint(item))
 
@@ -59,8 +61,8 @@ def _detect_own(value: Any) -> bool:
 
 def _read_own(value: _Object, reader: ReplyReader) -> ProviderResponse:
     """Read our own fields; messages may be in any form."""
-    key = next((key for key in LIST_KEYS if is_list(value.get(key))), None)
-    if key is None:
+    key = next((key for key in LIST_KEYS if value.get(key) is not None), "")
+    if not is_list(value.get(key)):
         return decode_fields(value)
     said = reader.read_messages(value[key], declared=key != "messages")
     # With messages of its own, another name for them is one more field that is kept.
@@ -122,9 +124,9 @@ def _has_only_error(value: _Object) -> bool:
 
 def _read_failure(value: _Object, reader: ReplyReader) -> ProviderResponse:
     del reader
-    error = value.get("error") or value.get("detail") or next((value[key] for key in _texts(value)), None)
-    texts = _texts(value)
-    others = {key: item for key, item in value.items() if key not in texts}
+    words = next((value[key] for key in _texts(value) if key != "text"), None)
+    error = value.get("error") or value.get("detail") or words
+    others = {key: item for key, item in value.items() if key == "text" or key not in _texts(value)}
     return decode_fields({**others, "success": False, "error": error})
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from agentv.errors import AgentVError, ProviderError
 from agentv.formats.messages import is_whole
 from agentv.formats.response import decode_fields, last_words
-from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
+from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, Unread
 from agentv.model.trace import TraceEvent, TraceSummary
 from agentv.model.usage import TokensUsage
 
@@ -40,6 +40,7 @@ def _is_settled(response: ProviderResponse) -> bool:
         and all((value := getattr(response, name)) is None or isinstance(value, kind) for name, kind in _TYPES.items())
         and isinstance(response.text, str)
         and type(response.warnings) is tuple
+        and all(isinstance(place, Unread) for place in response.unread)
     )
 
 

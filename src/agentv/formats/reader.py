@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentv.errors import AgentVError, FormatError
 from agentv.formats.canonical import read_calls, read_plain
-from agentv.formats.detect import describe_shape, text_key
+from agentv.formats.detect import are_messages, describe_shape, text_key
 from agentv.formats.echo import NewPart, find_new, speaker_of
 from agentv.formats.fields import OBJECT, show
 from agentv.formats.normalize import failed, settle_made, words_of
@@ -215,7 +215,7 @@ class _Reader:
         if not isinstance(items, (list, tuple)):
             return None
         messages = read_plain(items)
-        if messages is None:
+        if messages is None or (items is value and messages and not are_messages(messages)):
             return None
         new = self._new_part(messages, declared=declared)
         said = messages[new.start :]

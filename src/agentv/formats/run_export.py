@@ -5,7 +5,7 @@ from hashlib import blake2b
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct, json
+from msgspec import UNSET, Raw, Struct, json
 
 from agentv.errors import FormatError
 from agentv.formats.messages import as_messages
@@ -308,6 +308,7 @@ def _record(
         error=response.error,
         started_at=str(fields.get("started_at") or created),
         completed_at=str(fields.get("completed_at") or fields.get("updated_at") or created),
+        unread=response.unread or UNSET,
     )
 
 

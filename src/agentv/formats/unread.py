@@ -11,6 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.formats.fields import MISSING_CALLS, OBJECT, Path, render
+from agentv.formats.plain_blocks import unknown_block_reasons
 from agentv.formats.tool_calls import parse_arguments
 from agentv.formats.vocabulary import (
     CALL_ID_KEYS,
@@ -45,25 +46,6 @@ _PAYLOADS = frozenset(("type", "id", "data", "value", "content", "summary", "ann
 _SCHEMA_KEYS = frozenset(("properties", "$schema", "$defs", "additional_properties", "any_of", "all_of", "one_of"))
 _SCHEMA_TYPES = frozenset(("object", "array", "string", "number", "integer", "boolean", "null"))
 _NAMED_KEYS = 5
-
-
-def block_reason(kind: str) -> str:
-    """Say that a block of this type was not understood."""
-    return f"a block of type {kind[:60]!r} was not understood, {MISSING_CALLS}"
-
-
-def key_reason(key: str) -> str:
-    """Say that an untyped block with this sole key was not understood."""
-    return f"a block with the sole key {key[:60]!r} was not understood, {MISSING_CALLS}"
-
-
-def without_plain_blocks(response: ProviderResponse, plain_blocks: Iterable[str]) -> ProviderResponse:
-    """Return the reply without the unread places that are blocks which the user declared to hold no calls."""
-    if not response.unread:
-        return response
-    declared = {reason(name) for name in plain_blocks for reason in (block_reason, key_reason)}
-    kept = tuple(place for place in response.unread if place.reason not in declared)
-    return response if len(kept) == len(response.unread) else replace(response, unread=kept)
 
 
 def with_unread(response: ProviderResponse, asked: Sequence[Message] = ()) -> ProviderResponse:
@@ -174,7 +156,7 @@ class _Search:
         kind = metadata.get("type")
         if isinstance(kind, str) and kind:
             if not is_harmless_type(kind):
-                self._add(path, block_reason(kind))
+                self._add(path, unknown_block_reasons(kind)[0])
         elif message.content is None and not message.tool_calls and metadata and not any(map(_is_payload, metadata)):
             self._add(path, f"an object with {_list_keys(metadata)} was not understood, {MISSING_CALLS}")
 
@@ -204,7 +186,7 @@ class _Search:
             if is_harmless_type(kind):
                 self._fields(block, path, calls)
             else:
-                self._add(path, block_reason(kind))
+                self._add(path, unknown_block_reasons(kind)[0])
         else:
             keys = [str(key) for key, value in block.items() if value is not None]
             if not keys:
@@ -212,7 +194,7 @@ class _Search:
             if any(map(_is_payload, keys)):
                 self._fields(block, path, calls)
             elif len(keys) == 1:
-                self._add(path, key_reason(keys[0]))
+                self._add(path, unknown_block_reasons(keys[0])[1])
             else:
                 self._add(path, f"a block with {_list_keys(block)} was not understood, {MISSING_CALLS}")
 
@@ -223,7 +205,7 @@ class _Search:
             if not self._is_second_home(_as_call(inner), calls):
                 self.block(inner, (*path, "value"), calls)
         elif inner is not None:
-            self._add(path, block_reason("non_standard"))
+            self._add(path, unknown_block_reasons("non_standard")[0])
 
     def _fields(self, block: Mapping[Any, Any], path: Path, calls: Sequence[ToolCall]) -> None:
         """Check what a block holds beside its payload."""

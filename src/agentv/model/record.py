@@ -4,7 +4,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from agentv.model.judging import JudgeSums
 from agentv.model.message import Message
-from agentv.model.response import ResponseError
+from agentv.model.response import ResponseError, Unread
 from agentv.model.result import EvaluatorResult, Verdict
 from agentv.model.trace import TraceEvent, TraceSummary
 from agentv.model.usage import TokensUsage
@@ -61,6 +61,8 @@ class ResultRecord(Struct, frozen=True, kw_only=True, gc=False):
     """Only on request."""
     shard: Shard | UnsetType = UNSET
     """Only with `--shard`."""
+    unread: tuple[Unread, ...] | UnsetType = UNSET
+    """Places of the reply that were not understood, so that calls may be missing; only when there are any."""
 
 
 class Tally(Struct, frozen=True, kw_only=True):

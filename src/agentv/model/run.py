@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from agentv.model.attempt import Attempt
 from agentv.model.record import ResultRecord
+from agentv.model.response import Unread
 from agentv.model.result import Verdict
 
 RunStatus = Literal["queued", "running", "completed", "error", "cancelled"]
@@ -48,6 +49,8 @@ class ExecutionRow(Struct, frozen=True, kw_only=True):
     started_at: str = ""
     completed_at: str | None = None
     summary: dict[str, Any] | None = None
+    partly_understood: int = 0
+    """How many of its runs have a reply with unread places."""
 
 
 class Claim(NamedTuple):
@@ -126,6 +129,8 @@ class RunRow(NamedTuple):
     thread_id: str | None
     started_at: str | None
     completed_at: str | None
+    unread: tuple[Unread, ...] | None = None
+    """Places of the reply that were not understood; `None` when all of it was."""
 
 
 class StoredRun(NamedTuple):

@@ -27,6 +27,8 @@ class ListedTarget(Struct, frozen=True, kw_only=True):
     evals: tuple[str, ...] = ()
     """The files that test it."""
     variables: tuple[Variable, ...] = ()
+    plain_blocks: tuple[str, ...] = ()
+    """Block types of its replies that it declares to hold no tool calls."""
 
 
 class SecondTurn(Struct, frozen=True, kw_only=True):
@@ -46,6 +48,27 @@ class Undecidable(Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class UnreadPlace(Struct, frozen=True, kw_only=True):
+    """A place of the reply that was not understood and may hold tool calls."""
+
+    path: str
+    reason: str
+    fix: str
+    """What to do about it."""
+
+
+class CallHistory(Struct, frozen=True, kw_only=True):
+    """Whether stored runs of a target hold a tool call."""
+
+    runs: int
+    """How many were looked at, the newest first, up to the first that holds a call."""
+    partly_understood: int
+    """How many of them have unread places."""
+    is_complete: bool
+    """Whether all stored runs were looked at."""
+    held_call: bool
+
+
 class TargetCheck(Struct, frozen=True, kw_only=True):
     """What a target said when it was asked once."""
 
@@ -61,6 +84,12 @@ class TargetCheck(Struct, frozen=True, kw_only=True):
     """The reply, normalised as every evaluator sees it."""
     calls: tuple[str, ...] | None = None
     """The tools that were called, in order; `None` when it does not tell."""
+    unread: tuple[UnreadPlace, ...] = ()
+    """Places of the reply that were not understood: while there are any, calls may be missing."""
+    call_history: CallHistory | None = None
+    """Only when the reply holds no call and the project has a run store."""
+    calls_note: str = ""
+    """What to make of a reply without any call; empty when it, or a stored run, holds one."""
     second_turn: SecondTurn | None = None
     """Only when it reported a thread id."""
     undecidable: tuple[Undecidable, ...] = ()

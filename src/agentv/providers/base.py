@@ -5,11 +5,13 @@ from typing import Annotated, ClassVar
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from agentv.errors import Problem
+from agentv.formats.plain_blocks import PLAIN_BLOCK_SCHEMA
 from agentv.model.price import Price
 from agentv.model.request import Request, Scope
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
 
 PerMinute = Annotated[float, Meta(gt=0, le=1_000_000_000)]
+PlainBlock = Annotated[str, Meta(min_length=1, extra_json_schema=PLAIN_BLOCK_SCHEMA)]
 
 
 class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -34,6 +36,8 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The longest wait that it may ask for; a run that is told to wait longer is an error at once."""
     price: Price | None = None
     """What a million of its tokens cost, where the table of prices does not know or you pay something else."""
+    plain_blocks: tuple[PlainBlock, ...] = ()
+    """Block types of its replies that hold no tool calls and are otherwise not understood, each named in full."""
 
     is_live: ClassVar[bool] = True
     """Whether the time of `invoke` is the agent's; a recording's is not."""

@@ -15,6 +15,7 @@ from agentv.pytest_plugin.run import EvalRunner, Loop, Unready
 from agentv.pytest_plugin.text import PLAIN, Told, tell
 from agentv.reports.problems import counted, render_problems
 from agentv.reports.terminal import clean
+from agentv.reports.unread import other_warnings
 from agentv.run.options import RunOptions
 from agentv.run.plan import PlannedRun, plan_runs
 from agentv.spec.load import load_evals
@@ -137,8 +138,9 @@ class EvalCase(pytest.Item):
     def _note(self, record: ResultRecord) -> None:
         known = dict(_properties(record))
         self.user_properties = [*(pair for pair in self.user_properties if pair[0] not in known), *known.items()]
-        if record.warnings:
-            text = self._redactor.text("\n".join(map(clean, record.warnings)))
+        warnings = other_warnings(record.warnings, record.unread or ())  # the failure itself names unread places
+        if warnings:
+            text = self._redactor.text("\n".join(map(clean, warnings)))
             self.add_report_section("setup", "agentv warnings", text)
 
     def _others(self) -> Iterator[PlannedRun]:

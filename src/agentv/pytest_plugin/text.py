@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from agentv.reports.console import clean_lines
 from agentv.reports.diff import render_evaluator
 from agentv.reports.terminal import Style, clean
+from agentv.reports.unread import list_places
 
 if TYPE_CHECKING:
     from agentv.model.event import RunFinished
@@ -42,6 +43,7 @@ def tell(event: RunFinished, redactor: Redactor, *, verbose: bool = False) -> To
     for result, side in zip(record.evaluators, sides, strict=False):
         if result.status != "pass" or verbose:
             lines += [f"  {line}".rstrip() for line in render_evaluator(result, side, PLAIN)]
+    lines += [f"  {line}" for line in list_places(record.unread or ())]
     if verbose and record.candidate:
         lines += [f"  answer {line}" for line in clean_lines(record.candidate)[:MAX_ANSWER]]
     return Told(redactor.text(reason), redactor.text("\n".join(lines)))

@@ -11,6 +11,7 @@ from agentv.reports.diff import render_evaluator
 from agentv.reports.problems import counted
 from agentv.reports.rates import flaky_cases, fraction, measured_rate, percent, repeated, repeated_target, sure
 from agentv.reports.terminal import Style, as_ascii, clean
+from agentv.reports.unread import UnreadCounts, other_warnings
 
 if TYPE_CHECKING:
     from agentv.model.event import Event
@@ -51,6 +52,7 @@ class Console:
         self._bad = 0
         self._first_bad: RunFinished | None = None
         self._warnings: dict[str, int] = {}
+        self._unread = UnreadCounts()
 
     def handle(self, event: Event) -> None:
         """Take note; the end prints."""
@@ -63,7 +65,8 @@ class Console:
 
     def _note(self, event: RunFinished) -> None:
         record = event.record
-        for warning in record.warnings:
+        self._unread.add(record)
+        for warning in other_warnings(record.warnings, record.unread or ()):
             if warning in self._warnings or len(self._warnings) < MAX_NAMED:
                 self._warnings[warning] = self._warnings.get(warning, 0) + 1
         if self._verbosity < 0:
@@ -121,6 +124,7 @@ class Console:
             lines.append("")
         lines += self._flaky(summary)
         lines += self._warned(summary)
+        lines += self._partly_understood(summary)
         lines += self._totals(summary)
         return [*lines, ""]
 
@@ -150,6 +154,10 @@ class Console:
         if len(self._warnings) > 5:  # noqa: PLR2004 - those above
             lines.append(self._style.paint("dim", f"         {len(self._warnings) - 5} more in the results"))
         return [*lines, ""]
+
+    def _partly_understood(self, summary: Summary) -> list[str]:
+        lines = [] if self._verbosity < 0 else self._unread.render(summary.targets, self._style)
+        return [*lines, ""] if lines else []
 
     def _totals(self, summary: Summary) -> list[str]:
         style = self._style

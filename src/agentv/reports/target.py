@@ -65,7 +65,9 @@ def render_check(check: TargetCheck, style: Style) -> str:
         _row("tokens", _tokens(response.tokens_usage)),
         _row("cost", "not known" if response.cost_usd is None else f"${response.cost_usd:.6f}"),
         _row("calls", _calls(check)),
+        *wrap(check.calls_note, style.width, initial_indent=" " * INDENT, subsequent_indent=" " * INDENT),
         _row("thread", _thread(response.thread_id, check.second_turn)),
+        *_unread(check, style),
         "",
         "the reply, normalised:",
         *_messages(check),
@@ -105,10 +107,26 @@ def _tokens(usage: TokensUsage | None) -> str:
 
 
 def _calls(check: TargetCheck) -> str:
+    names = ", ".join(clean(name) for name in (check.calls or ())[:MAX_LINES])
+    if check.unread:
+        return f"at least {len(check.calls):,}: {names}" if check.calls else "none were read, but some may be missing"
     if check.calls is None:
         return "not reported: it sent a text and nothing to tell calls from"
-    names = ", ".join(clean(name) for name in check.calls[:MAX_LINES])
     return f"{len(check.calls):,}: {names}" if check.calls else "none were made"
+
+
+def _unread(check: TargetCheck, style: Style) -> list[str]:
+    """Every place that was not understood, then what to do, once for places with the same fix."""
+    if not check.unread:
+        return []
+    head = f"{counted(len(check.unread), 'place')} of the reply could not be understood, so calls may be missing:"
+    lines = ["", style.paint("yellow", head)]
+    lines += [f"  {clean(place.path)}: {clean(place.reason)}" for place in check.unread[:MAX_LINES]]
+    more = len(check.unread) - MAX_LINES
+    lines += [f"  … {more:,} more places"] if more > 0 else []
+    for fix in dict.fromkeys(place.fix for place in check.unread):
+        lines += _wrapped(f"what to do: {clean(fix)}", 2, style)
+    return lines
 
 
 def _thread(thread_id: str | None, second: SecondTurn | None) -> str:

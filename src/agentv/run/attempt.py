@@ -10,6 +10,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.formats.normalize import failure_of, settle, sound
+from agentv.formats.plain_blocks import drop_plain_blocks
+from agentv.formats.unread import with_unread
 from agentv.model.attempt import Attempt
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.process.thread import is_its_own
@@ -214,7 +216,7 @@ async def _attempt(provider: Provider, request: Request, timeout_s: float) -> Pr
         if _is_the_end(error):
             raise
         response = _failure_of(error, timeout_s if deadline.expired() else None)
-    response = _sound(response)
+    response = _sound(response, provider, request)
     if response.latency_ms is None and getattr(provider, "is_live", True):
         return replace(response, latency_ms=round((perf_counter() - start) * 1000, 3))
     return response
@@ -236,7 +238,7 @@ async def _attempt_many(
     if len(responses) != len(requests):
         message = f"the provider was asked {len(requests)} times and answered {len(responses)} times"
         return [_failed("protocol", message)] * len(requests)
-    return [_sound(each) for each in responses]
+    return [_sound(each, provider, request) for each, request in zip(responses, requests, strict=True)]
 
 
 def _is_the_end(error: BaseException) -> bool:
@@ -250,14 +252,19 @@ def _failure_of(error: BaseException, timeout_s: float | None) -> ProviderRespon
     return failure_of(error)
 
 
-def _sound(value: object) -> ProviderResponse:
+def _sound(value: object, provider: Provider, request: Request) -> ProviderResponse:
     """What a provider returned, as a reply that can be worked with."""
     if not isinstance(value, ProviderResponse):
         return _failed("protocol", f"the provider returned a {type(value).__name__}, not a ProviderResponse")
     try:
-        return sound(settle(value))
+        response = with_unread(sound(settle(value)), request.input_messages)
     except Exception as error:  # noqa: BLE001 - objects of anybody's may be in it
         return _failed("protocol", f"the provider returned a reply that cannot be read: {error}")
+    plain_blocks = getattr(provider, "plain_blocks", ()) if response.unread else ()
+    if not plain_blocks:
+        return response
+    # Here, so that the setting holds for replies that a plugin or a user's function has put together, too.
+    return replace(response, unread=drop_plain_blocks(response.unread, plain_blocks))
 
 
 def _out_of_time(error: BaseException, timeout_s: float) -> str:

@@ -42,3 +42,5 @@ class RunOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Start nothing more once a run did not pass."""
     include_messages: bool = False
     include_trace: bool = False
+    plain_blocks: tuple[str, ...] = ()
+    """Block types that hold no tool calls, added to the `plain_blocks` of every target."""

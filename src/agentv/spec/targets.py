@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace as with_fields
 
 from agentv.checked import Target
 from agentv.errors import Problem, SpecError
+from agentv.formats.plain_blocks import plain_block_problem
 from agentv.registry import PROVIDERS, find_provider, provider_names
-from agentv.spec.check import as_json, build, not_a_choice, shown
+from agentv.spec.check import as_json, build, join, not_a_choice, shown
 from agentv.templating import shield
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def _check_target(data: Any, path: str) -> tuple[Target | None, list[Problem]]:
     made, wrong = build(cls, text, path)
     problems += wrong
     if made is not None:
-        problems += made.check(path)
+        problems += [*made.check(path), *_check_plain_blocks(made, path)]
     if problems:
         return None, problems
     return Target(str(name), provider.replace("-", "_"), data), []
@@ -78,9 +80,29 @@ def make_provider(target: Target, environment: Mapping[str, str]) -> Provider:
         message = f"target {target.name!r} needs the environment variable{'s' * (len(set(missing)) > 1)} {names}"
         raise SpecError([Problem("", f"{message}, which is not set", "whole", target.place)])
     made, problems = build(cls, msgspec.json.encode({**settings, "provider": target.provider}), "")
-    if made is None:
+    if made is not None:
+        problems = _check_plain_blocks(made, "")  # a variable may hold what a file must not say
+    if made is None or problems:
         raise SpecError([problem._replace(place=target.place) for problem in problems])
     return made
+
+
+def _check_plain_blocks(provider: Any, path: str) -> list[Problem]:
+    """Check `plain_blocks` here, since a provider's own `check` may replace that of its base class."""
+    found = enumerate(getattr(provider, "plain_blocks", ()))
+    problems = ((index, plain_block_problem(name)) for index, name in found)
+    return [Problem(join(path, f"plain_blocks[{index}]"), problem) for index, problem in problems if problem]
+
+
+def add_plain_blocks(target: Target, names: Sequence[str]) -> Target:
+    """Return the target with these block types added to its `plain_blocks`."""
+    if not names:
+        return target
+    blocks = list(dict.fromkeys([*target.settings.get("plain_blocks", ()), *names]))
+    made = target.made
+    if isinstance(made, msgspec.Struct) and "plain_blocks" in made.__struct_fields__:
+        made = with_fields(made, plain_blocks=tuple(blocks))
+    return target._replace(settings={**target.settings, "plain_blocks": blocks}, made=made)
 
 
 def variables_of(settings: Any) -> Iterator[str]:

@@ -13,6 +13,7 @@ from agentv.model.record import ResultRecord
 from agentv.stores.reading import Reading
 from agentv.stores.statements import (
     ATTEMPT,
+    NO_RESULT,
     PAYLOAD,
     RESULT,
     SNAPSHOT,
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 RUN = """
     INSERT INTO runs (execution, key, position, eval_id, case_id, persona_id, target_id, repeat, place, tries,
         created_at, updated_at, replaced, content, target, status, verdict, score, started_at, completed_at, latency_ms,
-        input_tokens, output_tokens, total_tokens, cost_usd, thread_id)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        input_tokens, output_tokens, total_tokens, cost_usd, thread_id, unread)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _decode = json.Decoder(ResultRecord).decode
 
@@ -83,7 +84,7 @@ class Editing(Reading):
         record = None if run.line is None else _decode(run.line)
         content, target = snapshot_id(run.content), snapshot_id(run.target)
         put(self.db, SNAPSHOT, [(content, run.content), (target, run.target)])
-        values = (None,) * 11 if record is None else columns(record)
+        values = NO_RESULT if record is None else columns(record)
         seq = self.db.execute(
             RUN,
             (

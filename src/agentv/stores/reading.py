@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agentv.errors import StoreError
 from agentv.model.attempt import Attempt
-from agentv.model.response import ResponseError
+from agentv.model.response import ResponseError, Unread
 from agentv.model.run import Command, ExecutionRow, Kept, Outcome, RunRow, StoredRun
 from agentv.stores.connection import Connection
 
@@ -33,6 +33,7 @@ WANTED = """
 KEPT = "SELECT key, position, place, record, response, sides FROM runs JOIN payloads ON run = seq WHERE seq"
 VERDICT = "iif(status IN ('completed', 'error'), verdict, NULL), iif(status IN ('completed', 'error'), score, NULL)"
 """What came of a run, unless it was claimed once more since: then nothing has come of it yet."""
+_decode_unread = json.Decoder(tuple[Unread, ...]).decode
 BLOCK = 256
 """How many payloads are read at once: SQLite would put them in order all together, and they are long."""
 COUNTS = """
@@ -40,6 +41,16 @@ COUNTS = """
         count(*) FILTER (WHERE verdict = 'error')
     FROM runs WHERE execution = ? AND replaced = 0 AND status IN ('completed', 'error')
 """
+PARTLY_UNDERSTOOD = """
+    SELECT count(*) FROM runs
+    WHERE execution = ? AND unread IS NOT NULL AND replaced = 0 AND status IN ('completed', 'error')
+"""
+RECORDS_OF_TARGET = """
+    SELECT record FROM runs JOIN payloads ON run = runs.seq JOIN executions ON executions.seq = execution
+    WHERE target_id = ? AND runs.status IN ('completed', 'error') AND executions.status <> 'imported'
+    ORDER BY runs.seq DESC LIMIT ?
+"""
+"""Runs of the older shape come without a summary of their calls, so that their executions are left out."""
 EXECUTION = "seq, id, status, persist, command, inputs, planned, runs, passed, failed, errors, started_at, completed_at"
 
 
@@ -64,7 +75,9 @@ class Reading(Connection):
             return [self._counted(row) for row in rows if row.id == name] or [self._counted(row) for row in rows]
 
     def _counted(self, row: ExecutionRow) -> ExecutionRow:
-        """With how much is done of it, where nobody has summed that up yet."""
+        """With the number of replies that were partly understood, and how much is done where nobody summed that up."""
+        partly = self.db.execute(PARTLY_UNDERSTOOD, (row.seq,)).fetchone()[0]
+        row = replace(row, partly_understood=partly) if partly else row
         if row.status != "running":
             return row
         runs, passed, failed, errors = self.db.execute(COUNTS, (row.seq,)).fetchone()
@@ -102,7 +115,13 @@ class Reading(Connection):
         names = ", ".join(RunRow._fields).replace("verdict, score", VERDICT)
         query = f"SELECT {names} FROM runs WHERE execution = ? AND replaced = 0 ORDER BY position"  # noqa: S608 - names of columns, ours
         with self.told():
-            yield from map(RunRow._make, self.db.execute(query, (self.execution_row(execution_id),)))
+            yield from map(_run_row, self.db.execute(query, (self.execution_row(execution_id),)))
+
+    def target_records(self, target: str, limit: int) -> Iterator[bytes]:
+        """Yield the result records of a target's finished runs in all executions, the newest first."""
+        with self.told():
+            for (record,) in self.db.execute(RECORDS_OF_TARGET, (target, limit)):
+                yield record
 
     def find_keys(self, execution_id: str, *, beginning: str = "", case_id: str | None = None) -> list[str]:
         """The keys of an execution's runs that begin so, or of the runs of one case."""
@@ -139,6 +158,11 @@ class Reading(Connection):
                 raise StoreError(msg)
             known = self._executions[execution_id] = found[0]
         return known
+
+
+def _run_row(row: tuple[Any, ...]) -> RunRow:
+    found = RunRow._make(row)
+    return found if found.unread is None else found._replace(unread=_decode_unread(row[-1]))
 
 
 def _attempt(

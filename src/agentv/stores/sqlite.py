@@ -48,9 +48,9 @@ CLAIM_AGAIN = """
 SAVE = """
     UPDATE runs SET status = it.column1, verdict = it.column2, score = it.column3, started_at = it.column4,
         completed_at = it.column5, latency_ms = it.column6, input_tokens = it.column7, output_tokens = it.column8,
-        total_tokens = it.column9, cost_usd = it.column10, thread_id = it.column11, updated_at = it.column12,
-        owner = NULL
-    FROM (VALUES {rows}) AS it WHERE seq = it.column13
+        total_tokens = it.column9, cost_usd = it.column10, thread_id = it.column11, unread = it.column12,
+        updated_at = it.column13, owner = NULL
+    FROM (VALUES {rows}) AS it WHERE seq = it.column14
 """
 GOES_ON = """
     UPDATE executions SET status = 'running', completed_at = NULL, summary = NULL

@@ -25,6 +25,8 @@ RESULT = "INSERT INTO evaluator_results (run, position, name, type, kind, status
 _AT_ONCE = (256, 64, 16, 4, 1)
 """How many rows go into one statement: few sizes, so that each is prepared once."""
 
+NO_RESULT = (None,) * 12
+"""The `columns` of a run without a result."""
 _BEYOND = 2**63
 """SQLite's integers end there."""
 
@@ -50,7 +52,7 @@ def with_places(statement: str, rows: int, columns: int) -> str:
 
 
 def columns(record: ResultRecord) -> tuple[Any, ...]:
-    """What the index says of a result, from its status to its thread."""
+    """What the index says of a result, from its status to its unread places."""
     usage = record.tokens_usage
     return (
         "error" if record.status == "error" else "completed",
@@ -64,6 +66,7 @@ def columns(record: ResultRecord) -> tuple[Any, ...]:
         usage and _indexed(usage.total_tokens),
         _indexed(record.cost_usd),
         record.thread_id,
+        dump_json(record.unread) if record.unread else None,
     )
 
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 AT_ONCE = 12
 UNICODE = "Grüße, 你好, \U0001f469\u200d\U0001f680 and a\u0301"
 SECRET = "sesame-4f7c19d2"  # noqa: S105 - it opens nothing
+MAX_UNREAD = 5
+STORED = ("text", "output_messages", "thread_id", "unread", "echo_end")
+"""Fields of a reply that must be the same when it is read from a store."""
 MAX_BYTES = 80_000_000
 """More than any setting of ours lets a reply be, several times over."""
 
@@ -122,6 +125,17 @@ def _look_at_usage(usage: TokensUsage) -> None:
             fail(f"`total_tokens` is {usage.total_tokens}, the sum is {total}, and `metadata.sum_tokens` is not")
 
 
+async def the_whole_reply_is_understood(subject: Subject) -> str | None:
+    """Nothing in the reply of a working target was left unread, so that its calls are known to be complete."""
+    async with subject.opened() as provider:
+        unread = (await answered(provider, subject.requests(0, "Hello"))).unread
+    if unread:
+        some = "; ".join(map(str, unread[:MAX_UNREAD]))
+        more = f"; and {len(unread) - MAX_UNREAD:,} more" if len(unread) > MAX_UNREAD else ""
+        fail(f"{len(unread):,} of its places are in `unread`: {some}{more}")
+    return None
+
+
 async def a_reply_can_be_stored_and_read_again(subject: Subject) -> str | None:
     """A reply is plain JSON, and reading it again gives the same words and calls."""
     async with subject.opened() as provider:
@@ -131,12 +145,10 @@ async def a_reply_can_be_stored_and_read_again(subject: Subject) -> str | None:
     except (TypeError, ValueError) as error:
         fail(f"the reply cannot be written as JSON: {error}")
     again = decode_response_json(text)
-    if (again.text, again.output_messages, again.thread_id) != (
-        response.text,
-        response.output_messages,
-        response.thread_id,
-    ):
-        fail("the reply is another one after it was written and read again")
+    changed = [name for name in STORED if getattr(again, name) != getattr(response, name)]
+    if changed:
+        names = ", ".join(f"`{name}`" for name in changed)
+        fail(f"the reply is another one after it was written and read again: {names} changed")
     if response.metadata is not None and not all(isinstance(key, str) for key in response.metadata):
         fail("`metadata` has keys that are no text")
     return None
@@ -259,6 +271,7 @@ REPLIES: tuple[Look, ...] = (
     latency_is_its_own_time,
     the_cost_is_an_amount,
     usage_counts_a_whole_with_its_parts,
+    the_whole_reply_is_understood,
     a_reply_can_be_stored_and_read_again,
     secrets_in_a_reply_can_be_taken_out,
     every_letter_survives,
