@@ -77,6 +77,7 @@ def script(scenario: str) -> list[Step]:
 
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_HEX = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{32}(?![0-9A-Za-z])")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?")
 _EPOCH = 1767225600  # 2026-01-01T00:00:00Z
 _PLACE = re.compile(r"(?:/(?:work|root|home|tmp|usr|opt|Users)/)[^\s\"']*")
@@ -183,6 +184,7 @@ class Scrubber:
         for pattern in self._ids:
             text = pattern.sub(self._numbered, text)
         text = _UUID.sub(self._uuid, text)
+        text = _HEX.sub(self._hex, text)
         text = _TIME.sub("2026-01-01T00:00:00Z", text)
         return _PLACE.sub("...", text)
 
@@ -198,6 +200,11 @@ class Scrubber:
             return found[0]
         if found[0] not in self._known:
             self._known[found[0]] = f"00000000-0000-4000-8000-{self._next('uuid'):012d}"
+        return self._known[found[0]]
+
+    def _hex(self, found: re.Match[str]) -> str:
+        if found[0] not in self._known:
+            self._known[found[0]] = f"{self._next('hex'):032d}"
         return self._known[found[0]]
 
     def _next(self, kind: str) -> int:

@@ -187,7 +187,7 @@ def main() -> None:
                 "pending: the call waits for a human",
                 '{"stop_reason", "message", "interrupts"} of the result',
                 shown,
-                expect(notes(status="pending"), "", None),
+                expect(notes(status="pending"), "", usage("delete", slice(1))),
             )
             record.save(
                 "pending-messages",
