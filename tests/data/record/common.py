@@ -258,5 +258,5 @@ class Recorder:
             shown = each.get("output")
             if isinstance(shown, str) and json.dumps(shown, ensure_ascii=False)[1:-1] not in reply:
                 print(f"{name}: output {shown!r} is expected but not in the reply")
-        if wanted["text"] and wanted["text"] not in reply:
+        if "stream" not in name and wanted["text"] and json.dumps(wanted["text"])[1:-1] not in reply:
             print(f"{name}: text {wanted['text']!r} is expected but not in the reply")
