@@ -4,8 +4,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 from record.common import Step, script
+
+try:
+    import httpx2 as httpx  # what OpenAI's client has used since its version 3
+except ModuleNotFoundError:
+    import httpx
 
 KEY = "none"
 
