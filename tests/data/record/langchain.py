@@ -3,7 +3,6 @@
 import os
 from typing import Any
 
-import httpx
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware, ToolRetryMiddleware
 from langchain.tools import tool
@@ -24,6 +23,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from record import wire
 from record.common import *
+from record.wire import httpx
 
 record = Recorder("langchain", "langchain", ids=[r"(?<=run--)[0-9a-f-]{36}"])
 core = Recorder("langchain_core", "langchain-core", ids=[r"(?<=run--)[0-9a-f-]{36}"])
