@@ -1,7 +1,7 @@
 """A scripted model behind OpenAI's wires, for libraries that bring a client of their own: no network, no key."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from record.common import Step, script
@@ -99,16 +99,51 @@ def response_body(step: Step, number: int) -> dict[str, Any]:
     }
 
 
-def transport(bodies: Iterator[dict[str, Any]]) -> httpx.MockTransport:
-    """Answers each request with the next body."""
-    return httpx.MockTransport(lambda request: httpx.Response(200, json=next(bodies)))
+def chat_chunks(step: Step, number: int) -> list[dict[str, Any]]:
+    """The chunks of a streamed chat completion: calls and texts in two pieces each."""
+    pieces: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    pieces += [{"content": word} for word in step.text.partition(" ") if word]
+    for index, (call, name, given) in enumerate(step.calls):
+        text = json.dumps(given)
+        first = {"index": index, "id": call, "type": "function", "function": {"name": name, "arguments": text[:5]}}
+        pieces.append({"tool_calls": [first]})
+        pieces.append({"tool_calls": [{"index": index, "function": {"arguments": text[5:]}}]})
+    body = chat_body(step, number)
+    head = {key: body[key] for key in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
+    chunks = [{**head, "choices": [{"index": 0, "delta": piece, "finish_reason": None}]} for piece in pieces]
+    reason = body["choices"][0]["finish_reason"]
+    chunks.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+    chunks.append({**head, "choices": [], "usage": body["usage"]})
+    return chunks
 
 
-def chat(scenario: str) -> httpx.MockTransport:
+def sse(events: Iterable[dict[str, Any]], end: str = "data: [DONE]\n\n") -> str:
+    """Server-sent events."""
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in events) + end
+
+
+def transport(bodies: Iterator[dict[str, Any] | str], http: Any = httpx) -> Any:
+    """Answers each request with the next body, a text being a stream."""
+
+    def answer(request: Any) -> Any:
+        body = next(bodies)
+        if isinstance(body, str):
+            return http.Response(200, text=body, headers={"content-type": "text/event-stream"})
+        return http.Response(200, json=body)
+
+    return http.MockTransport(answer)
+
+
+def chat(scenario: str, http: Any = httpx) -> Any:
     """A chat completions endpoint that plays a scenario."""
-    return transport(chat_body(step, number) for number, step in enumerate(script(scenario), 1))
+    return transport((chat_body(step, number) for number, step in enumerate(script(scenario), 1)), http)
 
 
-def responses(scenario: str) -> httpx.MockTransport:
+def chat_stream(scenario: str, http: Any = httpx) -> Any:
+    """A chat completions endpoint that streams a scenario."""
+    return transport((sse(chat_chunks(step, number)) for number, step in enumerate(script(scenario), 1)), http)
+
+
+def responses(scenario: str, http: Any = httpx) -> Any:
     """A Responses endpoint that plays a scenario."""
-    return transport(response_body(step, number) for number, step in enumerate(script(scenario), 1))
+    return transport((response_body(step, number) for number, step in enumerate(script(scenario), 1)), http)
