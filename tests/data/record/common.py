@@ -80,6 +80,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 _HEX = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{32}(?![0-9A-Za-z])")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?")
 _EPOCH = 1767225600  # 2026-01-01T00:00:00Z
+_FRAMES = re.compile(r"(?<=Traceback \(most recent call last\):\n)(?: +.*\n)+")
 _PLACE = re.compile(r"(?:/(?:work|root|home|tmp|usr|opt|Users)/)[^\s\"']*")
 
 
@@ -186,6 +187,7 @@ class Scrubber:
         text = _UUID.sub(self._uuid, text)
         text = _HEX.sub(self._hex, text)
         text = _TIME.sub("2026-01-01T00:00:00Z", text)
+        text = _FRAMES.sub("  ...\n", text)
         return _PLACE.sub("...", text)
 
     def _numbered(self, found: re.Match[str]) -> str:
