@@ -150,7 +150,7 @@ async def main() -> None:
         "response.to_dict(): the turn after the refusal",
         response.to_dict(),
         expect(None, ANSWER_DENIED, usage("delete", slice(1, 2))),
-        "Only the result of the call is here: the call itself is in the turn before, so its name and input are not known.",
+        "Only the result of the call is here: the call itself, with its name and input, is in the turn before.",
     )
     record.save(
         "denied-session",

@@ -1,4 +1,4 @@
-"""Google Gen AI: responses of the client over a scripted endpoint, automatic calls, chats; interactions by their types."""
+"""Google Gen AI: the client over a scripted endpoint, automatic calls, chats; interactions by their types."""
 
 from typing import Any
 

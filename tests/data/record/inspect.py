@@ -3,7 +3,8 @@
 import tempfile
 from typing import Any
 
-from inspect_ai import Task, eval
+import inspect_ai
+from inspect_ai import Task
 from inspect_ai.approval import Approval, ApprovalPolicy, approver
 from inspect_ai.dataset import Sample
 from inspect_ai.model import (
@@ -90,7 +91,7 @@ def log_of(scenario: str, **more: Any) -> Any:
         **more,
     )
     with tempfile.TemporaryDirectory() as place:
-        (log,) = eval(task, model=played(script(scenario)), log_dir=place, display="none")
+        (log,) = inspect_ai.eval(task, model=played(script(scenario)), log_dir=place, display="none")
         assert log.status == "success", log.error
         return log.samples[0]
 

@@ -1,4 +1,4 @@
-"""LlamaIndex: a FunctionAgent over a scripted model; outputs, events, memory; calls in blocks and in extra arguments."""
+"""LlamaIndex: agents over a scripted model; outputs, events, memory; calls in blocks and in extra arguments."""
 
 import asyncio
 import json
@@ -160,7 +160,7 @@ async def main() -> None:
             record.save(
                 f"{scenario}-stream-events",
                 scenario,
-                '[{"type": class name, "event": event.model_dump(mode=\'json\')} ...] of AgentOutput, ToolCall, ToolCallResult',
+                '[{"type": class name, "event": model_dump()} ...] of AgentOutput, ToolCall, ToolCallResult',
                 kept,
                 found,
             )

@@ -258,7 +258,7 @@ record.save(
 
 async def streamed() -> list[Any]:
     """A stream of its own: the endpoint answers with server-sent events."""
-    bodies = list(wire.response_body(step, number) for number, step in enumerate(script("call"), 1))
+    bodies = [wire.response_body(step, number) for number, step in enumerate(script("call"), 1)]
 
     def answer(request: httpx.Request) -> httpx.Response:
         body = bodies.pop(0)
