@@ -12,13 +12,8 @@ record = Recorder("bedrock", "botocore", made_by=TYPES)
 session = botocore.session.Session()
 
 
-def client(service: str) -> Any:
-    return session.create_client(
-        service, region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none"
-    )  # noqa: S106 - no secret
-
-
-runtime = client("bedrock-runtime")
+session.set_credentials("none", "none")
+runtime = session.create_client("bedrock-runtime", region_name="us-east-1")
 
 
 def checked(service: str, shape: str, data: Any) -> Any:
