@@ -1,9 +1,11 @@
 """Record the replies in `../replies` anew: `python tests/data/record [SYSTEM ...]`, or `make record-samples`."""
 
+import json
 import os
 import subprocess
 import sys
 import venv
+from collections import defaultdict
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -50,6 +52,21 @@ def record(system: str) -> bool:
     return not subprocess.run(command, check=False, env={**os.environ, **QUIET}).returncode
 
 
+def write_table() -> None:
+    """The table at the end of the replies' README: one row per system."""
+    replies = HERE.parent / "replies"
+    rows: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for path in sorted(replies.glob("*.json")):
+        reply = json.loads(path.read_text(encoding="utf-8"))
+        head = (reply["system"], reply["library"], reply["version"], reply["made_by"])
+        rows[head].append(path.name.removesuffix(".json").partition(".")[2])
+    lines = ["| system | library | version | made by | replies |", "|---|---|---|---|---|"]
+    lines += [f"| {' | '.join(head)} | {', '.join(names)} |" for head, names in sorted(rows.items())]
+    page = replies / "README.md"
+    kept, mark, _ = page.read_text(encoding="utf-8").partition("<!-- table -->\n")
+    page.write_text(kept + mark + "\n" + "\n".join(lines) + "\n", encoding="utf-8")
+
+
 def main() -> int:
     """Each system in an environment of its own, one after the other."""
     known = sorted(path.stem for path in (HERE / "requirements").glob("*.txt"))
@@ -58,6 +75,7 @@ def main() -> int:
         print(f"{unknown}: no such system; there are {', '.join(known)}")
         return 2
     failed = [system for system in chosen if not record(system)]
+    write_table()
     if failed:
         print(f"Not recorded: {', '.join(failed)}")
     return bool(failed)

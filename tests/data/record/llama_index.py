@@ -128,6 +128,20 @@ async def run(agent: Any, question: str) -> tuple[Any, list[Any], list[Any]]:
     return output, events, [each.model_dump(mode="json") for each in await memory.aget_all()]
 
 
+def settled(events: list[Any]) -> list[Any]:
+    """Calls of one step run at once, and their events come in any order: here the calls, then the results."""
+    shown: list[Any] = []
+    step: list[Any] = []
+    for event in (*events, None):
+        if event is not None and event["type"] in {"ToolCall", "ToolCallResult"}:
+            step.append(event)
+            continue
+        shown += sorted(step, key=lambda each: (each["type"], each["event"]["tool_id"]))
+        step = []
+        shown += [] if event is None else [event]
+    return shown
+
+
 def shown(output: Any) -> Any:
     """What most users return. Its field `tool_calls` is of a class without outputs, so dumping it loses them."""
     return output.model_dump(mode="json")
@@ -156,7 +170,7 @@ async def main() -> None:
             bare(found, "status"),
         )
         if scenario in {"parallel", "failed", "plain"}:
-            kept = [each for each in events if each["type"] in {"AgentOutput", "ToolCall", "ToolCallResult"}]
+            kept = [each for each in settled(events) if each["type"] in {"AgentOutput", "ToolCall", "ToolCallResult"}]
             record.save(
                 f"{scenario}-stream-events",
                 scenario,
