@@ -58,9 +58,9 @@ def write_table() -> None:
     rows: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for path in sorted(replies.glob("*.json")):
         reply = json.loads(path.read_text(encoding="utf-8"))
-        head = (reply["system"], reply["library"], reply["version"], reply["made_by"])
+        head = (reply["system"], f"{reply['library']} {reply['version']}", reply["made_by"])
         rows[head].append(path.name.removesuffix(".json").partition(".")[2])
-    lines = ["| system | library | version | made by | replies |", "|---|---|---|---|---|"]
+    lines = ["| system | library | made by | replies |", "|---|---|---|---|"]
     lines += [f"| {' | '.join(head)} | {', '.join(names)} |" for head, names in sorted(rows.items())]
     page = replies / "README.md"
     kept, mark, _ = page.read_text(encoding="utf-8").partition("<!-- table -->\n")

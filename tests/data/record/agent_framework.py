@@ -196,6 +196,7 @@ async def main() -> None:
         "Message(...).to_dict(), built by hand",
         message.to_dict(),
         expect([call("get_weather", {"city": "Paris"}, "mcp_1", output="18 C"), ran], ANSWER),
+        made_by=TYPES,
     )
 
 

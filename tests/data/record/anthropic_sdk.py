@@ -8,7 +8,7 @@ from anthropic import Anthropic, beta_tool
 from anthropic.lib.tools import ToolError
 from record.common import *
 
-record = Recorder("anthropic_sdk", "anthropic")
+record = Recorder("anthropic_sdk", "anthropic", made_by=CLIENT)
 
 
 def body(step: Step, number: int = 1, content: list[dict[str, Any]] | None = None, **counts: Any) -> dict[str, Any]:

@@ -112,6 +112,7 @@ WANTED = {
     "failed": expect(atlantis(output=FAILURE, status="error"), ANSWER_FAILED, usage("failed"), SESSION),
     "plain": expect([], ANSWER_PLAIN, usage("plain"), SESSION),
 }
+LINES = "lines of `claude -p --output-format stream-json --verbose`, as the library's parser takes them"
 NOTE = "The classes' dicts have no field that names their type: blocks are known by their keys alone."
 
 for scenario, found in WANTED.items():
@@ -128,9 +129,7 @@ for scenario, found in WANTED.items():
             named,
             found,
         )
-        record.save(
-            f"{scenario}-lines", scenario, "the lines of the program that the classes were made from", lines, found
-        )
+        record.save(f"{scenario}-lines", scenario, LINES, lines, found, made_by=HAND)
     if scenario == "parallel":
         record.save(
             "parallel-result-only",
@@ -157,9 +156,10 @@ record.save(
 record.save(
     "denied-lines",
     "denied: a human rejects the call",
-    "the lines of the program that the classes were made from",
+    LINES,
     lines,
     found,
+    made_by=HAND,
 )
 waits = lines_of("delete", [[]])[:2]
 result = lines_of(
@@ -240,7 +240,8 @@ record.save(
 record.save(
     "subagent-lines",
     "a sub-agent makes the call",
-    "the lines of the program that the classes were made from",
+    LINES,
     lines,
     found,
+    made_by=HAND,
 )

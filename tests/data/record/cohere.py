@@ -7,7 +7,7 @@ import cohere
 import httpx
 from record.common import *
 
-record = Recorder("cohere", "cohere")
+record = Recorder("cohere", "cohere", made_by=CLIENT)
 
 
 def body(step: Step, number: int = 1) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from typing import Any
 REPLIES = Path(__file__).parent.parent / "replies"
 REAL = "real library"
 TYPES = "built with the library's types"
+CLIENT = "real client, bodies written by hand"
+HAND = "written by hand"
 
 QUESTION = "What is the weather in Paris?"
 ANSWER = "It is 18 C in Paris."
@@ -80,6 +82,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 _HEX = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{32}(?![0-9A-Za-z])")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?")
 _EPOCH = 1767225600  # 2026-01-01T00:00:00Z
+_TOOK = re.compile(r"(?<=completed in )\d+\.\d+s")
 _FRAMES = re.compile(r"(?<=Traceback \(most recent call last\):\n)(?: +.*\n)+")
 _PLACE = re.compile(r"(?:/(?:work|root|home|tmp|usr|opt|Users)/)[^\s\"']*")
 
@@ -187,6 +190,7 @@ class Scrubber:
         text = _UUID.sub(self._uuid, text)
         text = _HEX.sub(self._hex, text)
         text = _TIME.sub("2026-01-01T00:00:00Z", text)
+        text = _TOOK.sub("1.0s", text)
         text = _FRAMES.sub("  ...\n", text)
         return _PLACE.sub("...", text)
 
@@ -232,11 +236,22 @@ class Recorder:
         for old in REPLIES.glob(f"{system}.*.json"):
             old.unlink()
 
-    def save(self, name: str, scenario: str, what: str, reply: Any, expect: dict[str, Any], note: str = "") -> None:
+    def save(
+        self,
+        name: str,
+        scenario: str,
+        what: str,
+        reply: Any,
+        expect: dict[str, Any],
+        note: str = "",
+        made_by: str = "",
+    ) -> None:
         """Write one file; `name` is the part of its name after the system's."""
         scrub = Scrubber(self._ids, self._durations)
         plain = json.loads(json.dumps(reply))
         record = {**self._head, "scenario": scenario, "what": what}
+        if made_by:
+            record["made_by"] = made_by
         if note:
             record["note"] = note
         record["reply"] = scrub(plain)

@@ -8,7 +8,7 @@ from google.genai import interactions as it
 from google.genai import types
 from record.common import *
 
-record = Recorder("genai", "google-genai")
+record = Recorder("genai", "google-genai", made_by=CLIENT)
 built = Recorder("genai_interactions", "google-genai", made_by=TYPES)
 
 
@@ -106,6 +106,7 @@ record.save(
     "the same by alias: the body of the HTTP answer",
     body(script("call")[0]),
     asked,
+    made_by=HAND,
 )
 
 code = body(Step(90, 30, (), "The sum is 5117."))

@@ -7,7 +7,7 @@ from groq import Groq
 from record import wire
 from record.common import *
 
-record = Recorder("groq", "groq")
+record = Recorder("groq", "groq", made_by=CLIENT)
 
 
 def ask(*bodies: dict[str, Any]) -> Any:

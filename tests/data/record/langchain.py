@@ -26,7 +26,7 @@ from record.common import *
 from record.wire import httpx
 
 record = Recorder("langchain", "langchain", ids=[r"(?<=run--)[0-9a-f-]{36}"])
-core = Recorder("langchain_core", "langchain-core", ids=[r"(?<=run--)[0-9a-f-]{36}"])
+core = Recorder("langchain_core", "langchain-core", made_by=TYPES, ids=[r"(?<=run--)[0-9a-f-]{36}"])
 
 
 class Scripted(GenericFakeChatModel):

@@ -8,7 +8,10 @@ from ollama import Client
 from record.common import *
 
 record = Recorder(
-    "ollama", "ollama", durations=["total_duration", "load_duration", "prompt_eval_duration", "eval_duration"]
+    "ollama",
+    "ollama",
+    made_by=CLIENT,
+    durations=["total_duration", "load_duration", "prompt_eval_duration", "eval_duration"],
 )
 
 

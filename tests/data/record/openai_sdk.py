@@ -4,11 +4,12 @@ import json
 from typing import Any
 
 from openai import OpenAI
+from openai.types.responses import Response
 from record import wire
 from record.common import *
 from record.wire import httpx
 
-record = Recorder("openai_sdk", "openai")
+record = Recorder("openai_sdk", "openai", made_by=CLIENT)
 
 
 def client_of(transport: Any) -> OpenAI:
@@ -176,7 +177,7 @@ ITEMS: list[dict[str, Any]] = [
         "name": "get_weather",
         "arguments": '{"city": "Atlantis"}',
         "output": None,
-        "error": FAILURE,
+        "error": {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": FAILURE}]},
         "approval_request_id": None,
         "status": "failed",
     },
@@ -218,7 +219,7 @@ CALLS = [
     call("file_search", ["weather notes"], "fs_1", output=ITEMS[2]["results"]),
     call("code_interpreter", "print(18)", "ci_1", output=ITEMS[3]["outputs"]),
     call("get_weather", {"city": "Paris"}, "mcp_1", output="18 C"),
-    call("get_weather", {"city": "Atlantis"}, "mcp_2", status="error", error=FAILURE),
+    call("get_weather", {"city": "Atlantis"}, "mcp_2", status="error"),
     call("run_code", "print(18)", 2),
     {"tool": "local_shell", "id": "call_3"},
     {"tool": "computer", "id": "call_4"},
@@ -274,6 +275,7 @@ def responses() -> None:
 
     body = wire.response_body(Step(500, 40), 1)
     body["output"] = ITEMS
+    Response.model_validate(body)  # the client itself takes whatever comes
     response = client_of(wire.transport(iter([body]))).responses.create(model="scripted-1", input="")
     counts = {"input_tokens": 500, "output_tokens": 40, "total_tokens": 540}
     record.save(

@@ -93,7 +93,7 @@ def response_body(step: Step, number: int) -> dict[str, Any]:
             "input_tokens": step.given,
             "output_tokens": step.made,
             "total_tokens": step.given + step.made,
-            "input_tokens_details": {"cached_tokens": 0},
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
             "output_tokens_details": {"reasoning_tokens": 0},
         },
     }
