@@ -132,6 +132,6 @@ streaming = OpenAIChatGenerator(model="scripted-1", http_client_kwargs={"transpo
 Agent(chat_generator=streaming, tools=[get_weather]).run(
     messages=[ChatMessage.from_user(QUESTION)], streaming_callback=chunks.append
 )
-what = "[chunk.to_dict() ...] of what a streaming callback was given, OpenAI's objects in it with model_dump()"
-shown = json.loads(json.dumps([each.to_dict() for each in chunks], default=lambda value: value.model_dump(mode="json")))
+what = "[chunk.to_dict() ...] of what a streaming callback was given, objects in it with to_dict()"
+shown = json.loads(json.dumps([each.to_dict() for each in chunks], default=lambda value: value.to_dict()))
 record.save("call-stream-chunks", "call, streamed", what, shown, expect(paris(status="ok"), ANSWER, usage("call")))
