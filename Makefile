@@ -17,10 +17,10 @@ COMPILE = $$tmp/bin/uv pip compile --quiet --universal --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test environments lint format bench bench-peers soak lock clean
+.PHONY: help demo test environments lint format bench bench-peers soak record-samples lock clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY) ## show what agentv does, in a few seconds
 	@$(BIN)/python examples/demo.py
@@ -50,6 +50,9 @@ bench-peers: $(READY) ## install the peers, and print ours beside them
 soak: $(READY) ## the long random tests
 	@$(BIN)/python -m pytest -q -m soak $(ARGS)
 
+record-samples: ## record tests/data/replies anew, with the real libraries (ARGS=strands for one)
+	@$(PYTHON) tests/data/record $(ARGS)
+
 # uv writes a lock that names no index; which index it asks is the environment's affair (UV_DEFAULT_INDEX).
 lock: ## pin the requirements anew (LOCK=--upgrade for newer versions)
 	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(PYTHON) -m venv "$$tmp" && \
@@ -62,7 +65,7 @@ lock: ## pin the requirements anew (LOCK=--upgrade for newer versions)
 	if grep -n '://' requirements/*.txt; then echo 'A lock must not name an index.' >&2; exit 1; fi
 
 clean: ## remove environments, caches and builds
-	@rm -rf .venv $(LANGGRAPH) $(ADK) .venv-bench* .bench-node build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv $(LANGGRAPH) $(ADK) .venv-bench* .venv-samples .bench-node build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find $(CHECKED) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements/dev.txt pyproject.toml
