@@ -50,6 +50,7 @@ PROVIDERS: Mapping[str, str] = {
 
 FORMATS: Mapping[str, str] = {
     "agentv": "agentv.formats.detect:OWN",
+    "trace": "agentv.formats.detect:TRACE",
     "openai_chat": "agentv.formats.openai_chat:FORMAT",
     "openai_responses": "agentv.formats.openai_responses:FORMAT",
     "anthropic": "agentv.formats.anthropic:FORMAT",

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agentv.formats.reader import decode_response, decode_response_json
-from agentv.formats.response import decode_fields
-from agentv.formats.unread import with_unread
 from agentv.jsonio import dump_json, parse_json
 from agentv.model.response import ProviderResponse
 
@@ -23,8 +21,10 @@ def decode_slowly(reply: Any) -> ProviderResponse:
     with (
         patch("agentv.formats.messages.read_plain", lambda _: None),
         patch("agentv.formats.messages.read_plain_calls", lambda _: None),
+        patch("agentv.formats.reader.read_plain", lambda _: None),
+        patch("agentv.formats.reader.decode_canonical", lambda _: None),
     ):
-        return with_unread(decode_fields(reply))
+        return decode_response(reply)
 
 
 def in_any_order(response: ProviderResponse) -> ProviderResponse:

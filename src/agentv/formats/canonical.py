@@ -9,6 +9,7 @@ from msgspec.structs import force_setattr
 
 from agentv.formats.conversation import KEY, Result, record_results
 from agentv.formats.fields import Number
+from agentv.formats.vocabulary import is_harmless_type
 from agentv.jsonio import MAX_DEPTH, MISFITS, is_broken, is_deep
 from agentv.model.message import Message, ToolCall
 from agentv.model.response import ErrorKind
@@ -223,10 +224,10 @@ def read_calls(items: Sequence[Any]) -> list[ToolCall] | None:
     return None if is_odd or not _PLAIN.issuperset(map(type, names)) else calls
 
 
-def _is_call(block: Any) -> bool:
-    """Tell a block that may be a call or a result, as in Anthropic's messages and the AI SDK's."""
+def _may_be_call(block: Any) -> bool:
+    """Tell a block that is not known to be none, for a closer look."""
     kind = block.get("type")
-    return isinstance(kind, str) and "tool" in kind
+    return not isinstance(kind, str) or not is_harmless_type(kind)
 
 
 def is_odd_name(name: str) -> bool:
@@ -251,7 +252,7 @@ def is_settled(messages: Sequence[Message]) -> bool:
         if type(content) is str:
             if not content.isascii() and is_broken(content):
                 return False
-        elif content is not None and not message.tool_calls and any(map(_is_call, content)):
+        elif content is not None and any(map(_may_be_call, content)):
             return False
         calls += len(message.tool_calls)
         for call in message.tool_calls:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from agentv.formats.embedded_calls import holds_blocks
 from agentv.formats.fields import OBJECT
 from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_fields, join_responses
+from agentv.formats.trace import EVENT_TYPES
 from agentv.model.message import Message
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -150,11 +151,34 @@ def _read_text(value: _Object, reader: ReplyReader) -> ProviderResponse:
     return decode_fields({**{name: item for name, item in value.items() if name != key}, "text": value[key]})
 
 
+def _detect_trace(value: Any) -> bool:
+    """Tell an agent's own trace: a list of its events, alone or under `events`."""
+    items = value.get("events") if isinstance(value, OBJECT) else value
+    return isinstance(items, (list, tuple)) and bool(items) and all(map(_is_event, items))
+
+
+def _is_event(item: Any) -> bool:
+    if not isinstance(item, OBJECT) or "role" in item:
+        return False
+    kind = item.get("type")
+    return (
+        isinstance(kind, str) and kind in EVENT_TYPES and not (kind in ("message", "tool_call") and "content" in item)
+    )
+
+
+def _read_trace(value: Any, reader: ReplyReader) -> ProviderResponse:
+    del reader
+    if not isinstance(value, OBJECT):
+        return decode_fields({"trace": value})
+    return decode_fields({**{key: item for key, item in value.items() if key != "events"}, "trace": value["events"]})
+
+
 def _detect_rest(value: Any) -> bool:
     """Tell a reply without an answer: an empty object, or one with any field that only replies have."""
     return isinstance(value, OBJECT) and (not value or not value.keys().isdisjoint(_REPLY_ONLY))
 
 
+TRACE = ReplyFormat(name="trace", detect=_detect_trace, read=_read_trace)
 OWN = ReplyFormat(name="agentv", detect=_detect_own, read=_read_own)
 MESSAGES = ReplyFormat(name="messages", detect=_detect_messages, read=_read_messages, items=True)
 MESSAGE = ReplyFormat(name="message", detect=_detect_message, read=_read_message)

@@ -5,13 +5,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agentv.formats.detect import are_messages, is_list, is_message
+from agentv.formats.detect import is_list, is_message
 from agentv.formats.fields import OBJECT
 from agentv.formats.langchain import unwrap_langchain
 from agentv.formats.messages import is_langchain
 from agentv.formats.response import decode_fields, join_responses
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.protocols import ReplyFormat, ReplyReader
+from agentv.registry import reply_formats
 
 _Object = Mapping[str, Any]
 _WAITS = "the graph waits for somebody (`__interrupt__`), and this is not its answer yet"
@@ -24,7 +25,7 @@ def _is_state(value: Any) -> bool:
 
 
 def _holds_messages(items: Any) -> bool:
-    return is_list(items) and (are_messages(items) or any(is_langchain(unwrap_langchain(item)) for item in items))
+    return is_list(items) and any(each.items and each.detect(items) for each in reply_formats())
 
 
 def _detect(value: Any) -> bool:

@@ -10,7 +10,7 @@ from agentv.model.trace import EventType, TraceEvent, TraceSummary
 
 MAX_EVENTS = 1_000_000
 
-_TYPES = frozenset(get_args(EventType))
+EVENT_TYPES = frozenset(get_args(EventType))
 _EVENT = {name: name for name in TraceEvent.__struct_fields__}
 _SUMMARY = {
     **{name: name for name in TraceSummary.__struct_fields__},
@@ -38,7 +38,7 @@ def _event(raw: Any, path: Path, report: Report) -> TraceEvent | None:
         report.reject(path, "an object", raw)
         return None
     kind = raw.get("type")
-    if not isinstance(kind, str) or kind not in _TYPES:
+    if not isinstance(kind, str) or kind not in EVENT_TYPES:
         report.refuse((*path, "type"), "one of " + ", ".join(get_args(EventType)), kind)
         report.skip(path, f"an event of type {show(kind)}")
         report.malformed.append(report.limit(raw, path))

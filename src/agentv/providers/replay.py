@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from agentv.errors import FormatError
 from agentv.files import find_below, read_below
-from agentv.formats.messages import is_langchain
 from agentv.formats.reader import read_reply
+from agentv.formats.response import REPLY_KEYS
 from agentv.jsonio import MAX_BYTES, parse_json
 from agentv.model.message import Message
 from agentv.model.request import Request, Scope
@@ -143,15 +143,12 @@ def _sole_document(path: Path) -> Any:
 
 
 def _reply(data: Any, asked: Sequence[Message]) -> ProviderResponse:
-    """A reply in any shape, or a bare trace: a list of events."""
-    if isinstance(data, list) and data and all(map(_is_event, data)):
-        data = {"trace": data}
-    elif isinstance(data, Mapping) and "events" in data and "trace" not in data:
-        data = {**{key: value for key, value in data.items() if key != "events"}, "trace": data["events"]}
-    if isinstance(data, Mapping) and ("id" in data or "case_id" in data):
+    """Read a recorded reply, in any shape; its `id` is the name of its case."""
+    if isinstance(data, Mapping) and ("id" in data or "case_id" in data) and _is_ours(data):
         data = {key: value for key, value in data.items() if key not in ("id", "case_id")}
     return read_reply(data, asked)
 
 
-def _is_event(item: Any) -> bool:
-    return isinstance(item, Mapping) and "type" in item and "role" not in item and not is_langchain(item)
+def _is_ours(data: Mapping[str, Any]) -> bool:
+    """Tell a record whose `id` is ours: those of other systems have an id of their own."""
+    return not data.keys().isdisjoint(REPLY_KEYS) or "case_id" in data or "events" in data
