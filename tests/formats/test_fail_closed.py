@@ -1,0 +1,227 @@
+"""Can a reply with calls ever pass for one without, and can a reply without any ever be taken for one with?"""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import agentv
+from agentv.formats.vocabulary import CALL_ID_KEYS, CALL_KEYS, INPUT_KEYS, NAME_KEYS
+from tests.support.samples import Sample, samples
+
+FORBIDS: dict[str, dict[str, Any]] = {
+    "forbidden": {"type": "tool_trajectory", "forbidden": ["*"]},
+    "maximums": {"type": "tool_trajectory", "maximums": {"*": 0}},
+    "exact": {"type": "tool_trajectory", "mode": "exact", "expected": []},
+    "count": {"type": "tool_call_count", "max": 0},
+}
+JSON = [sample for sample in samples() if sample.form == "json"]
+
+
+def statuses(reply: Any) -> set[str]:
+    """Score a reply by every check that forbids calls."""
+    return {agentv.score(reply, [check]).status for check in FORBIDS.values()}
+
+
+def calls_in(reply: Any) -> int:
+    response = agentv.decode_response(reply)
+    return sum(len(message.tool_calls) for message in response.output_messages or ())
+
+
+def is_read(sample: Sample) -> bool:
+    return sample.has_calls and isinstance(sample.reply, (dict, list)) and calls_in(sample.reply) > 0
+
+
+READ = [sample for sample in JSON if is_read(sample)]
+PLAIN = [sample for sample in JSON if sample.has_none and statuses(sample.reply) == {"pass"}]
+
+
+@pytest.mark.parametrize("sample", [each for each in samples() if each.has_calls], ids=lambda each: each.name)
+def test_a_reply_with_calls_never_passes_where_calls_are_forbidden(sample: Sample) -> None:
+    reply = sample.reply if sample.form == "json" else sample.text
+    if sample.form == "sse":
+        reply = [event.get("data") for event in sample.reply]
+    assert "pass" not in statuses(reply)
+
+
+# A call that is written differently
+
+
+def call_places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Find every object that is or wraps a call or a result: whatever names a tool or refers to a call."""
+    if isinstance(value, dict):
+        if any(isinstance(value.get(key), str) for key in (*NAME_KEYS, *CALL_ID_KEYS)) and any(
+            key in value for key in (*INPUT_KEYS, *CALL_ID_KEYS)
+        ):
+            yield path
+        for key, item in value.items():
+            if key not in INPUT_KEYS:
+                yield from call_places(item, (*path, key))
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from call_places(item, (*path, at))
+
+
+def at(value: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
+        return new
+    at(value, path[:-1])[path[-1]] = new
+    return value
+
+
+@st.composite
+def changed_replies(draw: st.DrawFn) -> tuple[str, str, Any]:
+    """A sample that is read with calls, in which one call or result is written in another way."""
+    sample = draw(st.sampled_from(READ))
+    reply = copy.deepcopy(sample.reply)
+    places = list(call_places(reply))
+    if not places:
+        return sample.name, "unchanged", reply
+    path = draw(st.sampled_from(places))
+    call = at(reply, path)
+    change = draw(st.sampled_from(["discriminator", "role", "moved", "wrapped", "nameless", "idless", "orphaned"]))
+    if change == "discriminator":
+        key = draw(st.sampled_from([key for key in ("type", "part_kind", "kind") if key in call] or ["type"]))
+        call[key] = "zzz"
+    elif change == "role":
+        for step in range(len(path), -1, -1):
+            item = at(reply, path[:step])
+            if isinstance(item, dict) and isinstance(item.get("role"), str):
+                item["role"] = draw(st.sampled_from(["zzz", "tool_zzz"]))
+                break
+    elif change == "moved" and isinstance(path[-1], str):
+        parent = at(reply, path[:-1])
+        parent[draw(st.sampled_from(sorted(CALL_KEYS)))] = parent.pop(path[-1])
+    elif change == "wrapped":
+        reply = put(reply, path, {"type": "zzz", "zzz": call})
+    elif change == "nameless":
+        for key in NAME_KEYS:
+            if isinstance(call.get(key), str):
+                del call[key]
+    elif change == "idless":
+        for key in ("id", *CALL_ID_KEYS):
+            call.pop(key, None)
+    elif change == "orphaned":
+        for key in CALL_ID_KEYS:
+            if key in call:
+                call[key] = "zzz"
+    return sample.name, change, reply
+
+
+@settings(deadline=None, max_examples=600)
+@given(changed_replies())
+def test_a_call_that_is_written_differently_never_turns_into_a_pass(changed: tuple[str, str, Any]) -> None:
+    name, change, reply = changed
+    assert "pass" not in statuses(reply), (name, change)
+
+
+def containers(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Find every key whose list or object holds a call."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(item, (dict, list)) and item and any(True for _ in call_places(item)):
+                yield (*path, key)
+            yield from containers(item, (*path, key))
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from containers(item, (*path, position))
+
+
+def test_a_container_that_is_renamed_is_noticed_in_nearly_every_case() -> None:
+    tried, passed = 0, []
+    for sample in READ:
+        for path in containers(sample.reply):
+            reply = copy.deepcopy(sample.reply)
+            parent = at(reply, path[:-1])
+            parent["zzz"] = parent.pop(path[-1])
+            tried += 1
+            if "pass" in {agentv.score(reply, [FORBIDS["forbidden"]]).status}:
+                passed.append((sample.name, path))
+    assert tried > 500
+    assert len(passed) <= 0.05 * tried, passed[:10]
+
+
+# What is harmless
+
+BLOCKS: tuple[dict[str, Any], ...] = (
+    {"type": "text", "text": "and more"},
+    {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
+    {"type": "thinking", "thinking": "hm", "signature": "s"},
+    {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+    {"type": "redacted_thinking", "data": "x"},
+    {"type": "document", "source": {"type": "text", "data": "x"}, "title": "t"},
+    {"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "x"}]},
+    {"type": "data-weather", "data": {"name": "x", "input": {"a": 1}}},
+    {"type": "reasoning.encrypted", "data": "x"},
+    {"type": "refusal", "refusal": "no"},
+    {"type": "compaction", "content": "x"},
+)
+EXTRAS: dict[str, Any] = {
+    "usage": {"input_tokens": 1, "server_tool_use": {"web_search_requests": 0}},
+    "tool_calls": [],
+    "toolCalls": None,
+    "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}],
+    "tool_choice": {"type": "function", "function": {"name": "f"}},
+    "functions": [{"name": "f", "parameters": {"type": "object"}}],
+    "tool_definitions": [{"name": "f", "input": {"x": 1}}],
+    "mcp_servers": [{"name": "s", "args": ["x"]}],
+    "config": {"name": "f", "args": {"x": 1}},
+    "request": {"messages": [{"tool_calls": [{"name": "f", "args": {}}]}]},
+    "raw": {"tool_calls": [{"name": "f", "args": {}}]},
+    "logprobs": {"content": [{"token": "x"}]},
+    "structured_response": {"name": "f", "arguments": {"x": 1}},
+    "parsed": {"tool": "f", "input": {"x": 1}},
+    "steps": [{"number": 1}],
+    "events": [{"at": 1}],
+    "outputs": [],
+    "actions": [{"label": "x"}],
+    "metadata": {"run": 1, "tags": ["a"], "person": {"name": "Ann", "age": 5}},
+    "response_metadata": {"model_name": "m", "finish_reason": "stop", "headers": {"x": "y"}},
+    "finish_reason": "stop",
+    "schema": {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "string"}}}},
+    "tool_calls_count": 3,
+    "function_call": None,
+}
+
+
+def message_lists(value: Any) -> Iterator[list[Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if key == "content" and isinstance(item, list) and isinstance(value.get("role"), str):
+                yield item
+            yield from message_lists(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from message_lists(item)
+
+
+def objects(value: Any, levels: int = 2) -> Iterator[dict[str, Any]]:
+    """Find the objects of a reply that are not deep inside of it."""
+    if isinstance(value, dict):
+        yield value
+    if levels:
+        for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            yield from objects(item, levels - 1)
+
+
+@settings(deadline=None, max_examples=400)
+@given(st.data())
+def test_what_is_harmless_never_makes_an_error(data: st.DataObject) -> None:
+    sample = data.draw(st.sampled_from(PLAIN), label="sample")
+    reply = copy.deepcopy(sample.reply)
+    for blocks in message_lists(reply):
+        blocks += data.draw(st.lists(st.sampled_from(BLOCKS), max_size=2))
+    extra = data.draw(st.sampled_from(sorted(EXTRAS)), label="extra")
+    found = [each for each in objects(reply) if extra not in each]
+    if found:
+        data.draw(st.sampled_from(found))[extra] = copy.deepcopy(EXTRAS[extra])
+    assert "error" not in statuses(reply), sample.name
