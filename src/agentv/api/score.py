@@ -13,12 +13,11 @@ from agentv.model.case import Case
 from agentv.model.request import Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.result import EvaluatorResult, RunResult
-from agentv.scoring.scorer import CaseScorer, Follow, Found, awaited, evaluate
+from agentv.scoring.scorer import CaseScorer, Follow, Found, evaluate_readings
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators, with_expected_messages
 from agentv.spec.messages import check_expected_messages
 
 if TYPE_CHECKING:
-    from agentv.checked import Checked
     from agentv.evaluators.trajectory.script import Script
     from agentv.protocols import Ask
     from agentv.reports.terminal import Style
@@ -81,11 +80,9 @@ class Scorer(CaseScorer):
         known, context = self.read(response)
         if context is None:
             return self.unmeasured(response, known)
-        found = [evaluate(checked, context) for checked in self._checks]
-        results = [
-            result if type(result) is EvaluatorResult else _finished(result, checked)
-            for result, checked in zip(found, self._checks, strict=True)
-        ]
+        readings = self.readings(context)
+        found = [evaluate_readings(checked, readings) for checked in self._checks]
+        results = [result if type(result) is EvaluatorResult else _finished(result) for result in found]
         return self.conclude(context.response, known, results)
 
     def score_or_error(self, reply: Reply) -> RunResult:
@@ -181,7 +178,7 @@ def assert_trajectory(
         raise AssertionError(scorer.explain(reply, result))
 
 
-def _finished(found: Found, checked: Checked) -> EvaluatorResult:
+def _finished(found: Found) -> EvaluatorResult:
     if isinstance(found, EvaluatorResult):
         return found
     import asyncio  # noqa: PLC0415 - five times the cost of bare Python, and only plugins need it
@@ -189,7 +186,7 @@ def _finished(found: Found, checked: Checked) -> EvaluatorResult:
 
     # A thread of its own: the caller may sit in a running loop (a notebook), which cannot be entered twice.
     with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, awaited(found, checked)).result()
+        return thread.submit(asyncio.run, found).result()
 
 
 def _ask(judge: JudgeLike) -> Ask:

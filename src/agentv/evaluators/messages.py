@@ -56,7 +56,7 @@ class ExpectedMessages(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_
             details["repeated"] = repeated(made)
             details["unnamed"] = sum(not call.tool for call in ctx.calls)
         details["undecided"] = tally.undecided
-        status, score = tally.verdict(self.threshold)
+        status, score = tally.verdict(self.threshold, negate=self.negate)
         return self.result(status, score, tally.hits, tally.misses, details)
 
     def sides(self, ctx: Context) -> tuple[str, list[str], dict[int, str]] | None:

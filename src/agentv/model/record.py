@@ -61,6 +61,8 @@ class ResultRecord(Struct, frozen=True, kw_only=True, gc=False):
     """Only on request."""
     shard: Shard | UnsetType = UNSET
     """Only with `--shard`."""
+    calls_complete: bool | UnsetType = UNSET
+    """Written only where it is false: `trace_summary` is then a lower bound."""
 
 
 class Tally(Struct, frozen=True, kw_only=True):

@@ -58,6 +58,7 @@ def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
         started_at=started_at,
         completed_at=now(),
         shard=part.shard(planned) if part else UNSET,
+        calls_complete=result.calls_complete,
     )
     if options.include_messages or options.include_trace:
         return with_conversation(record, case.input_messages, response, options)

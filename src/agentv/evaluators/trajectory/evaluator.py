@@ -187,7 +187,7 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
         if ctx.calls is not None:
             details["unnamed"] = [call.tool for call in ctx.calls].count("")
         details["undecided"] = tally.undecided
-        status, score = tally.verdict(self.threshold, binary=self.score == "binary")
+        status, score = tally.verdict(self.threshold, binary=self.score == "binary", negate=self.negate)
         return self.result(status, score, tally.hits, tally.misses, details)
 
     def sides(self, ctx: Context) -> tuple[str, list[str], dict[int, str]] | None:
