@@ -189,6 +189,7 @@ async def check_target(found: Found, prompt: str) -> tuple[TargetCheck, Redactor
         with suppress(Exception):  # what it said is known, and this changes nothing about it
             async with asyncio.timeout(CLOSE_S):
                 await provider.close()
+    known = resolve_calls(response)
     check = TargetCheck(
         target=target.name,
         provider=target.provider,
@@ -197,10 +198,11 @@ async def check_target(found: Found, prompt: str) -> tuple[TargetCheck, Redactor
         answered=response.success,
         hint="" if response.error is None else _hint(response.error),
         response=response,
-        calls=_calls(response),
+        calls=None if known.calls is None else tuple([call.tool for call in known.calls]),
+        calls_complete=known.complete,
         second_turn=second,
         undecidable=tuple(undecidable(response)) if response.success else (),
-        warnings=(*response.warnings, *spending.warnings),
+        warnings=(*response.warnings, *(() if known.complete else known.warnings), *spending.warnings),
     )
     return check, redactor
 
@@ -226,11 +228,6 @@ def _second(first: ProviderResponse, second: ProviderResponse) -> SecondTurn:
 def _hint(error: ResponseError) -> str:
     code = error.code if isinstance(error.code, str) else ""
     return HINTS.get(code) or HINTS.get(error.kind, "")
-
-
-def _calls(response: ProviderResponse) -> tuple[str, ...] | None:
-    calls = resolve_calls(response).calls
-    return None if calls is None else tuple(call.tool for call in calls)
 
 
 def undecidable(response: ProviderResponse) -> list[Undecidable]:

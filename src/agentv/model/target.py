@@ -61,6 +61,8 @@ class TargetCheck(Struct, frozen=True, kw_only=True):
     """The reply, normalised as every evaluator sees it."""
     calls: tuple[str, ...] | None = None
     """The tools that were called, in order; `None` when it does not tell."""
+    calls_complete: bool = True
+    """Whether everything that may hold a call was understood; when false, `calls` is a lower bound."""
     second_turn: SecondTurn | None = None
     """Only when it reported a thread id."""
     undecidable: tuple[Undecidable, ...] = ()

@@ -45,23 +45,35 @@ def resolve_calls(response: ProviderResponse) -> Calls:
     names = counted.tool_calls_by_name
     if names and not response.unread and sum(names.values()) == len(sent):
         return _from_messages(response, sent, counted)
-    unread = (*response.unread, *_unnamed_in_messages(response))
-    if names and not any(map(about_messages, unread)):
-        return _from_messages(response, sent, counted, unread)
+    unread = (*response.unread, *_unnamed_in_messages(response), *_unnamed_in_trace(response.trace or ()))
     traced = calls_from_trace(response.trace) if response.trace else ()
-    unread = (*unread, *_unnamed_in_trace(response.trace or ()))
-    if any(call.tool for call in traced) and not any(map(about_trace, unread)):
-        return _from_trace(response, traced, unread)
-    summary = response.trace_summary
-    if summary is not None and any(summary.tool_calls_by_name.values()):
-        return Calls(
-            source="trace_summary", calls=None, summary=summary, unread=unread, warnings=_unread_warnings(unread)
-        )
+    found = _completely_understood(response, sent, counted, traced, unread)
+    if found is not None:
+        return found
     if any(map(about_messages, unread)):
         return _from_messages(response, sent, counted, unread, complete=False)
     if unread:
         return _from_trace(response, traced, unread, complete=False)
     return _without_names(response, sent, traced)
+
+
+def _completely_understood(
+    response: ProviderResponse,
+    sent: tuple[ToolCall, ...],
+    counted: TraceSummary,
+    traced: tuple[ToolCall, ...],
+    unread: tuple[Unread, ...],
+) -> Calls | None:
+    """Return the first source that has a named call and of which everything was understood, if there is one."""
+    if counted.tool_names and not any(map(about_messages, unread)):
+        return _from_messages(response, sent, counted, unread)
+    if any(call.tool for call in traced) and not any(map(about_trace, unread)):
+        return _from_trace(response, traced, unread)
+    summary = response.trace_summary
+    if summary is None or not any(summary.tool_calls_by_name.values()):
+        return None
+    warnings = _unread_warnings(unread)
+    return Calls(source="trace_summary", calls=None, summary=summary, unread=unread, warnings=warnings)
 
 
 def about_messages(place: Unread) -> bool:

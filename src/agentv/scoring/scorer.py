@@ -7,7 +7,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.checked import Checked
-from agentv.errors import EvaluationError
+from agentv.errors import EvaluationError, UndecidedError
 from agentv.model.case import Case
 from agentv.model.request import Scope
 from agentv.model.response import ProviderResponse, ResponseError
@@ -173,5 +173,7 @@ def turned_round(result: EvaluatorResult, evaluator: Evaluator) -> EvaluatorResu
 
 
 def _crashed(checked: Checked, error: Exception) -> EvaluatorResult:
+    if isinstance(error, UndecidedError):
+        return checked.evaluator.result("error", None, details={"undecided": [str(error)]})
     reason = str(error) if isinstance(error, EvaluationError) else f"{type(error).__name__}: {error}"
     return checked.evaluator.result("error", None, details={"error": reason})
