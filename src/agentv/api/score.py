@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 from agentv.errors import FormatError, Problem, SpecError
 from agentv.formats.normalize import settle_made
 from agentv.formats.response import decode_response
+from agentv.matching.glob import is_glob
 from agentv.model.case import Case
 from agentv.model.request import Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.result import EvaluatorResult, RunResult
 from agentv.scoring.scorer import CaseScorer, Follow, Found, evaluate_readings
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators, with_expected_messages
-from agentv.spec.messages import check_expected_messages
+from agentv.spec.messages import check_expected_messages, check_messages
 
 if TYPE_CHECKING:
     from agentv.evaluators.trajectory.script import Script
+    from agentv.model.message import Message
     from agentv.protocols import Ask
     from agentv.reports.terminal import Style
 
@@ -41,12 +43,16 @@ class Options(TypedDict, total=False):
     """The folder below which a `trace_ref` may be read, and to which names of files are relative."""
     judge: JudgeLike | None
     """A function that is asked where an evaluator asks a judge, or several by name."""
+    input_messages: Sequence[Any] | None
+    """What the agent was asked; a reply that begins with these messages is recognised as an echo of them."""
+    plain_blocks: Sequence[str] | None
+    """Types of content blocks that hold no calls, beside those that are known."""
 
 
 class Scorer(CaseScorer):
     """Evaluators that were checked once, ready to score any number of replies."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each of `Options`
         self,
         evaluators: Sequence[Any] = (),
         *,
@@ -54,9 +60,14 @@ class Scorer(CaseScorer):
         threshold: float | None = None,
         root: str | None = None,
         judge: JudgeLike | None = None,
+        input_messages: Sequence[Any] | None = None,
+        plain_blocks: Sequence[str] | None = None,
     ) -> None:
         expected = check_expected_messages(expected_messages)
+        self._input_messages = _check_input_messages(input_messages)
+        self._plain_blocks = check_plain_blocks(plain_blocks)
         is_bare = expected is None and threshold is None
+        is_read_as_usual = input_messages is None and not self._plain_blocks
         super().__init__(
             with_expected_messages(check_evaluators(evaluators), expected),
             NO_CASE if is_bare else Case(expected_messages=expected, threshold=_check_threshold(threshold)),
@@ -66,7 +77,8 @@ class Scorer(CaseScorer):
         )
         if not can_fail(self._checks):
             raise SpecError([Problem("evaluators", NOTHING_CHECKED)])
-        self._script = _script(evaluators) if is_bare and root is None and judge is None else None
+        is_plain = is_bare and is_read_as_usual and root is None and judge is None
+        self._script = _script(evaluators) if is_plain else None
         if self._script is not None:
             self._script.settle()
 
@@ -199,6 +211,30 @@ def _check_threshold(threshold: float | None) -> float | None:
     if threshold is not None and not (isinstance(threshold, (int, float)) and 0 <= threshold <= 1):
         raise SpecError([Problem("threshold", f"expected a number from 0 to 1, got {threshold!r}")])
     return threshold
+
+
+def _check_input_messages(messages: Sequence[Any] | None) -> tuple[Message, ...] | None:
+    if messages is None:
+        return None
+    if not isinstance(messages, (str, Mapping, Sequence)) or isinstance(messages, bytes):
+        raise SpecError([Problem("input_messages", f"expected a list of messages, got {messages!r}")])
+    return check_messages(messages, "input_messages")
+
+
+def check_plain_blocks(types: Sequence[str] | None, path: str = "plain_blocks") -> tuple[str, ...]:
+    """Return the types of blocks that hold no calls, or raise a `SpecError`."""
+    if types is None:
+        return ()
+    if isinstance(types, (str, bytes)) or not isinstance(types, Sequence):
+        raise SpecError([Problem(path, f"expected a list of block types, got {types!r}")])
+    problems = [
+        Problem(f"{path}[{index}]", f"expected the type of a block, without `*` and `?`, got {name!r}")
+        for index, name in enumerate(types)
+        if not isinstance(name, str) or not name or is_glob(name)
+    ]
+    if problems:
+        raise SpecError(problems)
+    return tuple(types)
 
 
 def following(root: str | None) -> Follow:
