@@ -56,7 +56,13 @@ def _disagreement(
 ) -> EvaluatorResult:
     both = f"{found[0]} for all {messages[0]} messages, {found[1]} for the {messages[1]} after the last user message"
     details: dict[str, Any] = {"error": f"the {what} depends on which part of the reply is new: {both}; {REMEDY}"}
-    undecided = [sentence for result in results for sentence in result.details.get("undecided") or ()]
+    undecided = [*_undecided(results[0], 0), *_undecided(results[1], messages[0] - messages[1])]
     if undecided:
         details["undecided"] = list(dict.fromkeys(undecided))
     return replace(results[0], status="error", score=None, hits=(), misses=(), details=details)
+
+
+def _undecided(result: EvaluatorResult, start: int) -> Iterator[str]:
+    """Yield what a reading left undecided, with places as they are in the whole reply."""
+    for sentence in result.details.get("undecided") or ():
+        yield _MESSAGE.sub(lambda found: f"output_messages[{int(found[1]) + start}]", str(sentence))
