@@ -127,7 +127,7 @@ class Retries(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         told = [{"tool": ctx.calls[row[0]].tool, "calls": row} for row in rows]
         if not ctx.calls_complete:
             self._decide_lower_bound(rows, ctx, tally)
-            return concluded(self, tally, value=None, retries=told)
+            return concluded(self, tally, value=None, at_least=int(bool(rows)), retries=told)
         longest = max((len(row) - 1 for row in rows), default=0)
         over = [self._told(ctx.calls[row[0]].tool, row) for row in rows if len(row) - 1 > self.max]
         if over:
