@@ -107,7 +107,7 @@ def _tokens(usage: TokensUsage | None) -> str:
 def _calls(check: TargetCheck) -> str:
     if check.calls is None:
         return "not reported: it sent a text and nothing to tell calls from"
-    names = ", ".join(clean(name) for name in check.calls[:MAX_LINES])
+    names = ", ".join(clean(name) or "(unnamed)" for name in check.calls[:MAX_LINES])
     if not check.calls_complete:
         return f"at least {len(check.calls):,}{': ' if names else ''}{names}; the reply was not understood completely"
     return f"{len(check.calls):,}: {names}" if check.calls else "none were made"
