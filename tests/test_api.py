@@ -195,6 +195,25 @@ def test_hyphen_and_underscore_are_the_same_in_a_type() -> None:
     assert agentv.score(messages("A", "B"), [{**A_THEN_B[0], "type": "tool-trajectory"}]).status == "pass"
 
 
+@pytest.mark.parametrize("types", ["text", [""], ["tool-*"], ["a", "b?"], [1], {"text"}])
+def test_plain_blocks_are_names_of_types(types: Any) -> None:
+    with pytest.raises(agentv.SpecError, match="plain_blocks"):
+        agentv.score(messages("A"), [{"type": "tool_call_count", "max": 1}], plain_blocks=types)
+
+
+def test_input_messages_are_messages() -> None:
+    check = [{"type": "tool_call_count", "max": 1}]
+    with pytest.raises(agentv.SpecError, match="input_messages"):
+        agentv.Scorer(check, input_messages=5)  # type: ignore[arg-type]
+    with pytest.raises(agentv.SpecError, match="input_messages"):
+        agentv.Scorer(check, input_messages=[{"role": "user", "contnet": "Hi"}])
+    asked = [{"role": "user", "content": "Hi"}]
+    assert agentv.score(messages("A"), check, input_messages=asked, plain_blocks=["chart"]).status == "pass"
+    assert "PASS" in agentv.explain(messages("A"), check, input_messages=asked)
+    (result,) = agentv.score_many([messages("A")], check, plain_blocks=("chart",))
+    assert result.status == "pass"
+
+
 def test_weights_thresholds_and_names() -> None:
     half = {"type": "tool_trajectory", "mode": "any_order", "expected": [{"tool": "A"}, {"tool": "B"}]}
     result = agentv.score(messages("A"), [{**half, "threshold": 0.5, "name": "soft", "weight": 3}, half])

@@ -8,6 +8,7 @@ AgentVError
 ├── OutputError     results that could not be written
 ├── StoreError      the run store cannot be opened, or was written by a newer version
 └── EvaluationError a check that could not be carried out on this data
+    └── UndecidedError because the reply was not understood completely
 """
 
 from collections.abc import Iterable
@@ -94,6 +95,10 @@ class FormatError(AgentVError, ValueError):
 
 class EvaluationError(AgentVError):
     """A check could not be carried out on this data, which is neither a pass nor a fail."""
+
+
+class UndecidedError(EvaluationError):
+    """A check cannot be decided because the reply was not understood completely; the message names the place."""
 
 
 class ProviderError(AgentVError):

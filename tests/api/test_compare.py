@@ -258,6 +258,12 @@ class TestLosses:
         (lost,) = agentv.compare([record("x", "p", **first)], [record("x", "f", **second)]).lost
         assert (lost.calls, lost.calls_by_name) == (UNSET, {"search": (1, 0)})
 
+    def test_calls_that_may_be_missing_are_not_taken_for_a_difference(self) -> None:
+        a = [record("x", "p", **called("search"))]
+        b = [record("x", "f", evaluators=missed("call 0 pay is not allowed"), calls_complete=False, **called("pay"))]
+        (lost,) = agentv.compare(a, b).lost
+        assert (lost.calls, lost.calls_by_name) == (UNSET, UNSET)
+
     def test_of_repetitions_the_first_that_failed_is_shown_beside_one_that_passed(self) -> None:
         a = [record("x", "f", 0, **called("zero")), record("x", "p", 1, **called("one")), record("x", "p", 2)]
         b = [record("x", "p", 0), *(record("x", "f", turn, evaluators=missed(f"miss {turn}")) for turn in (1, 2))]

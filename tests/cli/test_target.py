@@ -148,6 +148,17 @@ class TestCheck:
         assert 'assistant  calls search {"q":"shoes"} -> ["a","b"]' in out
         assert "every evaluator could decide with such a reply" in out
 
+    def test_calls_of_a_reply_that_was_partly_understood_are_a_lower_bound(self, run: Command) -> None:
+        reply = {"output_messages": [{"role": "assistant", "content": "Hi", "tool_calls": [{"tool": "search"}, {}]}]}
+        run.write("agent.py", f"print({json.dumps(json.dumps(reply))})")
+        command = [sys.executable, "agent.py"]
+        run.write("agentv.yaml", {"targets": [{"name": "t", "provider": "cli", "command": command}]})
+        found = checked(run, "t")
+        assert found["calls_complete"] is False
+        assert "output_messages[0].tool_calls[1]: a call without a name" in found["warnings"]
+        out = run.inside("target", "check", "t").out
+        assert "calls      at least 2: search, (unnamed); the reply was not understood completely" in out
+
     def test_a_second_turn_goes_on_in_the_thread_that_the_first_named(self, run: Command) -> None:
         run.write("agent.py", THREADS)
         command = [sys.executable, "agent.py"]

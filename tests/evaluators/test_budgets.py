@@ -257,7 +257,8 @@ def test_which_calls_count() -> None:
     both = {"error": "include", "failed": "include"}
     assert "evaluators[0].calls.failed" in problems("tool_call_count", calls=both)
     nameless = run([{"role": "assistant", "tool_calls": [{"input": 1}, {"tool": "a"}]}], "tool_call_count")
-    assert (nameless.details["value"], nameless.details["unnamed"]) == (1, 1)
+    assert nameless.status == "error"
+    assert [nameless.details[key] for key in ("value", "at_least", "unnamed")] == [None, 2, 1]
 
 
 def test_calls_that_nobody_told_and_calls_that_nobody_made() -> None:

@@ -105,10 +105,30 @@ def test_a_call_without_a_name_is_an_extra_call(mode: str) -> None:
     assert result.details["unnamed"] == 1
 
 
-def test_a_call_without_a_name_never_matches_and_is_in_no_count() -> None:
-    assert run(reply(None, "A"), mode="any_order", expected=[{"tool": "*"}, {"tool": "*"}]).score == 0.5
-    assert run(reply(None, "A"), maximums={"*": 1}).status == "pass"
-    assert run(reply("A", None), allowed=["*"]).misses == ("call 1 (unnamed) is not allowed",)
+@pytest.mark.parametrize("mode", ["exact", "unordered", "subset"])
+def test_a_call_without_a_name_may_be_an_expectation_that_is_left(mode: str) -> None:
+    result = run(reply("A", None), mode=mode, expected=[{"tool": "A"}, {"tool": "B"}])
+    assert result.status == "error"
+    assert result.details["undecided"] == [
+        f"expected ({mode}): output_messages[0].tool_calls[1]: a call without a name"
+    ]
+
+
+def test_a_call_without_a_name_counts_where_every_name_does() -> None:
+    assert run(reply(None, "A"), mode="any_order", expected=[{"tool": "*"}, {"tool": "*"}]).score == 1.0
+    assert run(reply(None, "A"), minimums={"*": 2}).status == "pass"
+    assert run(reply(None, "A"), maximums={"*": 1}).misses == ("* called at least 2 times (maximum: 1)",)
+    assert run(reply(None), forbidden=["*"]).misses == ("* called at least 1 time (forbidden)",)
+    assert run(reply("A", None), allowed=["*"]).status == "pass"
+    assert run(reply(None), allowed=[]).misses == ("call 0 (unnamed) is not allowed",)
+
+
+@pytest.mark.parametrize(
+    "config", [{"minimums": {"B": 1}}, {"maximums": {"B": 1}}, {"forbidden": ["B"]}, {"allowed": ["A"]}]
+)
+def test_a_call_without_a_name_leaves_undecided_what_depends_on_its_name(config: dict[str, Any]) -> None:
+    result = run(reply("A", None), **config)
+    assert (result.status, result.score, result.details["unnamed"]) == ("error", None, 1)
 
 
 SUMMARY = {"trace_summary": {"event_count": 3, "tool_names": ["A", "B"], "tool_calls_by_name": {"A": 2, "B": 1}}}

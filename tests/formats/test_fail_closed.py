@@ -78,6 +78,54 @@ def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return value
 
 
+def change_type(reply: Any, path: tuple[Any, ...], word: str) -> Any:
+    call = at(reply, path)
+    call[next((key for key in ("type", "part_kind", "kind") if key in call), "type")] = word
+    return reply
+
+
+def change_role(reply: Any, path: tuple[Any, ...], word: str) -> Any:
+    above = [at(reply, path[:length]) for length in range(len(path), -1, -1)]
+    message = next((item for item in above if isinstance(item, dict) and isinstance(item.get("role"), str)), {})
+    message["role"] = f"tool_{word}" if len(path) % 2 else word
+    return reply
+
+
+def move(reply: Any, path: tuple[Any, ...], word: str) -> Any:
+    if path and isinstance(path[-1], str):
+        parent = at(reply, path[:-1])
+        parent[word] = parent.pop(path[-1])
+    return reply
+
+
+def wrap(reply: Any, path: tuple[Any, ...], word: str) -> Any:
+    return put(reply, path, {"type": word, word: at(reply, path)})
+
+
+def drop_name(reply: Any, path: tuple[Any, ...], word: str) -> Any:
+    del word
+    call = at(reply, path)
+    for key in [key for key in NAME_KEYS if isinstance(call.get(key), str)]:
+        del call[key]
+    return reply
+
+
+def drop_id(reply: Any, path: tuple[Any, ...], word: str) -> Any:
+    del word
+    for key in ("id", *CALL_ID_KEYS):
+        at(reply, path).pop(key, None)
+    return reply
+
+
+def orphan(reply: Any, path: tuple[Any, ...], word: str) -> Any:
+    call = at(reply, path)
+    call.update({key: word for key in CALL_ID_KEYS if key in call})
+    return reply
+
+
+CHANGES = (change_type, change_role, move, wrap, drop_name, drop_id, orphan)
+
+
 @st.composite
 def changed_replies(draw: st.DrawFn) -> tuple[str, str, Any]:
     """A sample that is read with calls, in which one call or result is written in another way."""
@@ -86,35 +134,9 @@ def changed_replies(draw: st.DrawFn) -> tuple[str, str, Any]:
     places = list(call_places(reply))
     if not places:
         return sample.name, "unchanged", reply
-    path = draw(st.sampled_from(places))
-    call = at(reply, path)
-    change = draw(st.sampled_from(["discriminator", "role", "moved", "wrapped", "nameless", "idless", "orphaned"]))
-    if change == "discriminator":
-        key = draw(st.sampled_from([key for key in ("type", "part_kind", "kind") if key in call] or ["type"]))
-        call[key] = "zzz"
-    elif change == "role":
-        for step in range(len(path), -1, -1):
-            item = at(reply, path[:step])
-            if isinstance(item, dict) and isinstance(item.get("role"), str):
-                item["role"] = draw(st.sampled_from(["zzz", "tool_zzz"]))
-                break
-    elif change == "moved" and isinstance(path[-1], str):
-        parent = at(reply, path[:-1])
-        parent[draw(st.sampled_from(sorted(CALL_KEYS)))] = parent.pop(path[-1])
-    elif change == "wrapped":
-        reply = put(reply, path, {"type": "zzz", "zzz": call})
-    elif change == "nameless":
-        for key in NAME_KEYS:
-            if isinstance(call.get(key), str):
-                del call[key]
-    elif change == "idless":
-        for key in ("id", *CALL_ID_KEYS):
-            call.pop(key, None)
-    elif change == "orphaned":
-        for key in CALL_ID_KEYS:
-            if key in call:
-                call[key] = "zzz"
-    return sample.name, change, reply
+    change = draw(st.sampled_from(CHANGES))
+    word = draw(st.sampled_from(sorted(CALL_KEYS))) if change is move else "zzz"
+    return sample.name, change.__name__, change(reply, draw(st.sampled_from(places)), word)
 
 
 @settings(deadline=None, max_examples=600)
@@ -144,7 +166,7 @@ def test_a_container_that_is_renamed_is_noticed_in_nearly_every_case() -> None:
             parent = at(reply, path[:-1])
             parent["zzz"] = parent.pop(path[-1])
             tried += 1
-            if "pass" in {agentv.score(reply, [FORBIDS["forbidden"]]).status}:
+            if agentv.score(reply, [FORBIDS["forbidden"]]).status == "pass":
                 passed.append((sample.name, path))
     assert tried > 500
     assert len(passed) <= 0.05 * tried, passed[:10]
@@ -219,7 +241,7 @@ def test_what_is_harmless_never_makes_an_error(data: st.DataObject) -> None:
     sample = data.draw(st.sampled_from(PLAIN), label="sample")
     reply = copy.deepcopy(sample.reply)
     for blocks in message_lists(reply):
-        blocks += data.draw(st.lists(st.sampled_from(BLOCKS), max_size=2))
+        blocks.extend(data.draw(st.lists(st.sampled_from(BLOCKS), max_size=2)))
     extra = data.draw(st.sampled_from(sorted(EXTRAS)), label="extra")
     found = [each for each in objects(reply) if extra not in each]
     if found:

@@ -223,7 +223,7 @@ def evidence(reply: Data) -> Evidence:
     if counts:
         # reading: a summary with calls goes before messages or a trace without any, as in the list of sources
         return Evidence("summary", [], counts)
-    # reading: calls without a name stay in the list of a source without named calls (they are extra calls)
+    # A reply with a call without a name was partly understood: see `judge_partly`.
     if any(message.get("role") == "assistant" for message in messages):
         return Evidence("messages", made, {})
     if trace:
@@ -980,6 +980,82 @@ def judge_expected_messages(
     # reading: each expected call is a constraint, so that the mean is matched / expected
     holds = [Hold("expected", i, float(i in (section.matched or set()))) for i in range(len(entries))]
     return verdict(section._replace(holds=holds), binary=False, threshold=threshold)
+
+
+# ---------------------------------------------------------------- replies that were partly understood
+
+
+class Turn(NamedTuple):
+    """The calls of one assistant message, and whether it may have made further ones."""
+
+    calls: tuple[Data, ...]
+    is_doubtful: bool
+
+
+class Unknown(NamedTuple):
+    """What a reply may hold where it was not understood, from small alphabets."""
+
+    calls: Sequence[Data]
+    """The calls that may have been made."""
+    names: Sequence[str] = ("A", "B", "C", "other")
+    """What a call without a name may be called."""
+    results: Sequence[Data] = ({"status": "ok"}, {"status": "error"})
+    """What the result of a call may be that has neither `output` nor `status` nor `error`."""
+
+
+def completions(turns: Sequence[Turn], unknown: Unknown, most: int = 2) -> list[tuple[Turn, ...]]:
+    """Every reply that may have been meant: all that was read, made whole, and up to so many further calls."""
+    calls = [call for turn in turns for call in turn.calls]
+    found: dict[str, tuple[Turn, ...]] = {}
+    for filled in product(*(fillings(call, unknown) for call in calls)):
+        rest = iter(filled)
+        whole = tuple(Turn(tuple(next(rest) for _ in turn.calls), turn.is_doubtful) for turn in turns)
+        grown = {repr(whole): whole}
+        found |= grown
+        for _ in range(most):
+            grown = {repr(more): more for reply in grown.values() for more in with_a_call(reply, unknown)}
+            found |= grown
+    return list(found.values())
+
+
+def fillings(call: Data, unknown: Unknown) -> list[Data]:
+    """Every call that one which was read in part may have been."""
+    named: list[Data] = [call] if call.get("tool") else [{**call, "tool": name} for name in unknown.names]
+    if call.keys() & {"output", "status", "error"}:
+        return named
+    return [{**one, **result} for one in named for result in ({}, *unknown.results)]
+
+
+def with_a_call(turns: tuple[Turn, ...], unknown: Unknown) -> Iterator[tuple[Turn, ...]]:
+    """Every reply with one more call: in a turn of its own, or anywhere in a turn that is doubtful."""
+    for call in unknown.calls:
+        for at in range(len(turns) + 1):
+            yield (*turns[:at], Turn((call,), is_doubtful=True), *turns[at:])
+        for at, turn in enumerate(turns):
+            for place in range(len(turn.calls) + 1) if turn.is_doubtful else ():
+                more = Turn((*turn.calls[:place], call, *turn.calls[place:]), is_doubtful=True)
+                yield (*turns[:at], more, *turns[at + 1 :])
+
+
+def messages_of(turns: Sequence[Turn]) -> list[dict[str, Json]]:
+    """The assistant messages that these turns are."""
+    return [{"role": "assistant", "tool_calls": [dict(call) for call in turn.calls]} for turn in turns]
+
+
+def judge_partly(config: Data, turns: Sequence[Turn], unknown: Unknown, most: int = 2) -> Verdict:
+    """What a `tool_trajectory` says about a partly understood reply: a constraint is decided if all replies agree."""
+    found: list[list[Hold]] = []
+    for reply in completions(turns, unknown, most):
+        # The assistant said something too, so that a reply without calls is known to have made none.
+        messages = [*messages_of(reply), {"role": "assistant", "content": "x"}]
+        known = evidence({"output_messages": messages})
+        section = section_of(config, known) if "expected" in config else Section([])
+        found.append(count_holds(config, known) + section.holds)
+    holds = [
+        hold._replace(value=hold.value if all(others[at].value == hold.value for others in found) else None)
+        for at, hold in enumerate(found[0])
+    ]
+    return verdict(Section(holds), binary=config.get("score") == "binary", threshold=config.get("threshold", 1.0))
 
 
 # ---------------------------------------------------------------- authoring errors

@@ -417,7 +417,6 @@ def twisted(
         st.sampled_from(
             (
                 "tool",
-                "nameless",
                 "no input",
                 "no output",
                 "input",
@@ -432,8 +431,6 @@ def twisted(
     )
     if twist == "tool":
         call["tool"] = draw(st.sampled_from(TOOLS))
-    elif twist == "nameless":
-        del call["tool"]
     elif twist == "no input":
         call.pop("input", None)
     elif twist == "no output":

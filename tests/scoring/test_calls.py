@@ -1,12 +1,15 @@
 """Which source tells what was called, and what is said about it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import agentv
 from agentv.formats.reader import decode_response
 from agentv.model.message import UNSET
+from agentv.model.response import Unread
 from agentv.scoring.calls import resolve_calls
 from agentv.scoring.trace import calls_from_trace, trace_from_messages
 
@@ -34,6 +37,101 @@ SILENT = [{"role": "assistant", "content": "hello"}]
 )
 def test_the_first_source_with_a_named_call_wins(reply: dict[str, Any], source: str | None) -> None:
     assert resolve_calls(decode_response(reply)).source == source
+
+
+def unread(*paths: str) -> tuple[Unread, ...]:
+    return tuple(Unread(path=path, reason="not understood") for path in paths)
+
+
+HERE, THERE, BOTH = "output_messages[0].content[0]", "trace[3]", "metadata.toolCalls"
+
+
+@pytest.mark.parametrize(
+    ("reply", "paths", "source", "names", "complete"),
+    [
+        # The first source with calls of which everything was understood.
+        ({"output_messages": MESSAGES, "trace": TRACE}, [THERE], "output_messages", ["A"], True),
+        ({"output_messages": MESSAGES, "trace": TRACE}, [HERE], "trace", ["B"], True),
+        ({"output_messages": MESSAGES, "trace_summary": SUMMARY}, [HERE], "trace_summary", None, True),
+        ({"output_messages": MESSAGES, "trace": TRACE, "trace_summary": SUMMARY}, [BOTH], "trace_summary", None, True),
+        ({"trace": TRACE}, [HERE], "trace", ["B"], True),
+        # Else the first that was partly understood.
+        ({"output_messages": MESSAGES, "trace": TRACE}, [HERE, THERE], "output_messages", ["A"], False),
+        ({"output_messages": MESSAGES}, [BOTH], "output_messages", ["A"], False),
+        ({"output_messages": SILENT}, [HERE], "output_messages", [], False),
+        ({"output_messages": SILENT}, [THERE], "trace", [], False),
+        ({"output_messages": SILENT, "trace": TRACE}, [THERE], "trace", ["B"], False),
+        ({"text": "x"}, [HERE], "output_messages", [], False),
+        ({"text": "x"}, ["trace_summary.calls"], "output_messages", [], False),
+        ({"text": "x"}, [THERE], "trace", [], False),
+        # A call without a name makes its source incomplete.
+        (
+            {"output_messages": [{"role": "assistant", "tool_calls": [{"tool": "A"}, {}]}]},
+            [],
+            "output_messages",
+            ["A", ""],
+            False,
+        ),
+        ({"trace": [*TRACE, {"type": "tool_call"}]}, [], "trace", ["B", ""], False),
+        ({"output_messages": MESSAGES, "trace": [{"type": "tool_call"}]}, [], "output_messages", ["A"], True),
+    ],
+)
+def test_the_first_completely_understood_source_with_calls_wins(
+    reply: dict[str, Any],
+    paths: list[str],
+    source: str,
+    names: list[str] | None,
+    complete: bool,
+) -> None:
+    known = resolve_calls(replace(decode_response(reply), unread=unread(*paths)))
+    assert (known.source, known.complete) == (source, complete)
+    assert names == (None if known.calls is None else [call.tool for call in known.calls])
+
+
+def test_a_call_without_a_name_has_a_place() -> None:
+    reply = {
+        "output_messages": [{"role": "assistant", "tool_calls": [{"tool": "A"}, {}]}],
+        "trace": [{"type": "tool_call"}],
+    }
+    places = ["output_messages[0].tool_calls[1]: a call without a name", "trace[0]: a call without a name"]
+    response = decode_response(reply)
+    assert list(map(str, resolve_calls(response).unread)) == places
+    told = Unread(path="output_messages[0].content[2]", reason="a call without a name")
+    known = resolve_calls(replace(response, unread=(told,), trace=None))
+    assert known.unread == (told,)  # the reader knows better where it was
+
+
+def test_nothing_read_is_no_zeros() -> None:
+    known = resolve_calls(replace(decode_response({"text": "x"}), unread=unread(HERE)))
+    assert (known.calls, known.summary) == ((), None)
+
+
+def test_every_place_that_was_not_understood_is_warned_about() -> None:
+    gate = [{"type": "tool_trajectory", "minimums": {"A": 1}}]
+    response = replace(decode_response({"output_messages": MESSAGES}), unread=unread(HERE))
+    result = agentv.score(response, gate)
+    assert result.warnings == ("output_messages[0].content[0]: not understood",)
+    assert result.calls_complete is False
+    assert agentv.score(MESSAGES, gate).calls_complete is UNSET
+    many = unread(*(f"output_messages[0].content[{at}]" for at in range(13)))
+    warned = agentv.score(replace(response, unread=many), gate).warnings
+    assert len(warned) == 11
+    assert warned[-1] == "and 3 more places that were not understood"
+
+
+def test_the_short_way_leaves_it_to_the_longer_one() -> None:
+    config = {"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "A"}]}
+    response = replace(decode_response({"output_messages": MESSAGES}), unread=unread(HERE))
+    assert agentv.score(response, [config]).status == "error"
+    assert agentv.Scorer([config]).score(response).status == "error"
+    assert agentv.score([{"role": "assistant", "tool_calls": [{}]}], [config]).status == "error"
+
+
+def test_a_trace_elsewhere_is_read_when_the_messages_were_partly_understood(tmp_path: Path) -> None:
+    (tmp_path / "trace.json").write_text('[{"type": "tool_call", "name": "B"}]')
+    response = replace(decode_response({"output_messages": MESSAGES, "trace_ref": "trace.json"}), unread=unread(HERE))
+    result = agentv.score(response, [{"type": "tool_trajectory", "maximums": {"B": 1}}], root=str(tmp_path))
+    assert result.status == "pass"
 
 
 def warnings(**reply: Any) -> tuple[str, ...]:

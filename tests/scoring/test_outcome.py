@@ -38,3 +38,24 @@ PASS, FAIL, ERROR = found("pass", 1.0), found("fail", 0.0), found("error", None)
 )
 def test_outcome(results: list[EvaluatorResult], threshold: float | None, outcome: tuple[str, float | None]) -> None:
     assert decide_outcome(results, threshold) == outcome
+
+
+OPEN = found("fail", 0.5, details={"undecided": ["something"]})
+"""Failed for certain, by a score that what is undecided may lower or raise."""
+
+
+@pytest.mark.parametrize(
+    ("results", "threshold", "outcome"),
+    [
+        ([OPEN], None, ("fail", 0.5)),
+        ([OPEN], 0.5, ("error", None)),
+        ([OPEN], 0.6, ("error", None)),
+        ([OPEN, PASS], 0.5, ("pass", 0.75)),
+        ([OPEN, FAIL], 0.6, ("fail", 0.25)),
+        ([found("fail", 0.5, required=True, details=OPEN.details), PASS], 0.5, ("fail", 0.75)),
+    ],
+)
+def test_a_score_that_is_not_known_decides_nothing(
+    results: list[EvaluatorResult], threshold: float | None, outcome: tuple[str, float | None]
+) -> None:
+    assert decide_outcome(results, threshold) == outcome

@@ -22,7 +22,7 @@ MAX_CALLS = 200
 
 def changed_counts(a: ResultRecord, b: ResultRecord) -> dict[str, tuple[int, int]] | UnsetType:
     """The tools that were not called equally often; unset where that is not known of both."""
-    if a.trace_summary is None or b.trace_summary is None:
+    if a.trace_summary is None or b.trace_summary is None or not _are_complete(a, b):
         return UNSET
     before, after = a.trace_summary.tool_calls_by_name, b.trace_summary.tool_calls_by_name
     counts = {tool: (before.get(tool, 0), after.get(tool, 0)) for tool in sorted({*before, *after})}
@@ -30,11 +30,18 @@ def changed_counts(a: ResultRecord, b: ResultRecord) -> dict[str, tuple[int, int
 
 
 def call_pairs(a: ResultRecord, b: ResultRecord) -> tuple[CallPair, ...] | UnsetType:
-    """Every call of both, aligned; unset where a record holds neither messages nor a trace."""
+    """Every call of both, aligned; unset where a record holds neither messages nor a trace, or not all calls."""
+    if not _are_complete(a, b):
+        return UNSET
     before, after = _calls(a), _calls(b)
     if before is None or after is None or max(len(before), len(after)) > MAX_CALLS:
         return UNSET
     return tuple(_aligned(before, after))
+
+
+def _are_complete(*records: ResultRecord) -> bool:
+    """Return whether all calls of these runs are known; else one that is missing would pass for a difference."""
+    return all(record.calls_complete is not False for record in records)
 
 
 def _calls(record: ResultRecord) -> tuple[ToolCall, ...] | None:

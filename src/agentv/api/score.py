@@ -6,20 +6,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
+from msgspec.structs import replace
+
 from agentv.errors import FormatError, Problem, SpecError
-from agentv.formats.normalize import settle_made
-from agentv.formats.reader import decode_response
+from agentv.formats.plain_blocks import check_plain_blocks, drop_plain_blocks
+from agentv.formats.reader import read_any
 from agentv.model.case import Case
 from agentv.model.request import Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.result import EvaluatorResult, RunResult
-from agentv.scoring.scorer import CaseScorer, Follow, Found, awaited, evaluate
+from agentv.scoring.scorer import CaseScorer, Follow, Found, evaluate_readings
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators, with_expected_messages
-from agentv.spec.messages import check_expected_messages
+from agentv.spec.messages import check_expected_messages, check_messages
 
 if TYPE_CHECKING:
-    from agentv.checked import Checked
     from agentv.evaluators.trajectory.script import Script
+    from agentv.model.message import Message
     from agentv.protocols import Ask
     from agentv.reports.terminal import Style
 
@@ -42,12 +44,16 @@ class Options(TypedDict, total=False):
     """The folder below which a `trace_ref` may be read, and to which names of files are relative."""
     judge: JudgeLike | None
     """A function that is asked where an evaluator asks a judge, or several by name."""
+    input_messages: Sequence[Any] | None
+    """What the agent was asked; a reply that begins with these messages is recognised as an echo of them."""
+    plain_blocks: Sequence[str] | None
+    """Types of content blocks that hold no calls, beside those that are known."""
 
 
 class Scorer(CaseScorer):
     """Evaluators that were checked once, ready to score any number of replies."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each of `Options`
         self,
         evaluators: Sequence[Any] = (),
         *,
@@ -55,9 +61,14 @@ class Scorer(CaseScorer):
         threshold: float | None = None,
         root: str | None = None,
         judge: JudgeLike | None = None,
+        input_messages: Sequence[Any] | None = None,
+        plain_blocks: Sequence[str] | None = None,
     ) -> None:
         expected = check_expected_messages(expected_messages)
+        self._input_messages = _check_input_messages(input_messages)
+        self._plain_blocks = _check_plain_blocks(plain_blocks)
         is_bare = expected is None and threshold is None
+        is_read_as_usual = input_messages is None and not self._plain_blocks
         super().__init__(
             with_expected_messages(check_evaluators(evaluators), expected),
             NO_CASE if is_bare else Case(expected_messages=expected, threshold=_check_threshold(threshold)),
@@ -67,7 +78,8 @@ class Scorer(CaseScorer):
         )
         if not can_fail(self._checks):
             raise SpecError([Problem("evaluators", NOTHING_CHECKED)])
-        self._script = _script(evaluators) if is_bare and root is None and judge is None else None
+        is_plain = is_bare and is_read_as_usual and root is None and judge is None
+        self._script = _script(evaluators) if is_plain else None
         if self._script is not None:
             self._script.settle()
 
@@ -77,15 +89,13 @@ class Scorer(CaseScorer):
             reply, result = _short_way().score(self._script, reply)
             if result is not None:
                 return result
-        response = _decoded(reply)
+        response = self._decoded(reply)
         known, context = self.read(response)
         if context is None:
             return self.unmeasured(response, known)
-        found = [evaluate(checked, context) for checked in self._checks]
-        results = [
-            result if type(result) is EvaluatorResult else _finished(result, checked)
-            for result, checked in zip(found, self._checks, strict=True)
-        ]
+        readings = self.readings(context)
+        found = [evaluate_readings(checked, readings) for checked in self._checks]
+        results = [result if type(result) is EvaluatorResult else _finished(result) for result in found]
         return self.conclude(context.response, known, results)
 
     def score_or_error(self, reply: Reply) -> RunResult:
@@ -97,7 +107,13 @@ class Scorer(CaseScorer):
 
     async def ascore(self, reply: Reply) -> RunResult:
         """How one reply did, for code that is already in an event loop."""
-        return await self.evaluate(_decoded(reply))
+        return await self.evaluate(self._decoded(reply))
+
+    def _decoded(self, reply: Reply) -> ProviderResponse:
+        response = read_any(reply, self._input_messages)
+        if not (response.unread and self._plain_blocks):
+            return response
+        return replace(response, unread=drop_plain_blocks(response.unread, self._plain_blocks))
 
     def explain(self, reply: Reply, result: RunResult | None = None, style: Style | None = None) -> str:
         """The verdict as people read it: the aligned diff and the sentences; plain text unless a style says so."""
@@ -105,7 +121,7 @@ class Scorer(CaseScorer):
         from agentv.reports.terminal import Style  # noqa: PLC0415 - as above
 
         result = result or self.score(reply)
-        return render_run(result, self.sides(_decoded(reply), result), style or Style())
+        return render_run(result, self.sides(self._decoded(reply), result), style or Style())
 
 
 def score(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Options]) -> RunResult:
@@ -181,7 +197,7 @@ def assert_trajectory(
         raise AssertionError(scorer.explain(reply, result))
 
 
-def _finished(found: Found, checked: Checked) -> EvaluatorResult:
+def _finished(found: Found) -> EvaluatorResult:
     if isinstance(found, EvaluatorResult):
         return found
     import asyncio  # noqa: PLC0415 - five times the cost of bare Python, and only plugins need it
@@ -189,7 +205,7 @@ def _finished(found: Found, checked: Checked) -> EvaluatorResult:
 
     # A thread of its own: the caller may sit in a running loop (a notebook), which cannot be entered twice.
     with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, awaited(found, checked)).result()
+        return thread.submit(asyncio.run, found).result()
 
 
 def _ask(judge: JudgeLike) -> Ask:
@@ -202,6 +218,22 @@ def _check_threshold(threshold: float | None) -> float | None:
     if threshold is not None and not (isinstance(threshold, (int, float)) and 0 <= threshold <= 1):
         raise SpecError([Problem("threshold", f"expected a number from 0 to 1, got {threshold!r}")])
     return threshold
+
+
+def _check_input_messages(messages: Sequence[Any] | None) -> tuple[Message, ...] | None:
+    if messages is None:
+        return None
+    if not isinstance(messages, (str, Mapping, Sequence)) or isinstance(messages, bytes):
+        raise SpecError([Problem("input_messages", f"expected a list of messages, got {messages!r}")])
+    return check_messages(messages, "input_messages")
+
+
+def _check_plain_blocks(types: Sequence[str] | None) -> tuple[str, ...]:
+    if types is None:
+        return ()
+    if problems := check_plain_blocks(types):
+        raise SpecError([Problem("plain_blocks", problem) for problem in problems])
+    return tuple(types)
 
 
 def following(root: str | None) -> Follow:
@@ -222,7 +254,3 @@ def _leave(response: ProviderResponse) -> ProviderResponse:
     from agentv.formats.response import leave_trace_ref  # noqa: PLC0415 - only a reply that keeps its trace elsewhere
 
     return leave_trace_ref(response)
-
-
-def _decoded(reply: Reply) -> ProviderResponse:
-    return settle_made(reply) if isinstance(reply, ProviderResponse) else decode_response(reply)

@@ -195,6 +195,7 @@ async def check_target(found: Found, prompt: str, plain_blocks: Sequence[str] = 
             async with asyncio.timeout(CLOSE_S):
                 await provider.close()
     history, note, warnings = look_for_calls(response, target.name, found.project)
+    known = resolve_calls(response)
     check = TargetCheck(
         target=target.name,
         provider=target.provider,
@@ -203,8 +204,9 @@ async def check_target(found: Found, prompt: str, plain_blocks: Sequence[str] = 
         answered=response.success,
         hint="" if response.error is None else _hint(response.error),
         response=response,
-        calls=_calls(response),
-        unread=tuple([_unread_place(place) for place in response.unread]),
+        calls=None if known.calls is None else tuple([call.tool for call in known.calls]),
+        calls_complete=known.complete,
+        unread=tuple([_unread_place(place) for place in known.unread]),
         call_history=history,
         calls_note=note,
         second_turn=second,
@@ -235,11 +237,6 @@ def _second(first: ProviderResponse, second: ProviderResponse) -> SecondTurn:
 def _hint(error: ResponseError) -> str:
     code = error.code if isinstance(error.code, str) else ""
     return HINTS.get(code) or HINTS.get(error.kind, "")
-
-
-def _calls(response: ProviderResponse) -> tuple[str, ...] | None:
-    calls = resolve_calls(response).calls
-    return None if calls is None else tuple(call.tool for call in calls)
 
 
 def _unread_place(place: Unread) -> UnreadPlace:

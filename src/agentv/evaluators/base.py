@@ -136,16 +136,20 @@ class Tally(Struct):
         else:
             self.fails(sentence)
 
-    def verdict(self, threshold: float, *, binary: bool = False) -> tuple[Verdict, float | None]:
+    def verdict(self, threshold: float, *, binary: bool = False, negate: bool = False) -> tuple[Verdict, float | None]:
         """Status and score under the rule of the contract for what could not be decided."""
         values, hoped = self.values, len(self.undecided)
         if binary:
-            score = best = 1.0 if all(value >= 1.0 for value in values) else 0.0
+            score = 1.0 if all(value >= 1.0 for value in values) else 0.0
         else:
             score = sum(values) / len(values) if values else 1.0
-            best = (sum(values) + hoped) / (len(values) + hoped) if hoped else score
         if not hoped:
             return ("pass" if reaches(score, threshold) else "fail"), score
         if not values:
             return "error", None
-        return ("error" if reaches(best, threshold) else "fail"), score
+        constraints = len(values) + hoped
+        best = score if binary else (sum(values) + hoped) / constraints
+        # `turned_round` makes it 1 minus the score, which must come to the same whatever the rest would have been.
+        worst = 0.0 if binary else sum(values) / constraints
+        is_open = negate and reaches(1.0 - worst, threshold) and not reaches(1.0 - best, threshold)
+        return ("error" if is_open or reaches(best, threshold) else "fail"), score

@@ -10,6 +10,7 @@ from agentv.errors import Problem
 from agentv.evaluators.base import EvaluatorBase, Example, Tally
 from agentv.evaluators.told import NO_TURNS, check_bounds, concluded, turns_told
 from agentv.evaluators.trajectory.config import Count
+from agentv.evaluators.unread import unread_messages
 from agentv.model.result import EvaluatorResult
 from agentv.protocols import Context
 
@@ -86,16 +87,19 @@ class TurnBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields
     def evaluate(self, ctx: Context) -> EvaluatorResult:
         """A constraint a limit."""
         tally = Tally()
-        made = len(turns_told(ctx))
-        turns = f"the agent took {made} {'turn' if made == 1 else 'turns'}"
+        made, unread = len(turns_told(ctx)), unread_messages(ctx)
+        turns = f"the agent took {'at least ' if unread else ''}{made} {'turn' if made == 1 else 'turns'}"
         for word, limit in (("min", self.min), ("max", self.max)):
             if isinstance(limit, UnsetType):
                 continue
-            if made:
-                good = made >= limit if word == "min" else made <= limit
+            good = made >= limit if word == "min" else made <= limit
+            # Further turns cannot undo a minimum that is reached, nor a maximum that is exceeded.
+            if good == (word == "min") if unread else made:
                 tally.count(good=good, sentence=f"{turns} ({word}: {limit})")
             else:
-                tally.undecided.append(f"turns ({word}: {limit}): {NO_TURNS}")
+                tally.undecided.append(f"turns ({word}: {limit}): {unread or NO_TURNS}")
+        if unread:
+            return concluded(self, tally, value=None, at_least=made)
         return concluded(self, tally, value=made or None)
 
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 SCHEMA = "agentv.context/1"
 _MAX_LINE = 300
-_TWICE = ("success", "text", "output_messages", "trace", "trace_ref", "trace_summary", "error", "warnings")
+_LEFT_OUT = frozenset((
+    *("success", "text", "output_messages", "trace", "trace_ref", "trace_summary", "error", "warnings"),
+    *("unread", "echo_end"),
+))  # fmt: skip
 """Fields of the reply that stand beside it, or mean nothing where there is a usable one."""
 
 
@@ -39,7 +42,9 @@ def context_json(ctx: Context, config: dict[str, Any]) -> bytes:
             "trace_summary": ctx.trace_summary,
             "calls": ctx.calls,
             "calls_source": ctx.calls_source,
-            "response": {name: getattr(response, name) for name in response.__struct_fields__ if name not in _TWICE},
+            "calls_complete": ctx.calls_complete,
+            "unread": ctx.unread,
+            "response": {name: getattr(response, name) for name in response.__struct_fields__ if name not in _LEFT_OUT},
             "expected_messages": ctx.expected_messages,
             "config": config,
         }

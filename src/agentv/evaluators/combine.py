@@ -11,8 +11,8 @@ from agentv.errors import Problem
 from agentv.evaluators.base import EvaluatorBase, Example
 from agentv.model.result import EvaluatorResult, Verdict
 from agentv.protocols import Context, Evaluator
-from agentv.scoring.outcome import reaches
-from agentv.scoring.scorer import awaited, evaluate
+from agentv.scoring.outcome import is_open, reaches
+from agentv.scoring.scorer import Found, evaluate, finished
 
 Outcome = tuple[Verdict, float | None]
 
@@ -62,12 +62,10 @@ class Composite(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=
             found.append(result)
         return self._conclude(found, ctx)
 
-    async def _go_on(
-        self, found: list[EvaluatorResult], pending: Awaitable[EvaluatorResult], ctx: Context
-    ) -> EvaluatorResult:
-        found.append(await awaited(pending, self.inner[len(found)]))
+    async def _go_on(self, found: list[EvaluatorResult], pending: Found, ctx: Context) -> EvaluatorResult:
+        found.append(await finished(pending))
         for checked in self.inner[len(found) :]:
-            found.append(await awaited(evaluate(checked, ctx), checked))  # noqa: PERF401 - one after the other
+            found.append(await finished(evaluate(checked, ctx)))  # noqa: PERF401 - one after the other
         return self._conclude(found, ctx)
 
     def _conclude(self, found: Sequence[EvaluatorResult], ctx: Context) -> EvaluatorResult:
@@ -134,12 +132,15 @@ class AllOf(Composite, frozen=True, kw_only=True, forbid_unknown_fields=True, di
         total = sum(result.weight * (result.score or 0.0) for result in decided)
         if self.threshold < 1.0:
             held = all(result.status == "pass" or not result.required for result in decided)
-            possible = held and reaches((total + weight - known) / weight, self.threshold)
+            most = sum(result.weight * _most(result) for result in counted) / weight
+            least = sum(result.weight * _least(result) for result in counted) / weight
+            possible, certain = held and reaches(most, self.threshold), reaches(least, self.threshold)
         else:
             possible = all(result.status == "pass" for result in decided)
+            certain = True
         if not possible:
             return "fail", total / known
-        return ("pass" if len(decided) == len(counted) else "error"), total / known
+        return ("pass" if certain and len(decided) == len(counted) else "error"), total / known
 
 
 class Enough(Composite, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -168,10 +169,10 @@ class Enough(Composite, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         scores = sorted([result.score or 0.0 for result in decided], reverse=True)
         wanted, by_mean = self.wanted, self.threshold < 1.0
         score = sum(scores[:wanted]) / wanted
-        if passed >= wanted or (by_mean and reaches(score, self.threshold)):
+        least, most = (sum(sorted(map(bound, counted))[-wanted:]) / wanted for bound in (_least, _most))
+        if passed >= wanted or (by_mean and reaches(least, self.threshold)):
             return "pass", score
-        hoped = sum([*[1.0] * open_ones, *scores][:wanted]) / wanted
-        if open_ones and (passed + open_ones >= wanted or (by_mean and reaches(hoped, self.threshold))):
+        if passed + open_ones >= wanted or (by_mean and reaches(most, self.threshold)):
             return "error", sum(scores[:wanted]) / min(wanted, len(scores)) if scores else None
         return "fail", score
 
@@ -229,6 +230,16 @@ def _counts(evaluator: Evaluator) -> bool:
 
 def _gates(result: EvaluatorResult) -> bool:
     return result.kind == "assertion" and result.weight > 0 and result.status != "skipped"
+
+
+def _least(result: EvaluatorResult) -> float:
+    """Return the lowest score that a finding leaves possible."""
+    return 0.0 if result.status == "error" or is_open(result) else result.score or 0.0
+
+
+def _most(result: EvaluatorResult) -> float:
+    """Return the highest score that a finding leaves possible."""
+    return 1.0 if result.status == "error" or is_open(result) else result.score or 0.0
 
 
 def _labelled(found: Sequence[EvaluatorResult]) -> list[tuple[str, EvaluatorResult]]:

@@ -48,7 +48,7 @@ class Looking(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def told(self, tally: Tally, details: dict[str, Any] | None = None) -> EvaluatorResult:
         """The finding that a tally comes to."""
-        status, score = tally.verdict(self.threshold)
+        status, score = tally.verdict(self.threshold, negate=self.negate)
         if tally.undecided:
             details = {**(details or {}), "undecided": tally.undecided}
         return self.result(status, score, tally.hits, tally.misses, details)

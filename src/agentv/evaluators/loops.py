@@ -11,6 +11,7 @@ from agentv.evaluators.base import EvaluatorBase, Example, Tally
 from agentv.evaluators.redundant_calls import keys_of
 from agentv.evaluators.told import Name, concluded, counts_told, first_of, n_times, why_unseen
 from agentv.evaluators.trajectory import words
+from agentv.evaluators.unread import unread_calls
 from agentv.matching.diff import MAX_QUOTED
 from agentv.model.message import ToolCall
 from agentv.model.result import EvaluatorResult
@@ -72,6 +73,10 @@ class LoopDetection(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
         tally = Tally()
         if ctx.calls is None:
             self._from_counts(ctx, tally)
+            return concluded(self, tally, loops=[])
+        if not ctx.calls_complete:
+            # A call that was not read may stand between any two, so that no cycle is known to be one.
+            tally.undecided.append(f"loops of {n_times(self.times)} or more: {unread_calls(ctx)}")
             return concluded(self, tally, loops=[])
         loops = find_loops(self._keys(ctx.calls), self.times, self.max_length)
         if loops:

@@ -1,15 +1,18 @@
 """`expected_messages`: the golden path, call by call with partial credit (seed 001's Pattern A)."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from agentv.evaluators.base import EvaluatorBase, Example, Tally
 from agentv.evaluators.trajectory import words
+from agentv.evaluators.trajectory.bounds import call_bounds
 from agentv.evaluators.trajectory.config import CallFilter, Entry
-from agentv.evaluators.trajectory.laid import Laid, lay_calls, nothing_told
-from agentv.evaluators.trajectory.plan import Expectation, Judge, count_calls
+from agentv.evaluators.trajectory.laid import Laid, lay_calls, match_rows, nothing_told
+from agentv.evaluators.trajectory.plan import Expectation, Judge, Made, count_calls
 from agentv.evaluators.trajectory.repeats import repeated
 from agentv.evaluators.trajectory.unseen import ONLY_COUNTS, untold
+from agentv.evaluators.unread import unread_calls
+from agentv.matching.align import longest_sequence
 from agentv.model.message import Message, ToolCall
 from agentv.model.result import EvaluatorResult
 from agentv.protocols import Context
@@ -44,19 +47,21 @@ class ExpectedMessages(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_
             return untold(self, NO_TRACE)
         tally = Tally()
         if ctx.calls is None:
-            tally.undecided += [
-                f"tool_calls[{index}] ({call.tool}): {ONLY_COUNTS}" for index, call in enumerate(wanted)
-            ]
             details = nothing_told()
+            _leave_undecided(wanted, ONLY_COUNTS, tally)
         else:
             made = count_calls(ctx.calls, CallFilter().excluded)
-            laid = lay_calls(Judge([_expectation(call) for call in wanted]), made, ordered=True)
-            _decide(laid, tally)
-            details = laid.details()
+            judge = Judge([_expectation(call) for call in wanted])
+            if ctx.calls_complete:
+                laid = lay_calls(judge, made, ordered=True)
+                _decide(laid, tally)
+                details = laid.details()
+            else:
+                details = _decide_lower_bound(judge, made, unread_calls(ctx), tally)
             details["repeated"] = repeated(made)
             details["unnamed"] = sum(not call.tool for call in ctx.calls)
         details["undecided"] = tally.undecided
-        status, score = tally.verdict(self.threshold)
+        status, score = tally.verdict(self.threshold, negate=self.negate)
         return self.result(status, score, tally.hits, tally.misses, details)
 
     def sides(self, ctx: Context) -> tuple[str, list[str], dict[int, str]] | None:
@@ -77,6 +82,30 @@ def _expectation(call: ToolCall) -> Expectation:
     return Expectation(Entry(tool=call.tool, input=call.input, output=call.output), "exact", None, globs=False)
 
 
+def _leave_undecided(wanted: Sequence[ToolCall | Expectation], reason: str, tally: Tally) -> None:
+    tally.undecided += [f"tool_calls[{index}] ({call.tool}): {reason}" for index, call in enumerate(wanted)]
+
+
+def _decide_lower_bound(judge: Judge, made: Made, reason: str, tally: Tally) -> dict[str, Any]:
+    """Decide a partly understood reply: all calls match, or nothing is known.
+
+    A match of some of them may be none of the longest alignment any more once the calls are there that were not read.
+    """
+    wanted = judge.expectations
+    pairs = longest_sequence(call_bounds(judge, made).certain, len(wanted))
+    if len(pairs) < len(wanted):
+        _leave_undecided(wanted, reason, tally)
+        return nothing_told()
+    for e, expectation in enumerate(wanted):
+        tally.holds(_matched(e, expectation.tool))
+    alignment = match_rows((e, made.numbers[a]) for e, a in pairs)
+    return nothing_told() | {"recall": 1.0, "missing": [], "alignment": alignment}
+
+
+def _matched(index: int, tool: str) -> str:
+    return f"tool_calls[{index}]: {tool} matched"
+
+
 def _decide(laid: Laid, tally: Tally) -> None:
     matched = dict(laid.matches)
     wrong = {e: found for e, _, _, found in laid.mismatches}
@@ -87,7 +116,7 @@ def _decide(laid: Laid, tally: Tally) -> None:
         place, name = f"tool_calls[{e}]", laid.labels[e]
         if e in matched:
             following = name
-            sentences.append((True, f"{place}: {name} matched"))
+            sentences.append((True, _matched(e, name)))
         elif e in wrong:
             part = "input" if any(d.path.startswith("input") for d in wrong[e]) else "output"
             sentences.append((False, f"{place}: {part} mismatch: {words.joined(wrong[e])}"))

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from agentv.errors import EvaluationError, Problem
+from agentv.errors import EvaluationError, Problem, UndecidedError
 from agentv.evaluators.places import MESSAGE, Place, PlaceError, parse_place
+from agentv.evaluators.unread import unread_calls
 from agentv.jsonio import dump_json
 from agentv.matching.diff import NOTHING
 from agentv.matching.glob import name_match
@@ -94,6 +95,10 @@ def _message_part(message: Message, place: Place) -> Any:
 
 def _call(place: Place, ctx: Context) -> Seen | Absent:
     calls = ctx.calls
+    if not ctx.calls_complete:
+        # Where calls may be missing, no number tells which call it is, nor that there is none.
+        msg = f"{place.written}: {unread_calls(ctx)}"
+        raise UndecidedError(msg)
     if calls is None:
         return _uncounted(place, ctx)
     numbers = [n for n, call in enumerate(calls) if place.who is None or name_match(place.who, call.tool)]

@@ -20,7 +20,8 @@ from agentv.evaluators.told import (
 )
 from agentv.evaluators.trajectory import words
 from agentv.evaluators.trajectory.config import CallFilter
-from agentv.evaluators.trajectory.plan import count_calls
+from agentv.evaluators.trajectory.plan import count_calls, count_certain_calls
+from agentv.evaluators.unread import unread_calls
 from agentv.matching.equality import canonical
 from agentv.matching.inputs import PLAIN_RULE, InputRule
 from agentv.model.message import ToolCall
@@ -66,7 +67,8 @@ class NoRedundantCalls(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_
         if ctx.calls is None:
             self._from_counts(ctx, tally)
             return concluded(self, tally, repeated=[])
-        made = count_calls(ctx.calls, excluded_by(self.calls))
+        count = count_calls if ctx.calls_complete else count_certain_calls
+        made = count(ctx.calls, excluded_by(self.calls))
         meant = meant_by(self.tools, [call.tool for call in made.calls])
         first: dict[Hashable, int] = {}
         pairs: list[tuple[int, int]] = []
@@ -76,8 +78,10 @@ class NoRedundantCalls(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_
                 pairs.append((number, earlier))
         if pairs:
             tally.fails(*first_of([_told(ctx.calls[number], number, earlier) for number, earlier in pairs]))
-        else:
+        elif ctx.calls_complete:
             tally.holds("no call was made twice")
+        else:
+            tally.undecided.append(f"repeated calls: {unread_calls(ctx)}")
         return concluded(self, tally, repeated=[number for number, _ in pairs])
 
     def _from_counts(self, ctx: Context, tally: Tally) -> None:

@@ -9,6 +9,7 @@ from agentv.errors import Problem
 from agentv.evaluators.base import EvaluatorBase, Example, Tally
 from agentv.evaluators.told import NO_TURNS, concluded, first_of, listed, turns_told
 from agentv.evaluators.trajectory.config import Count
+from agentv.evaluators.unread import unread_messages
 from agentv.formats.usage import decode_usage
 from agentv.model.message import Message
 from agentv.model.result import EvaluatorResult
@@ -75,8 +76,9 @@ class TokenBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_field
     def _each_turn(self, ctx: Context) -> EvaluatorResult:
         tally = Tally()
         turns = [(place, _counts(usage_of(message))) for place, message in turns_told(ctx)]
+        unread = unread_messages(ctx)
         for key, name, limit in self.limits:
-            _decide(key, limit, name, [(place, used[name]) for place, used in turns], tally)
+            _decide(key, limit, name, [(place, used[name]) for place, used in turns], unread, tally)
         return concluded(self, tally, turns=[{"message": place, **used} for place, used in turns])
 
 
@@ -93,7 +95,9 @@ def usage_of(message: Message) -> TokensUsage | None:
     return None
 
 
-def _decide(key: str, limit: int, name: str, turns: Sequence[tuple[int, int | None]], tally: Tally) -> None:
+def _decide(  # noqa: PLR0913, PLR0917 - the limit, and all that is known of the turns
+    key: str, limit: int, name: str, turns: Sequence[tuple[int, int | None]], unread: str, tally: Tally
+) -> None:
     told = [(place, number) for place, number in turns if number is not None]
     silent = [place for place, number in turns if number is None]
     over = [
@@ -103,6 +107,8 @@ def _decide(key: str, limit: int, name: str, turns: Sequence[tuple[int, int | No
     ]
     if over:
         tally.fails(*first_of(over))
+    elif unread:
+        tally.undecided.append(f"{key} {limit} per turn: {unread}")
     elif silent:
         lack = f"{listed('message', silent)} {'reports' if len(silent) == 1 else 'report'} no `usage` with `{name}`"
         tally.undecided.append(f"{key} {limit} per turn: {lack}; have the agent send it with each assistant message")

@@ -86,5 +86,5 @@ def n_times(number: int) -> str:
 
 def concluded(evaluator: EvaluatorBase, tally: Tally, **details: Any) -> EvaluatorResult:
     """The finding of an evaluator whose constraints have been decided as far as the reply tells."""
-    status, score = tally.verdict(evaluator.threshold)
+    status, score = tally.verdict(evaluator.threshold, negate=evaluator.negate)
     return evaluator.result(status, score, tally.hits, tally.misses, {**details, "undecided": tally.undecided})

@@ -18,8 +18,9 @@ from agentv.evaluators.told import (
 )
 from agentv.evaluators.trajectory import words
 from agentv.evaluators.trajectory.config import CallFilter, Count
-from agentv.evaluators.trajectory.counts import count, total
-from agentv.evaluators.trajectory.plan import count_calls
+from agentv.evaluators.trajectory.counts import count, count_at_least, decide_maximum, decide_minimum, total
+from agentv.evaluators.trajectory.plan import count_calls, count_certain_calls
+from agentv.evaluators.unread import unread_calls
 from agentv.model.result import EvaluatorResult, Kind
 from agentv.protocols import Context
 
@@ -77,6 +78,12 @@ class ToolCallCount(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
         """A constraint a limit; without any nothing can fall short, and the score is 1."""
         tally = Tally()
         key, named = ("*", "tools") if isinstance(self.tool, UnsetType) else (self.tool, self.tool)
+        unnamed = None if ctx.calls is None else [call.tool for call in ctx.calls].count("")
+        if not ctx.calls_complete:
+            certain = count_certain_calls(ctx.calls or (), excluded_by(self.calls)).calls
+            times = count_at_least(certain, key)
+            self._decide_lower_bound(times, named, unread_calls(ctx), tally)
+            return concluded(self, tally, value=None, at_least=times, unnamed=unnamed)
         counted = counts_told(ctx)
         if ctx.calls is not None:
             counted = count(call.tool for call in count_calls(ctx.calls, excluded_by(self.calls)).calls)
@@ -90,5 +97,13 @@ class ToolCallCount(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
                 tally.count(good=value >= self.min, sentence=words.called(named, value, f"minimum: {self.min}"))
             if isinstance(self.max, int):
                 tally.count(good=value <= self.max, sentence=words.called(named, value, f"maximum: {self.max}"))
-        unnamed = None if ctx.calls is None else [call.tool for call in ctx.calls].count("")
         return concluded(self, tally, value=value, unnamed=unnamed)
+
+    def _decide_lower_bound(self, times: int, named: str, reason: str, tally: Tally) -> None:
+        """Decide the limits when there may have been further calls; without limits the number is not known."""
+        if not self._is_limited:
+            tally.undecided.append(f"calls of {named}: {reason}")
+        if isinstance(self.min, int):
+            decide_minimum(named, times, self.min, reason, tally)
+        if isinstance(self.max, int):
+            decide_maximum(named, times, self.max, reason, tally)

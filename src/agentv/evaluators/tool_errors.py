@@ -9,6 +9,7 @@ from agentv.evaluators.base import EvaluatorBase, Example, Tally
 from agentv.evaluators.told import Names, concluded, counts_told, first_of, listed, meant_by, n_times, why_unseen
 from agentv.evaluators.trajectory.config import Count
 from agentv.evaluators.trajectory.plan import UNNAMED
+from agentv.evaluators.unread import is_any_name, unread_calls
 from agentv.matching.diff import quote
 from agentv.model.message import ToolCall
 from agentv.model.result import EvaluatorResult
@@ -39,7 +40,7 @@ class NoToolErrors(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fiel
         if ctx.calls is None:
             return concluded(self, tally, value=self._from_counts(ctx, tally), calls=[])
         meant = meant_by(self.tools, [call.tool for call in ctx.calls])
-        everything = self.tools is UNSET  # a call without a name too
+        everything = isinstance(self.tools, UnsetType) or any(map(is_any_name, self.tools))  # a call without a name too
         failed = [
             number
             for number, call in enumerate(ctx.calls)
@@ -50,8 +51,18 @@ class NoToolErrors(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fiel
         if ctx.calls_source == "trace":
             reported, stray = self._trace_errors(ctx, {ctx.calls[number].id for number in failed})
             reasons += reported
+        if not ctx.calls_complete:
+            self._decide_lower_bound(reasons, unread_calls(ctx), tally)
+            return concluded(self, tally, value=None, at_least=len(reasons), calls=failed)
         self._decide(reasons, stray, tally)
         return concluded(self, tally, value=len(reasons), calls=failed)
+
+    def _decide_lower_bound(self, reasons: list[str], unread: str, tally: Tally) -> None:
+        """Decide a partly understood reply: too many errors stay too many, and no others may be missing."""
+        if len(reasons) > self.allow:
+            self._decide(reasons, [], tally)
+        else:
+            tally.undecided.append(f"tool errors (allowed: {self.allow}): {unread}")
 
     def _decide(self, reasons: list[str], stray: list[str], tally: Tally) -> None:
         counted = f"{_errors(len(reasons))} (allowed: {self.allow})"
@@ -113,6 +124,10 @@ class Retries(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             self._from_counts(ctx, tally)
             return concluded(self, tally, value=None, retries=[])
         rows = retried(ctx.calls, meant_by(self.tools, [call.tool for call in ctx.calls]))
+        told = [{"tool": ctx.calls[row[0]].tool, "calls": row} for row in rows]
+        if not ctx.calls_complete:
+            self._decide_lower_bound(rows, ctx, tally)
+            return concluded(self, tally, value=None, at_least=int(bool(rows)), retries=told)
         longest = max((len(row) - 1 for row in rows), default=0)
         over = [self._told(ctx.calls[row[0]].tool, row) for row in rows if len(row) - 1 > self.max]
         if over:
@@ -121,8 +136,17 @@ class Retries(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             tally.holds(f"after an error a tool was tried again {n_times(longest)} in a row at most (max: {self.max})")
         else:
             tally.holds(f"no tool was tried again after an error (max: {self.max})")
-        told = [{"tool": ctx.calls[row[0]].tool, "calls": row} for row in rows]
         return concluded(self, tally, value=longest, retries=told)
+
+    def _decide_lower_bound(self, rows: Sequence[Sequence[int]], ctx: Context, tally: Tally) -> None:
+        """Decide a partly understood reply: that a tool was tried again is certain, how often in a row is not.
+
+        A call of the tool that did not fail may stand between any two of its calls and end the row.
+        """
+        if rows and not self.max:
+            tally.fails(*first_of([self._told((ctx.calls or ())[row[0]].tool, row[:2]) for row in rows]))
+        else:
+            tally.undecided.append(f"retries (max: {self.max}): {unread_calls(ctx)}")
 
     def _told(self, tool: str, row: Sequence[int]) -> str:
         again = f"was tried again {n_times(len(row) - 1)} in a row at {listed('call', row[1:])}"

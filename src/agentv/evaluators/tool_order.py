@@ -11,6 +11,8 @@ from agentv.evaluators.order_rules import Order, OrderRule, check_rule, orders_o
 from agentv.evaluators.told import check_filter, concluded, counts_told, excluded_by, first_of, meant_by, why_unseen
 from agentv.evaluators.trajectory.config import CallFilter
 from agentv.evaluators.trajectory.counts import total
+from agentv.evaluators.trajectory.plan import UNNAMED, count_calls, count_certain_calls
+from agentv.evaluators.unread import is_any_name, unread_calls
 from agentv.model.message import ToolCall
 from agentv.model.result import EvaluatorResult
 from agentv.protocols import Context
@@ -52,13 +54,16 @@ class ToolOrder(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=
                 _decide_from_counts(order, counts, why_unseen(ctx), tally)
             return concluded(self, tally)
         excluded = excluded_by(self.calls)
-        names = [call.tool for call in ctx.calls]
-        counted = [number for number, call in enumerate(ctx.calls) if call.effective_status not in excluded]
+        count = count_calls if ctx.calls_complete else count_certain_calls
+        counted, names = count(ctx.calls, excluded).numbers, [call.tool for call in ctx.calls]
         for order in self._orders:
             # Like `forbidden` of tool_trajectory, `never` is about attempts too.
             seen = range(len(names)) if order.kind == "never" else counted
             sides = Sides(_numbers(order.first, seen, names), _numbers(order.second, counted, names))
-            DECIDE[order.kind](order, sides, ctx.calls, tally)
+            if ctx.calls_complete or _is_broken(order, sides):
+                DECIDE[order.kind](order, sides, ctx.calls, tally)
+            else:
+                tally.undecided.append(f"{order}: {unread_calls(ctx)}")
         return concluded(self, tally)
 
 
@@ -70,8 +75,18 @@ class Sides(NamedTuple):
 
 
 def _numbers(pattern: str, numbers: Sequence[int], names: Sequence[str]) -> list[int]:
+    if is_any_name(pattern):  # a call without a name too
+        return list(numbers)
     meant = meant_by([pattern], names)
     return [number for number in numbers if names[number] in meant]
+
+
+def _is_broken(order: Order, sides: Sides) -> bool:
+    """Return whether a rule is broken however many further calls there were.
+
+    Any other rule is kept, or broken, by one more call before the first of these or after the last.
+    """
+    return order.kind == "never" and bool(sides.first and sides.second) and sides.first[-1] > sides.second[0]
 
 
 def _before(order: Order, sides: Sides, calls: Sequence[ToolCall], tally: Tally) -> None:
@@ -108,8 +123,8 @@ def _never(order: Order, sides: Sides, calls: Sequence[ToolCall], tally: Tally) 
     start = sides.second[0] if sides.second else len(calls)
     late = [number for number in sides.first if number > start]
     if late:
-        end = f"{calls[start].tool} was call {start}"
-        tally.fails(*first_of([f"expected {order}, but {end} and {calls[at].tool} was call {at}" for at in late]))
+        end = f"{_name(calls[start])} was call {start}"
+        tally.fails(*first_of([f"expected {order}, but {end} and {_name(calls[at])} was call {at}" for at in late]))
     elif not sides.second:
         tally.holds(f"{order}: {order.second} was not called")
     else:
@@ -121,6 +136,10 @@ DECIDE = {"before": _before, "followed_by": _followed, "never": _never}
 
 def _call(number: int, calls: Sequence[ToolCall]) -> str:
     return f"{calls[number].tool} (call {number})"
+
+
+def _name(call: ToolCall) -> str:
+    return call.tool or UNNAMED
 
 
 def _decide_from_counts(order: Order, counts: Mapping[str, int] | None, lack: str, tally: Tally) -> None:

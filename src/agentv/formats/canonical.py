@@ -212,9 +212,14 @@ def read_calls(items: Sequence[Any]) -> list[ToolCall] | None:
     if _has_functions(items):
         return None
     calls: list[ToolCall] = []
+    has_begun = False
     try:
         for message in convert({"messages": items}, _UnreadList).messages:
             if message.content is not None and is_broken(message.content):
+                return None
+            if message.role == "assistant":
+                has_begun = True
+            elif has_begun:  # what came before may be an echo of the request
                 return None
             calls += message.tool_calls
     except MISFITS:

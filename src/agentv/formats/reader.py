@@ -83,6 +83,14 @@ def read_folded_stream(folded: Folded, asked: Sequence[Message] | None = None) -
     return _complete(DetectedReply(folded.shape or shape, response), asked)
 
 
+def read_any(reply: Any, asked: Sequence[Message] | None = None) -> ProviderResponse:
+    """Read what somebody passed as a reply; `FormatError` for a value that can be none."""
+    if reply is None or isinstance(reply, (bool, int, float)):
+        msg = f"expected a text, an object or a list of messages, got {show(reply)}"
+        raise FormatError(msg)
+    return read_reply(reply, asked)
+
+
 def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderResponse:
     """Read a parsed reply with all of its messages, whatever is wrong with it; other values are refused.
 

@@ -63,6 +63,8 @@ class ResultRecord(Struct, frozen=True, kw_only=True, gc=False):
     """Only with `--shard`."""
     unread: tuple[Unread, ...] | UnsetType = UNSET
     """Places of the reply that were not understood, so that calls may be missing; only when there are any."""
+    calls_complete: bool | UnsetType = UNSET
+    """Written only where it is false: `trace_summary` is then a lower bound."""
 
 
 class Tally(Struct, frozen=True, kw_only=True):

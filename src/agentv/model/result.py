@@ -39,6 +39,8 @@ class RunResult(Struct, frozen=True, kw_only=True, gc=False):
     evaluators: tuple[EvaluatorResult, ...] = ()
     trace_summary: TraceSummary | None = None
     """Absent when the agent sent neither messages nor a trace."""
+    calls_complete: bool | UnsetType = UNSET
+    """Written only where it is false: the calls that were read, and `trace_summary`, are then a lower bound."""
     warnings: tuple[str, ...] = ()
     error: ResponseError | None = None
     """Why the reply could not be evaluated at all."""

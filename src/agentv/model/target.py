@@ -90,6 +90,8 @@ class TargetCheck(Struct, frozen=True, kw_only=True):
     """Only when the reply holds no call and the project has a run store."""
     calls_note: str = ""
     """What to make of a reply without any call; empty when it, or a stored run, holds one."""
+    calls_complete: bool = True
+    """Whether everything that may hold a call was understood; when false, `calls` is a lower bound."""
     second_turn: SecondTurn | None = None
     """Only when it reported a thread id."""
     undecidable: tuple[Undecidable, ...] = ()

@@ -1,21 +1,23 @@
-"""Which source tells what the agent called: messages, then a trace, then a summary (contract, "Which source")."""
+"""Which source tells what the agent called: messages, then a trace, then a summary; and whether it tells all calls."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from agentv.model.message import Message, ToolCall
-from agentv.model.response import ProviderResponse
-from agentv.model.trace import TraceSummary
+from agentv.model.response import ProviderResponse, Unread
+from agentv.model.trace import TraceEvent, TraceSummary
 from agentv.scoring.summary import summarize_calls, summarize_trace
 from agentv.scoring.trace import calls_from_trace
 
 Source = Literal["output_messages", "trace", "trace_summary"]
 
 TRACE_ONLY = "`trace` is deprecated: send `output_messages`, which carry the calls where they were made"
-
-
 NAMES_ALONE = "`trace_summary` names tools but not how often they were called: send `tool_calls_by_name`"
+WITHOUT_NAME = "a call without a name"
+MAX_WARNINGS = 10
+"""How many places that were not understood get a warning of their own."""
 
 
 class Calls(Struct, frozen=True, kw_only=True):
@@ -26,27 +28,91 @@ class Calls(Struct, frozen=True, kw_only=True):
     calls: tuple[ToolCall, ...] | None
     """Every call in order; `None` when only counts, or nothing, is known."""
     summary: TraceSummary | None = None
+    complete: bool = True
+    """Whether everything that may hold a call was understood; when false, `calls` is a lower bound."""
+    unread: tuple[Unread, ...] = ()
+    """All places of the reply that were not understood, those that are about another source too."""
     warnings: tuple[str, ...] = ()
 
 
 def resolve_calls(response: ProviderResponse) -> Calls:
-    """The calls from the first source that holds a named one, else from the first that tells anything."""
-    messages, trace, summary = response.output_messages, response.trace, response.trace_summary
-    sent = _sent(messages or ())
+    """Return the calls of the first completely understood source with a named one.
+
+    Without such a source, return those of the first partly understood one, else of the first that tells anything.
+    """
+    sent = _sent(response.output_messages or ())
     counted = summarize_calls(sent)
-    if counted.tool_names:
+    names = counted.tool_calls_by_name
+    if names and not response.unread and sum(names.values()) == len(sent):
         return _from_messages(response, sent, counted)
-    traced = calls_from_trace(trace) if trace else ()
-    if any(call.tool for call in traced):
-        return _from_trace(response, traced)
-    if summary is not None and any(summary.tool_calls_by_name.values()):
-        return Calls(source="trace_summary", calls=None, summary=summary)
+    unread = (*response.unread, *_unnamed_in_messages(response), *_unnamed_in_trace(response.trace or ()))
+    traced = calls_from_trace(response.trace) if response.trace else ()
+    found = _completely_understood(response, sent, counted, traced, unread)
+    if found is not None:
+        return found
+    if any(map(about_messages, unread)):
+        return _from_messages(response, sent, counted, unread, complete=False)
+    if unread:
+        return _from_trace(response, traced, unread, complete=False)
     return _without_names(response, sent, traced)
+
+
+def _completely_understood(
+    response: ProviderResponse,
+    sent: tuple[ToolCall, ...],
+    counted: TraceSummary,
+    traced: tuple[ToolCall, ...],
+    unread: tuple[Unread, ...],
+) -> Calls | None:
+    """Return the first source that has a named call and of which everything was understood, if there is one."""
+    if counted.tool_names and not any(map(about_messages, unread)):
+        return _from_messages(response, sent, counted, unread)
+    if any(call.tool for call in traced) and not any(map(about_trace, unread)):
+        return _from_trace(response, traced, unread)
+    summary = response.trace_summary
+    if summary is None or not any(summary.tool_calls_by_name.values()):
+        return None
+    warnings = _unread_warnings(unread)
+    return Calls(source="trace_summary", calls=None, summary=summary, unread=unread, warnings=warnings)
+
+
+def about_messages(place: Unread) -> bool:
+    """Return whether calls may be missing from the messages; only a place in the trace does not concern them."""
+    return not place.path.startswith("trace") or place.path.startswith("trace_summary")
+
+
+def about_trace(place: Unread) -> bool:
+    """Return whether calls may be missing from the trace; only a place in the messages does not concern it."""
+    return not place.path.startswith("output_messages")
+
+
+def _unnamed_in_messages(response: ProviderResponse) -> Iterator[Unread]:
+    """Yield the place of every call without a name that the reader of the reply did not report itself."""
+    for index, message in enumerate(response.output_messages or ()):
+        inside = f"output_messages[{index}]"
+        if any(place.path.startswith(inside) and WITHOUT_NAME in place.reason for place in response.unread):
+            continue
+        for number, call in enumerate(message.tool_calls):
+            if not call.tool:
+                yield Unread(path=f"{inside}.tool_calls[{number}]", reason=WITHOUT_NAME)
+
+
+def _unnamed_in_trace(trace: Sequence[TraceEvent]) -> Iterator[Unread]:
+    for index, event in enumerate(trace):
+        if event.type == "tool_call" and not event.name:
+            yield Unread(path=f"trace[{index}]", reason=WITHOUT_NAME)
+
+
+def _unread_warnings(unread: Sequence[Unread]) -> tuple[str, ...]:
+    """Return one sentence for each place, and for more than anybody reads their number."""
+    more = len(unread) - MAX_WARNINGS
+    rest = (f"and {more} more places that were not understood",) if more > 0 else ()
+    return (*map(str, unread[:MAX_WARNINGS]), *rest)
 
 
 def _without_names(response: ProviderResponse, sent: tuple[ToolCall, ...], traced: tuple[ToolCall, ...]) -> Calls:
     """An agent that spoke and called nothing is known to have called nothing; a silent one is not."""
-    if any(message.role == "assistant" or message.tool_calls for message in response.output_messages or ()):
+    if any(message.role == "assistant" for message in response.output_messages or ()):
         return _from_messages(response, sent, summarize_calls(sent))
     if response.trace:
         return _from_trace(response, traced)
@@ -65,19 +131,39 @@ def _sent(messages: tuple[Message, ...]) -> tuple[ToolCall, ...]:
     return tuple(calls)
 
 
-def _from_messages(response: ProviderResponse, calls: tuple[ToolCall, ...], summary: TraceSummary) -> Calls:
+def _from_messages(
+    response: ProviderResponse,
+    calls: tuple[ToolCall, ...],
+    summary: TraceSummary,
+    unread: tuple[Unread, ...] = (),
+    *,
+    complete: bool = True,
+) -> Calls:
+    warnings = _both_sent(calls, response) if response.trace else ()
     return Calls(
         source="output_messages",
         calls=calls,
-        summary=summary,
-        warnings=_both_sent(calls, response) if response.trace else (),
+        # Zeros would say that nothing was called.
+        summary=summary if complete or response.output_messages else None,
+        complete=complete,
+        unread=unread,
+        warnings=(*warnings, *_unread_warnings(unread)) if unread else warnings,
     )
 
 
-def _from_trace(response: ProviderResponse, calls: tuple[ToolCall, ...]) -> Calls:
-    messages = response.output_messages
-    warnings = _both_sent(_sent(messages), response) if messages else (TRACE_ONLY,)
-    return Calls(source="trace", calls=calls, summary=summarize_trace(response.trace or ()), warnings=warnings)
+def _from_trace(
+    response: ProviderResponse, calls: tuple[ToolCall, ...], unread: tuple[Unread, ...] = (), *, complete: bool = True
+) -> Calls:
+    messages, trace = response.output_messages, response.trace
+    warnings = () if not trace else _both_sent(_sent(messages), response) if messages else (TRACE_ONLY,)
+    return Calls(
+        source="trace",
+        calls=calls,
+        summary=summarize_trace(trace) if trace else None,
+        complete=complete,
+        unread=unread,
+        warnings=(*warnings, *_unread_warnings(unread)),
+    )
 
 
 def _both_sent(calls: tuple[ToolCall, ...], response: ProviderResponse) -> tuple[str, ...]:

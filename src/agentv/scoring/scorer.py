@@ -1,21 +1,25 @@
 """One reply held against checked evaluators: what they receive, what they found, what it means."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.checked import Checked
-from agentv.errors import EvaluationError
+from agentv.errors import EvaluationError, UndecidedError
 from agentv.model.case import Case
 from agentv.model.request import Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.result import EvaluatorResult, RunResult, Sides
 from agentv.protocols import Ask, Context, Evaluator
 from agentv.scoring.calls import Calls, resolve_calls
+from agentv.scoring.echo import reconcile, without_echo
 from agentv.scoring.outcome import decide_outcome, reaches
 
 UNEXPLAINED = "the agent says that it failed, and not why (`success` is false, and there is no `error`)"
-Found = EvaluatorResult | Awaitable[EvaluatorResult]
+Found = EvaluatorResult | Coroutine[Any, Any, EvaluatorResult]
+"""A result, or the coroutine that returns it."""
 Follow = Callable[[ProviderResponse], ProviderResponse]
 """Fetches what a `trace_ref` names, or warns that it could not."""
 
@@ -44,13 +48,14 @@ class CaseScorer:
         known, context = self.read(response)
         if context is None:
             return self.unmeasured(response, known)
-        results = [await awaited(evaluate(checked, context), checked) for checked in self._checks]
+        readings = self.readings(context)
+        results = [await finished(evaluate_readings(checked, readings)) for checked in self._checks]
         return self.conclude(context.response, known, results)
 
     def read(self, response: ProviderResponse) -> tuple[Calls, Context | None]:
         """What evaluators are handed; nothing when the agent gave no usable reply."""
         known = resolve_calls(response)
-        if response.trace_ref is not None and not any(call.tool for call in known.calls or ()):
+        if response.trace_ref is not None and not (known.complete and any(call.tool for call in known.calls or ())):
             response = self._follow(response)
             known = resolve_calls(response)
         if not response.success:
@@ -64,11 +69,21 @@ class CaseScorer:
             trace_summary=known.summary,
             calls=known.calls,
             calls_source=known.source,
+            calls_complete=known.complete,
+            unread=known.unread,
             expected_messages=self._case.expected_messages,
             scope=self._scope,
             ask=self._ask,
         )
         return known, context
+
+    def readings(self, context: Context) -> tuple[Context, ...]:
+        """Return the context, and where its messages may begin with an echo of the request, one without it too."""
+        response = without_echo(context.response)
+        if response is None:
+            return (context,)
+        _, new = self.read(response)
+        return (context,) if new is None else (context, new)
 
     def conclude(self, response: ProviderResponse, known: Calls, results: Sequence[EvaluatorResult]) -> RunResult:
         """What the findings mean for the case."""
@@ -78,6 +93,7 @@ class CaseScorer:
             score=score,
             evaluators=tuple(results),
             trace_summary=known.summary,
+            calls_complete=UNSET if known.complete else False,
             warnings=(*self._warnings, *response.warnings, *known.warnings),
         )
 
@@ -87,6 +103,7 @@ class CaseScorer:
             status="error",
             score=None,
             trace_summary=known.summary,
+            calls_complete=UNSET if known.complete else False,
             warnings=(*self._warnings, *response.warnings, *known.warnings),
             error=response.error or ResponseError(kind="agent", message=UNEXPLAINED),
         )
@@ -108,20 +125,37 @@ def evaluate(checked: Checked, context: Context) -> Found:
         found = checked.evaluator.evaluate(replace(context, config=checked.config))
     except Exception as error:  # noqa: BLE001 - whatever an evaluator throws, the others must still be heard
         return _crashed(checked, error)
-    if isinstance(found, EvaluatorResult) and getattr(checked.evaluator, "negate", False):
-        return turned_round(found, checked.evaluator)
-    return found
+    if not isinstance(found, EvaluatorResult):
+        return _awaited(found, checked)
+    return turned_round(found, checked.evaluator) if getattr(checked.evaluator, "negate", False) else found
 
 
-async def awaited(found: Found, checked: Checked) -> EvaluatorResult:
-    """The finding, of an asynchronous evaluator too."""
-    if isinstance(found, EvaluatorResult):
-        return found
+async def _awaited(found: Awaitable[EvaluatorResult], checked: Checked) -> EvaluatorResult:
+    """Return the finding of an asynchronous evaluator."""
     try:
         result = await found
     except Exception as error:  # noqa: BLE001 - see `evaluate`
         return _crashed(checked, error)
     return turned_round(result, checked.evaluator) if getattr(checked.evaluator, "negate", False) else result
+
+
+async def finished(found: Found) -> EvaluatorResult:
+    """Return the result, awaited where it has to be."""
+    return found if isinstance(found, EvaluatorResult) else await found
+
+
+def evaluate_readings(checked: Checked, readings: Sequence[Context]) -> Found:
+    """Evaluate every reading of a reply; where they do not agree, the result is an error that names both."""
+    if len(readings) == 1:
+        return evaluate(checked, readings[0])
+    found = [evaluate(checked, reading) for reading in readings]
+    results = [result for result in found if isinstance(result, EvaluatorResult)]
+    messages = [len(reading.output_messages or ()) for reading in readings]
+    return reconcile(results, messages) if len(results) == len(found) else _reconciled_later(found, messages)
+
+
+async def _reconciled_later(found: Sequence[Found], messages: Sequence[int]) -> EvaluatorResult:
+    return reconcile([await finished(result) for result in found], messages)
 
 
 def turned_round(result: EvaluatorResult, evaluator: Evaluator) -> EvaluatorResult:
@@ -139,5 +173,7 @@ def turned_round(result: EvaluatorResult, evaluator: Evaluator) -> EvaluatorResu
 
 
 def _crashed(checked: Checked, error: Exception) -> EvaluatorResult:
+    if isinstance(error, UndecidedError):
+        return checked.evaluator.result("error", None, details={"undecided": [str(error)]})
     reason = str(error) if isinstance(error, EvaluationError) else f"{type(error).__name__}: {error}"
     return checked.evaluator.result("error", None, details={"error": reason})

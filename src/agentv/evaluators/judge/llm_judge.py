@@ -1,7 +1,7 @@
 """`llm_judge`: a model decides, item by item, and says by which words."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from msgspec import Meta, to_builtins
 
@@ -10,7 +10,7 @@ from agentv.evaluators.base import Example
 from agentv.evaluators.judge.asking import Answer, Compose, JudgeError, Trouble, asker, put_question
 from agentv.evaluators.judge.base import JudgeBase
 from agentv.evaluators.judge.fence import Fence, make_fence
-from agentv.evaluators.judge.material import Material, gather, with_trace
+from agentv.evaluators.judge.material import Material, check_steps, gather, with_trace
 from agentv.evaluators.judge.prompt import default_body, judge_messages, own_body, rubric_task
 from agentv.evaluators.judge.rubric import Point, RubricItem, Words, check_rubric, points_of
 from agentv.evaluators.judge.template import check_template, names_in
@@ -51,6 +51,13 @@ class RubricJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 problems.append(Problem(f"{path}.show", "a `prompt` of your own says itself what is shown"))
         return problems
 
+    def check_shown(self, ctx: Context) -> None:
+        """Raise an `UndecidedError` when the judge is to be shown calls and some of them may be missing."""
+        names = self.show if self.prompt is None else names_in(self.prompt)
+        shown = [name for name in get_args(Shown) if name in names]
+        if shown:
+            check_steps(ctx, " and ".join(shown))
+
     def material(self, ctx: Context, ask: Ask) -> Material:
         """What the judge is shown of this run."""
         names = self.show if self.prompt is None else names_in(self.prompt) - {"trace"}
@@ -87,6 +94,7 @@ class LlmJudge(RubricJudge, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
         """What the judge decided; an error when it could not be asked or understood."""
+        self.check_shown(ctx)
         ask = asker(ctx)
         self.check_calibration(ask, self.judge)
         material = self.material(ctx, ask)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec import to_builtins
 
+from agentv.errors import UndecidedError
 from agentv.evaluators.judge.fold import Folded, fold_steps, shorten
 from agentv.evaluators.judge.quotes import fields
 from agentv.evaluators.judge.transcript import (
@@ -18,6 +19,7 @@ from agentv.evaluators.judge.transcript import (
     spoken,
     steps_of,
 )
+from agentv.evaluators.unread import unread_steps
 from agentv.protocols import Context
 
 MAX_TOOLS = 200
@@ -53,6 +55,14 @@ class Material(NamedTuple):
     def texts(self) -> tuple[str, ...]:
         """Everything in it that others wrote."""
         return (*[text for _, text in (*self.input, *self.expected)], *self.evidence)
+
+
+def check_steps(ctx: Context, what: str) -> None:
+    """Raise an `UndecidedError` unless all that the agent did is known: a judge would take it for everything."""
+    reason = unread_steps(ctx)
+    if reason:
+        msg = f"{what}: {reason}"
+        raise UndecidedError(msg)
 
 
 def gather(ctx: Context, clean: Clean, show: Collection[str], most: int) -> Material:

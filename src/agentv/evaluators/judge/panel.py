@@ -63,6 +63,7 @@ class Panel(RubricJudge, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         """What they decided together; an error when those that could not be understood might change it."""
         import asyncio  # noqa: PLC0415 - a configuration is checked without it
 
+        self.check_shown(ctx)
         ask = asker(ctx)
         for name in self.judges:
             self.check_calibration(ask, name)

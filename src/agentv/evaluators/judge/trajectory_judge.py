@@ -11,7 +11,7 @@ from agentv.evaluators.judge.asking import JudgeError, Trouble, asker, put_quest
 from agentv.evaluators.judge.base import JudgeBase
 from agentv.evaluators.judge.fence import make_fence
 from agentv.evaluators.judge.llm_judge import answer_details, folded_details
-from agentv.evaluators.judge.material import Material, gather
+from agentv.evaluators.judge.material import Material, check_steps, gather
 from agentv.evaluators.judge.prompt import default_body, judge_messages, rubric_task
 from agentv.evaluators.judge.rubric import Point, Words
 from agentv.evaluators.judge.transcript import LEFT_OUT
@@ -62,6 +62,7 @@ class TrajectoryJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_field
 
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
         """What the judge decided; an error when there are no steps, or it could not be asked or understood."""
+        check_steps(ctx, "the steps")
         ask = asker(ctx)
         self.check_calibration(ask, self.judge)
         material = gather(ctx, ask.clean, ("trace",), self.max_chars)

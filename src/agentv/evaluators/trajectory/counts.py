@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentv.evaluators.trajectory import words
-from agentv.evaluators.trajectory.plan import UNNAMED
+from agentv.evaluators.trajectory.plan import UNNAMED, count_certain_calls
+from agentv.evaluators.unread import is_any_name, unread_calls
 from agentv.matching.glob import glob_test, is_glob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from agentv.evaluators.base import Tally
     from agentv.evaluators.trajectory.evaluator import ToolTrajectory
     from agentv.evaluators.trajectory.plan import Made
+    from agentv.model.message import ToolCall
     from agentv.protocols import Context
 
 
@@ -40,14 +42,64 @@ def decide(config: ToolTrajectory, ctx: Context, made: Made | None, tally: Tally
             tally.holds("only allowed tools were called")
 
 
-def _violations(allowed: list[str], ctx: Context) -> Iterable[str]:
+def decide_lower_bound(config: ToolTrajectory, ctx: Context, tally: Tally) -> None:
+    """Decide the counts of a partly understood reply, to which any number of calls may be added."""
+    reason, calls = unread_calls(ctx), ctx.calls or ()
+    certain = count_certain_calls(calls, config.excluded).calls
+    for key, least in (config.minimums or {}).items():
+        decide_minimum(key, count_at_least(certain, key), least, reason, tally)
+    for key, most in (config.maximums or {}).items():
+        decide_maximum(key, count_at_least(certain, key), most, reason, tally)
+    for key in config.forbidden or ():
+        decide_maximum(key, count_at_least(calls, key), 0, reason, tally, "forbidden")
+    if config.allowed is not None:
+        _decide_allowed(config.allowed, ctx, reason, tally)
+
+
+def decide_minimum(key: str, times: int, least: int, reason: str, tally: Tally) -> None:
+    """Decide a minimum by the calls that were read: once it is reached, it holds."""
+    bound = f"minimum: {least}"
+    if times >= least:
+        tally.holds(words.called(key, times, bound, at_least=True))
+    else:
+        tally.undecided.append(f"{key} ({bound}): {reason}")
+
+
+def decide_maximum(  # noqa: PLR0913, PLR0917 - as a minimum, with a name of its own where the maximum is 0
+    key: str, times: int, most: int, reason: str, tally: Tally, bound: str = ""
+) -> None:
+    """Decide a maximum by the calls that were read: once it is exceeded, it does not hold."""
+    bound = bound or f"maximum: {most}"
+    if times > most:
+        tally.fails(words.called(key, times, bound, at_least=True))
+    else:
+        tally.undecided.append(f"{key} ({bound}): {reason}")
+
+
+def _decide_allowed(allowed: list[str], ctx: Context, reason: str, tally: Tally) -> None:
+    """Decide an allow-list: a call without a name violates it only where it allows no name at all."""
+    violations = list(_violations(allowed, ctx, unnamed=not allowed))
+    if violations:
+        tally.fails(*violations)
+    elif any(map(is_any_name, allowed)):
+        tally.holds("only allowed tools were called")
+    else:
+        tally.undecided.append(f"allowed: {reason}")
+
+
+def count_at_least(calls: Sequence[ToolCall], key: str) -> int:
+    """Return how many calls a key, which may be a glob, stands for at least; one without a name only for all tools."""
+    return len(calls) if is_any_name(key) else total(count(call.tool for call in calls), key)
+
+
+def _violations(allowed: list[str], ctx: Context, *, unnamed: bool = True) -> Iterable[str]:
     exact, tests = frozenset(allowed), [glob_test(pattern) for pattern in allowed if is_glob(pattern)]
     if ctx.calls is None:
         for tool, times in _given(ctx).items():
             if times and tool not in exact and not any([fits(tool) for fits in tests]):  # noqa: C419 - see below
                 yield f"{words.called(tool, times, 'not allowed')}"
         return
-    known: dict[str, bool] = {"": False}
+    known: dict[str, bool] = {"": not unnamed}
     for number, call in enumerate(ctx.calls):
         if call.tool not in known:
             known[call.tool] = call.tool in exact or any([fits(call.tool) for fits in tests])  # noqa: C419 - twice as fast

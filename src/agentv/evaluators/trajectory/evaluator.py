@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from agentv.errors import Problem
 from agentv.evaluators.base import EvaluatorBase, Example, Tally, once
-from agentv.evaluators.trajectory import counts, sequence, words
+from agentv.evaluators.trajectory import counts, lower_bound, sequence, words
 from agentv.evaluators.trajectory.config import (
     FRACTIONS,
     MODES,
@@ -102,14 +102,14 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
         for index, item in enumerate(expected):
             place = f"{path}.expected[{index}]"
             if isinstance(item, Entry):
-                found += check_entry(item, place, self._excluded)
+                found += check_entry(item, place, self.excluded)
             elif self.unit != "turn":
                 found.append(Problem(place, "a list is a turn of several calls; add `unit: turn` or list the calls"))
             elif not item:
                 found.append(Problem(place, "an empty turn can never match; a turn has at least one call"))
             else:
                 for inner, entry in enumerate(item):
-                    found += check_entry(entry, f"{place}[{inner}]", self._excluded)
+                    found += check_entry(entry, f"{place}[{inner}]", self.excluded)
         entries = [entry for item in expected for entry in ([item] if isinstance(item, Entry) else item)]
         return found + list(check_paths(entries, self.input_match, self.tools, path))
 
@@ -130,7 +130,8 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
         return found
 
     @property
-    def _excluded(self) -> frozenset[str]:
+    def excluded(self) -> frozenset[str]:
+        """The statuses of calls that do not count."""
         if isinstance(self.failed, str):
             return CallFilter(error=self.failed).excluded
         chosen = self.calls or self.failed
@@ -181,13 +182,17 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
         if ctx.calls_source is None:
             return untold(self, words.NO_TRACE)
         tally = Tally()
-        made = None if ctx.calls is None else count_calls(ctx.calls, self._excluded)
-        details = nothing_told() if self.expected is None else sequence.decide(self, ctx, made, tally)
-        counts.decide(self, ctx, made, tally)
+        if ctx.calls_complete:
+            made = None if ctx.calls is None else count_calls(ctx.calls, self.excluded)
+            details = nothing_told() if self.expected is None else sequence.decide(self, ctx, made, tally)
+            counts.decide(self, ctx, made, tally)
+        else:
+            details = nothing_told() if self.expected is None else lower_bound.decide(self, ctx, tally)
+            counts.decide_lower_bound(self, ctx, tally)
         if ctx.calls is not None:
             details["unnamed"] = [call.tool for call in ctx.calls].count("")
         details["undecided"] = tally.undecided
-        status, score = tally.verdict(self.threshold, binary=self.score == "binary")
+        status, score = tally.verdict(self.threshold, binary=self.score == "binary", negate=self.negate)
         return self.result(status, score, tally.hits, tally.misses, details)
 
     def sides(self, ctx: Context) -> tuple[str, list[str], dict[int, str]] | None:
@@ -198,6 +203,6 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
             return None
         if self.unit != "turn":
             return "call", self.labels, dict(enumerate(map(words.call_label, ctx.calls)))
-        turns = group_turns(count_calls(ctx.calls, self._excluded), turns_of(ctx.output_messages or ()))
+        turns = group_turns(count_calls(ctx.calls, self.excluded), turns_of(ctx.output_messages or ()))
         labels = [words.turn_label(map(words.call_label, turn.calls)) for turn in turns]
         return "turn", self.labels, dict(enumerate(labels))

@@ -42,7 +42,7 @@ def align_calls(judge: Judge, made: Made, *, ordered: bool) -> Alignment:
     if wanted == len(made) and in_step(expectations, made):
         return Alignment([(place, place) for place in range(wanted)], [], [], [], [], [])
     rows = judge.rows(made.calls)
-    matches = _best(expectations, made, rows, ordered=ordered)
+    matches = best_pairs(expectations, made, rows, ordered=ordered)
     if len(matches) == wanted == len(made):
         return Alignment(matches, [], [], [], [], [])
     taken_expected, taken_actual = {e for e, _ in matches}, {a for _, a in matches}
@@ -83,13 +83,14 @@ def in_step(expectations: Sequence[Expectation], made: Made) -> bool:
     return True
 
 
-def _best(expectations: Sequence[Expectation], made: Made, rows: list[int], *, ordered: bool) -> list[Pair]:
+def best_pairs(expectations: Sequence[Expectation], made: Made, rows: list[int], *, ordered: bool) -> list[Pair]:
+    """The largest alignment for these rows, and among the largest one that keeps most time limits."""
     wanted = len(expectations)
     plain: Aligner = longest_sequence if ordered else largest_assignment
     limits = [(index, item.limit) for index, item in enumerate(expectations) if item.limit is not None]
     if not limits:
         return plain(rows, wanted)
-    in_time = _rows_in_time(rows, limits, made)
+    in_time = rows_in_time(rows, limits, made)
     found = plain(in_time, wanted)
     if len(found) == wanted:
         # Everything expected was called, and in time: no other alignment keeps more limits.
@@ -103,7 +104,7 @@ def _best(expectations: Sequence[Expectation], made: Made, rows: list[int], *, o
     return heaviest_sequence(rows, wanted, worth) if ordered else heaviest_assignment(rows, worth)
 
 
-def _rows_in_time(rows: list[int], limits: list[tuple[int, float]], made: Made) -> list[int]:
+def rows_in_time(rows: list[int], limits: list[tuple[int, float]], made: Made) -> list[int]:
     """The rows without the pairs whose time limit is broken or cannot be told."""
     kept = list(rows)
     for index, limit in limits:

@@ -18,8 +18,7 @@ from agentv.evaluators.trajectory.plan import Made, count_calls
 from agentv.evaluators.trajectory.script import Script, plain_script
 from agentv.evaluators.trajectory.sequence import decide_and_tell, decide_deviating, decide_followed, decide_script
 from agentv.formats.canonical import are_plain
-from agentv.formats.normalize import settle_made
-from agentv.formats.reader import decode_calls, decode_response
+from agentv.formats.reader import decode_calls, read_any
 from agentv.jsonio import MISFITS, is_broken
 from agentv.matching.equality import encoded
 from agentv.model.message import ToolCall
@@ -64,7 +63,7 @@ def score_plain(script: Script, reply: Any) -> tuple[Any, RunResult | None]:
     """The result under a plain configuration; else the reply, which may have been read, for the longer way."""
     calls = decode_calls(reply)
     if calls is None:
-        reply = settle_made(reply) if isinstance(reply, ProviderResponse) else decode_response(reply)
+        reply = read_any(reply)
     try:
         return reply, _score_response(script, reply) if calls is None else _score_messages(script, calls)
     except Exception:  # noqa: BLE001 - the longer way makes a finding of whatever it is
@@ -73,14 +72,15 @@ def score_plain(script: Script, reply: Any) -> tuple[Any, RunResult | None]:
 
 def _score_messages(script: Script, calls: Sequence[ToolCall]) -> RunResult | None:
     """How a reply did that is nothing but messages with these calls; `None` when it takes the longer way."""
-    summary = summarize_calls(calls)
-    return _score_calls(script, calls, summary) if summary.tool_names else None
+    return _score_calls(script, calls, summarize_calls(calls)) if calls else None
 
 
 def _score_response(script: Script, response: ProviderResponse) -> RunResult | None:
     """How any other reply did, as long as it is a success and has messages; else `None`."""
     known = resolve_calls(response)
     if known.source != "output_messages" or not response.success or response.trace_ref is not None:
+        return None
+    if not known.complete or response.echo_end is not None:
         return None
     result = _score_calls(script, known.calls or (), known.summary or TraceSummary())
     warnings = (*response.warnings, *known.warnings)
@@ -90,6 +90,8 @@ def _score_response(script: Script, response: ProviderResponse) -> RunResult | N
 def _score_calls(script: Script, calls: Sequence[ToolCall], summary: TraceSummary) -> RunResult | None:
     made, tally = count_calls(calls, DEFAULT_EXCLUDED), Tally()
     names, inputs = [call.tool for call in calls], [call.input for call in calls]
+    if "" in names:  # what a call without a name leaves undecided
+        return None
     if names == script.names and made.is_whole and not script.loose:
         details = _decide_inputs(script, inputs, made, tally)
     elif are_plain(inputs):
@@ -99,7 +101,7 @@ def _score_calls(script: Script, calls: Sequence[ToolCall], summary: TraceSummar
         return None
     if details is None:
         return None
-    details["unnamed"] = names.count("")
+    details["unnamed"] = 0
     details["undecided"] = []
     status, score = tally.verdict(1.0)
     hits, misses = tuple(tally.hits), tuple(tally.misses)

@@ -4,9 +4,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from agentv.evaluators.trajectory.config import Entry, ToolRule, input_rule, reachable_rules, rule_for, written
 from agentv.evaluators.trajectory.index import Filed, key_of
+from agentv.evaluators.unread import is_any_name, is_result_unread
 from agentv.matching.diff import NOTHING, Difference, differences, plain_differences, unlike_keys
 from agentv.matching.equality import encoded, has_operators, same
 from agentv.matching.glob import glob_test, is_glob
@@ -15,6 +17,8 @@ from agentv.matching.values import Predicate, equals
 from agentv.model.message import ToolCall
 
 UNNAMED = "(unnamed)"
+ANY_NAME = "\0"
+"""A name that every glob accepts and no tool has."""
 # Up to here asking every expectation is cheaper than filing them first.
 FEW_PAIRS = 256
 
@@ -48,6 +52,19 @@ def count_calls(calls: Sequence[ToolCall], excluded: frozenset[str]) -> Made:
             return Made(calls, range(len(calls)))
     numbers = [number for number, call in enumerate(calls) if call.effective_status not in excluded]
     return Made([calls[number] for number in numbers], numbers)
+
+
+def count_certain_calls(calls: Sequence[ToolCall], excluded: frozenset[str]) -> Made:
+    """Return the calls of a partly understood reply that count whatever was not understood.
+
+    A result that was not read may be an error, or none: it decides whether its call counts where only one of the two
+    does. A denied or pending call has no result; that it is one stands at the call itself.
+    """
+    made = count_calls(calls, excluded)
+    if "error" not in excluded:
+        return made
+    places = [place for place, call in enumerate(made.calls) if not is_result_unread(call)]
+    return Made([made.calls[place] for place in places], [made.numbers[place] for place in places])
 
 
 class Expectation:
@@ -142,6 +159,28 @@ class Expectation:
         if self._output is None:
             self._output = equals(self.entry.output)
         return call.output is not UNSET and self._output(call.output)
+
+    def without_result(self) -> "Expectation":
+        """Return the same expectation without what it asks of the result."""
+        if self.only_input:
+            return self
+        entry = replace(self.entry, output=UNSET, status=None)
+        return Expectation(entry, self.default_mode, self._tools, globs=self.globbed)
+
+    def may_accept(self, call: ToolCall) -> bool:
+        """Return whether a call without a name could be what is expected."""
+        if not self.globbed:
+            return self.accepts(replace(call, tool=self.tool))
+        rules = self._tools or {}
+        if any(is_glob(key) for key in rules):
+            return True  # what its input is compared by depends on the name
+        names = [ANY_NAME, *(key for key in rules if self.names(key))]
+        return any(self.accepts(replace(call, tool=name)) for name in names)
+
+    def must_accept(self, call: ToolCall) -> bool:
+        """Return whether a call without a name is what is expected whatever it is called."""
+        is_ruled = self._tools is not None and self.input is not UNSET
+        return self.globbed and is_any_name(self.tool) and not is_ruled and self.accepts(replace(call, tool=ANY_NAME))
 
     def differences(self, call: ToolCall) -> list[Difference]:
         """Every path at which this call, whose name fits, is not what is expected."""

@@ -40,7 +40,7 @@ class TurnPlan:
 
     def __init__(self, expected: Sequence[ExpectedTurn]) -> None:
         self.expected = expected
-        self._judges = [Judge(turn) for turn in expected]
+        self.judges = [Judge(turn) for turn in expected]
         alike: dict[Hashable, list[int]] = {}
         for e, turn in enumerate(expected):
             alike.setdefault(tuple([item.key() for item in turn]), []).append(e)
@@ -50,15 +50,23 @@ class TurnPlan:
         self._turn_of = [e for e in self._alike for _ in expected[e]]
         self._limited = sum(1 << e for e, turn in enumerate(expected) if any(item.limit is not None for item in turn))
 
+    @property
+    def labels(self) -> list[str]:
+        """What each expected turn is called."""
+        return [words.turn_label([item.tool for item in turn]) for turn in self.expected]
+
     def inner(self, e: int, turn: Turn) -> Alignment:
         """One expected turn laid along one actual turn."""
-        return align_calls(self._judges[e], turn, ordered=False)
+        return align_calls(self.judges[e], turn, ordered=False)
 
     def lay(self, made: Made, messages: Sequence[Message], *, ordered: bool) -> Laid:
         """The turns along the expected turns."""
         turns = group_turns(made, turns_of(messages))
-        rows = self._rows(turns)
-        matches = self._best(rows, turns, ordered=ordered)
+        return self.lay_rows(turns, self._rows(turns), ordered=ordered)
+
+    def lay_rows(self, turns: list[Turn], rows: list[int], *, ordered: bool) -> Laid:
+        """Lay the turns along the expected turns that they meet, which the rows say as bits."""
+        matches = self.best_pairs(rows, turns, ordered=ordered)
         taken_e, taken_a = {e for e, _ in matches}, {a for _, a in matches}
         left_e = [e for e in range(len(self.expected)) if e not in taken_e]
         left_a = [a for a in range(len(turns)) if a not in taken_a]
@@ -100,10 +108,11 @@ class TurnPlan:
             return False
         return (
             in_step(self.expected[e], turn)
-            or len(largest_assignment(self._judges[e].rows(turn.calls), wanted)) == wanted
+            or len(largest_assignment(self.judges[e].rows(turn.calls), wanted)) == wanted
         )
 
-    def _best(self, rows: list[int], turns: list[Turn], *, ordered: bool) -> list[Pair]:
+    def best_pairs(self, rows: list[int], turns: list[Turn], *, ordered: bool) -> list[Pair]:
+        """The largest alignment of those that keep most time limits."""
         wanted = len(self.expected)
         worth: Worth = {}
         for a, row in enumerate(rows):
@@ -156,7 +165,6 @@ class TurnPlan:
         swapped: list[Pair],
         alike: list[Pair],
     ) -> Laid:
-        names = [[item.tool for item in turn] for turn in self.expected]
         shares: list[float] = []
         inner = {(e, a): self.inner(e, turns[a]) for e, a in [*matches, *swapped]}
         for (e, a), found in inner.items():
@@ -170,7 +178,7 @@ class TurnPlan:
         paired_a = {a for _, a in [*matches, *swapped]}
         return Laid(
             unit="turn",
-            labels=[words.turn_label(turn) for turn in names],
+            labels=self.labels,
             long_labels=[words.turn_label(map(words.label, turn)) for turn in self.expected],
             made=len(turns),
             matches=matches,

@@ -15,9 +15,9 @@ NO_TRACE = "No trace available for evaluation"
 MAX_DIFFERENCES = 100
 
 
-def called(tool: str, times: int, bound: str) -> str:
+def called(tool: str, times: int, bound: str, *, at_least: bool = False) -> str:
     """`search called 6 times (maximum: 5)`."""
-    return f"{tool} called {times} {'time' if times == 1 else 'times'} ({bound})"
+    return f"{tool} called {'at least ' if at_least else ''}{times} {'time' if times == 1 else 'times'} ({bound})"
 
 
 def label(expectation: Expectation) -> str:
@@ -64,7 +64,7 @@ def matched(mode: str, names: Sequence[str], unit: str, numbers: Sequence[int]) 
     return f"{mode}: {', '.join(names)} matched at {numbered(unit, numbers)}"
 
 
-def fraction(kind: str, value: float, found: int, wanted: int, made: int) -> str:
+def fraction(kind: str, value: float, found: int, wanted: int, made: int | str) -> str:
     """`f1 0.80 (2 of 2 expected, 3 made)`."""
     return f"{kind} {value:.2f} ({found} of {wanted} expected, {made} made)"
 
@@ -103,6 +103,11 @@ def duration(tool: str, limit: float, took: float | None, *, was_called: bool) -
     if took <= limit:
         return f"{tool} completed in {_ms(took)} (max: {_ms(limit)})"
     return f"{tool} took {_ms(took)} (max: {_ms(limit)})"
+
+
+def time_limit(tool: str, limit: float) -> str:
+    """`Read (max: 50ms)`."""
+    return f"{tool} (max: {_ms(limit)})"
 
 
 def _ms(value: float) -> str:
