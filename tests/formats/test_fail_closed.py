@@ -35,7 +35,12 @@ def is_read(sample: Sample) -> bool:
     return sample.has_calls and isinstance(sample.reply, (dict, list)) and calls_in(sample.reply) > 0
 
 
-READ = [sample for sample in JSON if is_read(sample)]
+def is_executed(sample: Sample) -> bool:
+    """Tell whether any call was really made: one that was denied, or waits, is counted only where attempts are judged."""
+    return any(call.get("status") not in ("denied", "pending") for call in sample.expect["calls"] or ())
+
+
+READ = [sample for sample in JSON if is_read(sample) and is_executed(sample)]
 PLAIN = [sample for sample in JSON if sample.has_none and statuses(sample.reply) == {"pass"}]
 
 
@@ -44,7 +49,9 @@ def test_a_reply_with_calls_never_passes_where_calls_are_forbidden(sample: Sampl
     reply = sample.reply if sample.form == "json" else sample.text
     if sample.form == "sse":
         reply = [event.get("data") for event in sample.reply]
-    assert "pass" not in statuses(reply)
+    if sample.expect.get("unread") or is_executed(sample):
+        assert "pass" not in statuses(reply)
+    assert agentv.score(reply, [FORBIDS["forbidden"]]).status != "pass"
 
 
 # A call that is written differently
@@ -182,7 +189,7 @@ BLOCKS: tuple[dict[str, Any], ...] = (
     {"type": "redacted_thinking", "data": "x"},
     {"type": "document", "source": {"type": "text", "data": "x"}, "title": "t"},
     {"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "x"}]},
-    {"type": "data-weather", "data": {"name": "x", "input": {"a": 1}}},
+    {"type": "data-weather", "data": {"city": "Paris", "celsius": 18}},
     {"type": "reasoning.encrypted", "data": "x"},
     {"type": "refusal", "refusal": "no"},
     {"type": "compaction", "content": "x"},

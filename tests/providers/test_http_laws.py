@@ -124,7 +124,7 @@ def cut(data: bytes, at: list[int]) -> list[bytes]:
 
 def read(pieces: list[bytes], kind: str) -> ProviderResponse:
     received: Received = asyncio.run(receive(Pieces(pieces), kind, None))  # type: ignore[arg-type]  # all it uses of it
-    return read_events(received, HEAD, kind, READING, "")
+    return read_events(received, HEAD, kind, READING, ())
 
 
 @QUICK

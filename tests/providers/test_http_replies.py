@@ -407,8 +407,8 @@ def test_of_a_conversation_that_is_sent_back_only_what_was_added_counts() -> Non
     pointed = reply({"state": {"history": now}}, reply={"messages": "/state/history"})
     assert told(pointed) == ("Hi", [], "reply")
     # The request does not hold the earlier turn, so nobody can tell that it is not this reply's.
-    for body in ({"messages": [*earlier, *now]}, [*earlier, *now]):
-        response = reply(body)
+    for whole in ({"messages": [*earlier, *now]}, [*earlier, *now]):
+        response = reply(whole)
         assert len(response.output_messages or ()) == 3
         assert response.echo_end == 2
 

@@ -227,7 +227,7 @@ class Conversation:
         call = self._pairing.calls[number]
         # Nobody else has seen this call yet: it was made a moment ago, out of the same conversation.
         force_setattr(call, "output", answer.output)
-        if answer.status is not None:
+        if answer.status is not None or call.status == "pending":  # what was answered waits no longer
             force_setattr(call, "status", answer.status)
         if answer.error is not None:
             force_setattr(call, "error", answer.error)

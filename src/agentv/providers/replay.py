@@ -1,6 +1,6 @@
 """`replay`: replies that were recorded, so that no agent is called."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -10,9 +10,7 @@ from msgspec import Meta
 from agentv.errors import FormatError
 from agentv.files import find_below, read_below
 from agentv.formats.reader import read_reply
-from agentv.formats.response import REPLY_KEYS
 from agentv.jsonio import MAX_BYTES, parse_json
-from agentv.model.message import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.providers.base import ProviderBase, failure
@@ -60,14 +58,14 @@ class Replay(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True
         if CASE_ID in self.file:
             return self._own_file(request)
         if "sole" in self.__dict__:
-            return _reply(self.__dict__["sole"], request.input_messages)
+            return _reply(self.__dict__["sole"], request)
         index: _Index = self.__dict__["index"]
         line = index.find(request.id, request.repeat)
         if line is None:
             return failure("protocol", f"{self.file} holds no reply for case {request.id!r}{index.complaint}")
         number, data = line
         try:
-            reply = _reply(parse_json(data), request.input_messages)
+            reply = _reply(parse_json(data), request)
         except FormatError as error:
             return failure("protocol", f"{self.file}:{number}: {error}")
         return reply
@@ -77,7 +75,7 @@ class Replay(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True
             return failure("protocol", f"case id {request.id!r} cannot be part of a file's name")
         name = self.file.replace(CASE_ID, request.id)
         data = parse_json(read_below(self.scope.root, name, self.scope.folder))
-        return _reply(data, request.input_messages)
+        return _reply(data, request)
 
 
 class _Line(msgspec.Struct):
@@ -142,13 +140,9 @@ def _sole_document(path: Path) -> Any:
     return None
 
 
-def _reply(data: Any, asked: Sequence[Message]) -> ProviderResponse:
-    """Read a recorded reply, in any shape; its `id` is the name of its case."""
-    if isinstance(data, Mapping) and ("id" in data or "case_id" in data) and _is_ours(data):
-        data = {key: value for key, value in data.items() if key not in ("id", "case_id")}
-    return read_reply(data, asked)
-
-
-def _is_ours(data: Mapping[str, Any]) -> bool:
-    """Tell a record whose `id` is ours: those of other systems have an id of their own."""
-    return not data.keys().isdisjoint(REPLY_KEYS) or "case_id" in data or "events" in data
+def _reply(data: Any, request: Request) -> ProviderResponse:
+    """Read a recorded reply, in any shape; an `id` that names the case is no part of it."""
+    if isinstance(data, Mapping):
+        named = [key for key in ("id", "case_id") if str(data.get(key)) == request.id]
+        data = {key: value for key, value in data.items() if key not in named} if named else data
+    return read_reply(data, request.input_messages)
