@@ -74,15 +74,33 @@ def _read_own(value: _Object, reader: ReplyReader) -> ProviderResponse:
 
 
 def _detect_messages(value: Any) -> bool:
-    return are_messages(value) or (is_list(value) and (any(map(_calls_something, value)) or holds_blocks(value)))
+    if not is_list(value):
+        return False
+    return are_messages(value) or any(map(_calls_something, value)) or _are_calls(value) or holds_blocks(value)
 
 
 def _calls_something(item: Any) -> bool:
     return isinstance(item, OBJECT) and any(is_list(item.get(key)) for key in ("tool_calls", "toolCalls"))
 
 
+def _are_calls(items: Sequence[Any]) -> bool:
+    """Tell the calls of one message without the message, such as `message.tool_calls`."""
+    return bool(items) and all(map(_is_call, items))
+
+
+def _is_call(item: Any) -> bool:
+    if not isinstance(item, OBJECT) or "role" in item or "content" in item:
+        return False
+    function = item.get("function")
+    if isinstance(function, OBJECT):
+        return isinstance(function.get("name"), str) and "arguments" in function
+    return isinstance(item.get("tool"), str) and not item.keys().isdisjoint(("input", "output", "id", "status"))
+
+
 def _read_messages(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     del reader
+    if _are_calls(items):
+        items = [{"role": "assistant", "tool_calls": list(items)}]
     if not are_messages(items) and holds_blocks(items):  # the content of one message
         items = [{"role": "assistant", "content": list(items)}]
     return decode_fields({"output_messages": items})

@@ -19,7 +19,7 @@ from agentv.formats.normalize import failed, settle_made, words_of
 from agentv.formats.objects import is_object, plain, plain_data
 from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_canonical, decode_fields, last_words
 from agentv.formats.streams import Folded, StreamEvent, fold_stream, read_folded
-from agentv.formats.unread import unread_fields, with_unread
+from agentv.formats.unread import with_unread, with_unread_fields
 from agentv.jsonio import dump_json, parse_json, scrub, scrub_text
 from agentv.model.message import Message, ToolCall
 from agentv.model.response import ProviderResponse
@@ -270,9 +270,7 @@ class _Reader:
             return DetectedReply(shape.name, self._read_items(shape, data, declared=False))
         response = shape.read(data, self)
         if shape.keys is not None and isinstance(data, OBJECT):
-            beside = {key: item for key, item in data.items() if key not in shape.keys}
-            found = unread_fields(beside, response)
-            response = replace(response, unread=(*response.unread, *found)) if found else response
+            response = with_unread_fields(response, data, shape.keys)
         return DetectedReply(self._inner if shape.name == "stream" and self._inner else _name(shape, data), response)
 
     def read_messages(self, items: Sequence[Any], *, declared: bool = False) -> ProviderResponse:

@@ -4,7 +4,7 @@ Position decides. Elements of walked lists (messages, content blocks, calls) mus
 anywhere else is harmless unless it holds what looks like a call.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
@@ -67,14 +67,15 @@ def with_unread(response: ProviderResponse, asked: Sequence[Message] = ()) -> Pr
     return replace(response, unread=_limited(dict.fromkeys(places)))
 
 
-def unread_fields(fields: Mapping[str, Any], response: ProviderResponse) -> list[Unread]:
-    """Find calls in the fields of a reply that its format does not read."""
+def with_unread_fields(response: ProviderResponse, body: Mapping[Any, Any], keys: Collection[str]) -> ProviderResponse:
+    """Return a reply with the calls in those fields of its body that its format does not read; it reads `keys`."""
     calls = [call for message in response.output_messages or () for call in message.tool_calls]
     places: list[Unread] = []
     search = _Search(places, _Known(calls, ()))
-    for key, value in fields.items():
-        search.field(str(key), value, (str(key),), calls)
-    return places
+    for key, value in body.items():
+        if key not in keys:
+            search.field(str(key), value, (str(key),), calls)
+    return replace(response, unread=(*response.unread, *places)) if places else response
 
 
 def _limited(places: Iterable[Unread]) -> tuple[Unread, ...]:
