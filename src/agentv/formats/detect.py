@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agentv.formats.embedded_calls import holds_blocks
 from agentv.formats.fields import OBJECT
+from agentv.formats.objects import plain_data
 from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_fields, join_responses
 from agentv.formats.trace import EVENT_TYPES
 from agentv.model.message import Message
@@ -56,19 +57,20 @@ def _has_role(item: Any) -> bool:
     return isinstance(role, str) and (role in _ROLES or not _MESSAGE_KEYS.isdisjoint(item))
 
 
-def _detect_own(value: Any) -> bool:
+def is_own(value: Any) -> bool:
+    """Tell a reply by a field that nobody else's replies have."""
     return isinstance(value, OBJECT) and any(value.get(name) is not None for name in _STRONG)
 
 
-def _read_own(value: _Object, reader: ReplyReader) -> ProviderResponse:
+def read_own(value: _Object, reader: ReplyReader) -> ProviderResponse:
     """Read our own fields; messages may be in any form."""
     key = next((key for key in LIST_KEYS if value.get(key) is not None), "")
     if not is_list(value.get(key)):
-        return decode_fields(value)
+        return decode_fields(plain_data(value))
     said = reader.read_messages(value[key], declared=key != "messages")
     # With messages of its own, another name for them is one more field that is kept.
     others = {"output_messages": (), **{name: item for name, item in value.items() if name != key}}
-    beside = decode_fields(others)
+    beside = decode_fields(plain_data(others))
     joined = join_responses(said, beside)
     return replace(joined, text=beside.text) if isinstance(value.get("text"), str) else joined
 
@@ -197,7 +199,7 @@ def _detect_rest(value: Any) -> bool:
 
 
 TRACE = ReplyFormat(name="trace", detect=_detect_trace, read=_read_trace)
-OWN = ReplyFormat(name="agentv", detect=_detect_own, read=_read_own)
+OWN = ReplyFormat(name="agentv", detect=is_own, read=read_own)
 MESSAGES = ReplyFormat(name="messages", detect=_detect_messages, read=_read_messages, items=True)
 MESSAGE = ReplyFormat(name="message", detect=_detect_message, read=_read_message)
 FIELDS = ReplyFormat(name="agentv", detect=_detect_fields, read=_read_fields)
