@@ -36,7 +36,7 @@ def is_read(sample: Sample) -> bool:
 
 
 def is_executed(sample: Sample) -> bool:
-    """Tell whether any call was really made: one that was denied, or waits, is counted only where attempts are judged."""
+    """Tell whether any call was made: one that was denied, or waits, counts only where attempts are judged."""
     return any(call.get("status") not in ("denied", "pending") for call in sample.expect["calls"] or ())
 
 

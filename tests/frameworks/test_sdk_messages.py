@@ -3,8 +3,11 @@
 from typing import Any
 
 import pytest
+from anthropic.types import Message as AnthropicMessage
+from anthropic.types import TextBlock, ToolUseBlock
 from langchain_core.messages import AIMessage, ToolMessage
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
+from openai.types.responses import ResponseFunctionToolCall
 
 import agentv
 
@@ -71,3 +74,40 @@ def test_a_whole_answer_of_an_sdk_is_scored() -> None:
         }
     )
     assert agentv.score(answer, SEARCHES).status == "pass"  # type: ignore[arg-type]  # it is whatever tells its fields
+
+
+BLOCKS = [
+    TextBlock(type="text", text="Hm."),
+    ToolUseBlock(type="tool_use", id="c1", name="search", input={"query": "x"}),
+]
+ITEM = ResponseFunctionToolCall(type="function_call", call_id="c1", name="search", arguments='{"query": "x"}')
+WHEREVER: dict[str, Any] = {
+    "blocks in a dict": {"role": "assistant", "content": BLOCKS},
+    "blocks in a message of a state": {"messages": [{"role": "assistant", "content": BLOCKS}], "turn": 1},
+    "blocks alone": BLOCKS,
+    "a whole message": AnthropicMessage.model_validate(
+        {
+            "id": "m",
+            "model": "m",
+            "role": "assistant",
+            "type": "message",
+            "content": [block.model_dump() for block in BLOCKS],
+            "stop_reason": "tool_use",
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        }
+    ),
+    "items alone": [ITEM],
+    "items in a dict": {"output": [ITEM]},
+    "calls in a dict": {"role": "assistant", "content": "Hm.", "tool_calls": OPENAI[1].tool_calls},
+    "calls alone": OPENAI[1].tool_calls,
+    "a message in a message list": {"messages": [OPENAI[1]]},
+}
+
+
+@pytest.mark.parametrize("form", WHEREVER)
+def test_objects_are_read_wherever_they_stand(form: str) -> None:
+    reply = WHEREVER[form]
+    assert agentv.score(reply, SEARCHES).status == "pass"
+    case = {"id": "a", "input": "Where?", "evaluators": SEARCHES}
+    (result,) = agentv.evaluate({"cases": [case]}, target=lambda _: reply).results
+    assert result.status == "pass"

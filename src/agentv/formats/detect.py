@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agentv.formats.embedded_calls import holds_blocks
 from agentv.formats.fields import OBJECT
+from agentv.formats.objects import plain_data
 from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_fields, join_responses
 from agentv.formats.trace import EVENT_TYPES
 from agentv.model.message import Message
@@ -56,33 +57,52 @@ def _has_role(item: Any) -> bool:
     return isinstance(role, str) and (role in _ROLES or not _MESSAGE_KEYS.isdisjoint(item))
 
 
-def _detect_own(value: Any) -> bool:
+def is_own(value: Any) -> bool:
+    """Tell a reply by a field that nobody else's replies have."""
     return isinstance(value, OBJECT) and any(value.get(name) is not None for name in _STRONG)
 
 
-def _read_own(value: _Object, reader: ReplyReader) -> ProviderResponse:
+def read_own(value: _Object, reader: ReplyReader) -> ProviderResponse:
     """Read our own fields; messages may be in any form."""
     key = next((key for key in LIST_KEYS if value.get(key) is not None), "")
     if not is_list(value.get(key)):
-        return decode_fields(value)
+        return decode_fields(plain_data(value))
     said = reader.read_messages(value[key], declared=key != "messages")
     # With messages of its own, another name for them is one more field that is kept.
     others = {"output_messages": (), **{name: item for name, item in value.items() if name != key}}
-    beside = decode_fields(others)
+    beside = decode_fields(plain_data(others))
     joined = join_responses(said, beside)
     return replace(joined, text=beside.text) if isinstance(value.get("text"), str) else joined
 
 
 def _detect_messages(value: Any) -> bool:
-    return are_messages(value) or (is_list(value) and (any(map(_calls_something, value)) or holds_blocks(value)))
+    if not is_list(value):
+        return False
+    return are_messages(value) or any(map(_calls_something, value)) or _are_calls(value) or holds_blocks(value)
 
 
 def _calls_something(item: Any) -> bool:
     return isinstance(item, OBJECT) and any(is_list(item.get(key)) for key in ("tool_calls", "toolCalls"))
 
 
+def _are_calls(items: Sequence[Any]) -> bool:
+    """Tell the calls of one message without the message, such as `message.tool_calls`."""
+    return bool(items) and all(map(_is_call, items))
+
+
+def _is_call(item: Any) -> bool:
+    if not isinstance(item, OBJECT) or "role" in item or "content" in item:
+        return False
+    function = item.get("function")
+    if isinstance(function, OBJECT):
+        return isinstance(function.get("name"), str) and "arguments" in function
+    return isinstance(item.get("tool"), str) and not item.keys().isdisjoint(("input", "output", "id", "status"))
+
+
 def _read_messages(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     del reader
+    if _are_calls(items):
+        items = [{"role": "assistant", "tool_calls": list(items)}]
     if not are_messages(items) and holds_blocks(items):  # the content of one message
         items = [{"role": "assistant", "content": list(items)}]
     return decode_fields({"output_messages": items})
@@ -179,7 +199,7 @@ def _detect_rest(value: Any) -> bool:
 
 
 TRACE = ReplyFormat(name="trace", detect=_detect_trace, read=_read_trace)
-OWN = ReplyFormat(name="agentv", detect=_detect_own, read=_read_own)
+OWN = ReplyFormat(name="agentv", detect=is_own, read=read_own)
 MESSAGES = ReplyFormat(name="messages", detect=_detect_messages, read=_read_messages, items=True)
 MESSAGE = ReplyFormat(name="message", detect=_detect_message, read=_read_message)
 FIELDS = ReplyFormat(name="agentv", detect=_detect_fields, read=_read_fields)

@@ -44,6 +44,27 @@ class NewPart(NamedTuple):
     """Where it begins by the other reading, when the echo cannot be aligned."""
 
 
+ALL_NEW = NewPart(0)
+_TOLD = frozenset(("user", "system", "developer"))
+
+
+def find_new_quickly(items: Sequence[Any], asked: Sequence[Message] | None, *, declared: bool) -> NewPart | None:
+    """Find the new part of messages by their roles alone, as is enough for most; `None` when it takes more."""
+    first = last_told = -1
+    for at, item in enumerate(items):
+        if type(item) is not Message:
+            return None
+        if item.role not in _TOLD:
+            first = at if first < 0 else first
+        elif item.role == "user" or first < 0:
+            last_told = at
+    if last_told < 0:
+        return ALL_NEW
+    if declared or (0 <= first < last_told) or (asked and any(message.tool_calls for message in asked)):
+        return None
+    return NewPart(len(items) if first < 0 else first)
+
+
 def find_new(speakers: Sequence[Speaker], asked: Sequence[Message] | None, *, declared: bool) -> NewPart:
     """Find where the items that the agent added begin.
 

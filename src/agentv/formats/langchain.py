@@ -233,7 +233,10 @@ def _thoughts(message: Message) -> list[str]:
 def _detect(items: Any) -> bool:
     if not isinstance(items, (list, tuple)):
         return False
-    return any(is_langchain(item := unwrap_langchain(each)) and ("content" in item or "id" in item) for each in items)
+    return any(
+        is_langchain(item := unwrap_langchain(each)) and ("content" in item or item["type"] == "remove")
+        for each in items
+    )
 
 
 def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:

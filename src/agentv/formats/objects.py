@@ -6,6 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct, to_builtins
 from msgspec.json import Decoder, Encoder
 
+from agentv.formats.canonical import are_plain
 from agentv.jsonio import describe, dump_json, scrub
 from agentv.model.message import Message
 from agentv.model.response import ProviderResponse
@@ -53,7 +54,9 @@ def is_object(value: Any) -> bool:
 
 def plain_data(value: Any) -> Any:
     """Return a value with every object of a library in it as plain data; a value without any is returned itself."""
-    return _converted(value, {}, _MAX_LEVELS) if _holds_objects(value) else value
+    if are_plain((value,)) or not _holds_objects(value):
+        return value
+    return _converted(value, {}, _MAX_LEVELS)
 
 
 def _holds_objects(value: Any) -> bool:

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from agentv.errors import AgentVError, FormatError
 from agentv.formats.canonical import read_calls, read_plain
-from agentv.formats.detect import are_messages, describe_shape, text_key
-from agentv.formats.echo import NewPart, find_new, speaker_of
+from agentv.formats.detect import are_messages, describe_shape, is_own, read_own, text_key
+from agentv.formats.echo import ALL_NEW, NewPart, find_new, find_new_quickly, speaker_of
 from agentv.formats.fields import OBJECT, show
 from agentv.formats.normalize import failed, settle_made, words_of
 from agentv.formats.objects import is_object, plain, plain_data
 from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_canonical, decode_fields, last_words
 from agentv.formats.streams import Folded, StreamEvent, fold_stream, read_folded
-from agentv.formats.unread import unread_fields, with_unread
+from agentv.formats.unread import with_unread, with_unread_fields
 from agentv.jsonio import dump_json, parse_json, scrub, scrub_text
 from agentv.model.message import Message, ToolCall
 from agentv.model.response import ProviderResponse
@@ -36,6 +36,7 @@ _ROLES = ("assistant", "user", "system", "tool", "developer", "function", "model
 _REPLY_ONLY = [name for name in REPLY_KEYS if name not in ("metadata", "warnings")]
 _REPLY = re.compile(rf'\{{\s*"(?:[^{{]*?")?(?:{"|".join(_REPLY_ONLY)})"\s*:')
 _MESSAGES = re.compile(rf'\[\s*\{{[^{{]*?"(?:role|type)"\s*:\s*"(?:{"|".join(_ROLES)})"')
+_CONTAINERS = frozenset((dict, list, tuple))
 _LOOKED_AT = 10_000
 """Characters from the beginning in which a reply shows its first keys."""
 
@@ -96,7 +97,9 @@ def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderRespons
 
     Nothing is known of the request here, so a conversation that was sent back stays in it.
     """
-    if isinstance(reply, (str, bytes, bytearray)) or not (isinstance(reply, (*OBJECT, Sequence)) or is_object(reply)):
+    if type(reply) not in _CONTAINERS and (
+        isinstance(reply, (str, bytes, bytearray)) or not (isinstance(reply, (*OBJECT, Sequence)) or is_object(reply))
+    ):
         msg = f"expected an object or a list of messages, got {show(reply)}"
         raise FormatError(msg)
     return _complete(_read_safely(reply, _Reader(None, is_whole=True)), None).response
@@ -158,6 +161,8 @@ class _Reader:
 
     def __init__(self, asked: Sequence[Message] | None, *, is_whole: bool = False) -> None:
         self.asked = asked
+        self._is_plain = False
+        """Whether the data that is read is known to hold no objects of libraries."""
         self._inner = ""
         """The shape of the last reply that stood inside of another."""
         self._is_whole = is_whole
@@ -170,6 +175,8 @@ class _Reader:
 
     def detect(self, value: Any) -> DetectedReply:
         """Read a reply and name its shape."""
+        if type(value) in _CONTAINERS:
+            return self._detect_quickly(value) or self._detect_data(value)
         if isinstance(value, ProviderResponse):
             return DetectedReply("agentv", settle_made(value))
         if isinstance(value, (str, bytes, bytearray, memoryview)):
@@ -216,7 +223,7 @@ class _Reader:
             key = next(iter(value)) if len(value) == 1 else ""
             if key not in LIST_KEYS:
                 response = decode_canonical(value)
-                if response is None or self._new_part(response.output_messages or (), declared=True) != (0, None):
+                if response is None or self._new_part(response.output_messages or (), declared=True) != ALL_NEW:
                     return None
                 return _own(response)
             items, declared = value[key], key != "messages"
@@ -225,30 +232,47 @@ class _Reader:
         messages = read_plain(items)
         if messages is None or (items is value and messages and not are_messages(messages)):
             return None
+        return DetectedReply("agentv" if declared else "messages", self._read_plain(messages, declared=declared))
+
+    def _read_plain(self, messages: tuple[Message, ...], *, declared: bool) -> ProviderResponse:
         new = self._new_part(messages, declared=declared)
-        said = messages[new.start :]
+        said = messages[new.start :] if new.start else messages
         doubt = None if new.doubt is None else new.doubt - new.start
-        response = ProviderResponse(text=last_words(said), output_messages=said, echo_end=doubt)
-        return DetectedReply("agentv" if declared else "messages", response)
+        return ProviderResponse(text=last_words(said), output_messages=said, echo_end=doubt)
 
     def _new_part(self, items: Sequence[Any], *, declared: bool) -> NewPart:
         if self._is_whole:
-            return NewPart(0)
+            return ALL_NEW
+        quick = find_new_quickly(items, self.asked, declared=declared)
+        if quick is not None:
+            return quick
         return find_new([speaker_of(item) for item in items], self.asked, declared=declared)
 
     def _detect_data(self, value: Any) -> DetectedReply:
         """Read plain data, or an object of a library, by the first format in the table that it fits."""
-        formats: tuple[ReplyFormat, ...] = reply_formats()
-        for each in formats:
-            if each.detect_object is not None and each.read_object is not None and each.detect_object(value):
-                return DetectedReply(each.name, each.read_object(value, self))
-        data = plain_data(value)
+        if type(value) is dict and is_own(value):  # before all that others need
+            return _own(read_own(value, self))
+        found = None if type(value) in _CONTAINERS else self._detect_object(value)
+        if found is not None:
+            return found
+        data = value if self._is_plain else plain_data(value)
         if not isinstance(data, (*OBJECT, list, tuple)):
             data = list(value) if isinstance(value, Sequence) else plain(value)
         if not isinstance(data, (*OBJECT, list, tuple)):
             msg = f"expected a text, messages or a reply, got {show(value)}"
             raise FormatError(msg)
-        for each in formats:
+        self._is_plain = True
+        return self._detect_format(data)
+
+    def _detect_object(self, value: Any) -> DetectedReply | None:
+        """Read an object of a library that cannot be written as plain data; `None` when it is none."""
+        for each in reply_formats():
+            if each.detect_object is not None and each.read_object is not None and each.detect_object(value):
+                return DetectedReply(each.name, each.read_object(value, self))
+        return None
+
+    def _detect_format(self, data: Any) -> DetectedReply:
+        for each in reply_formats():
             if each.items and isinstance(data, OBJECT):
                 if each.detect([data]):
                     name = "message" if each.name == "messages" else each.name
@@ -270,14 +294,15 @@ class _Reader:
             return DetectedReply(shape.name, self._read_items(shape, data, declared=False))
         response = shape.read(data, self)
         if shape.keys is not None and isinstance(data, OBJECT):
-            beside = {key: item for key, item in data.items() if key not in shape.keys}
-            found = unread_fields(beside, response)
-            response = replace(response, unread=(*response.unread, *found)) if found else response
+            response = with_unread_fields(response, data, shape.keys)
         return DetectedReply(self._inner if shape.name == "stream" and self._inner else _name(shape, data), response)
 
     def read_messages(self, items: Sequence[Any], *, declared: bool = False) -> ProviderResponse:
         """Read a list of messages, items or events in any known form, without the request's own."""
-        items = plain_data(list(items))
+        messages = read_plain(items)
+        if messages is not None:
+            return self._read_plain(messages, declared=declared)
+        items = list(items) if self._is_plain else plain_data(list(items))
         shape = next((each for each in reply_formats() if each.items and each.detect(items)), None)
         if shape is None:
             return decode_fields({"output_messages": items})

@@ -4,7 +4,7 @@ Position decides. Elements of walked lists (messages, content blocks, calls) mus
 anywhere else is harmless unless it holds what looks like a call.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
@@ -34,6 +34,7 @@ MAX_LEVELS = 8
 MAX_NODES = 200_000
 """Values of one reply that are searched; what has more is reported instead."""
 _PLAIN_ROLES = frozenset(("assistant", "user", "system", "developer"))
+_TEXTS = frozenset((str, type(None)))
 _RESULT_ROLES = frozenset(("tool", "function"))
 _OWN_METADATA = frozenset(("thinking", "malformed", "shape", "agentv"))
 """Metadata that we write ourselves and that holds nothing unread."""
@@ -51,13 +52,13 @@ _NAMED_KEYS = 5
 def with_unread(response: ProviderResponse, asked: Sequence[Message] = ()) -> ProviderResponse:
     """Return the reply with every place that was not understood; `asked` are the messages of the request."""
     messages = response.output_messages or ()
-    if response.metadata is None and not response.unread and all(map(_is_plain, messages)):
+    if response.metadata is None and not response.unread and _are_plain(messages):
         return response
     places = list(response.unread)
     known = _Known([call for message in messages for call in message.tool_calls], asked)
     search = _Search(places, known)
     for position, message in enumerate(messages):
-        if not _is_plain(message):
+        if not _are_plain((message,)):
             search.message(message, ("output_messages", position))
     if response.metadata is not None:
         search.metadata(response.metadata, ("metadata",), known.calls)
@@ -67,14 +68,15 @@ def with_unread(response: ProviderResponse, asked: Sequence[Message] = ()) -> Pr
     return replace(response, unread=_limited(dict.fromkeys(places)))
 
 
-def unread_fields(fields: Mapping[str, Any], response: ProviderResponse) -> list[Unread]:
-    """Find calls in the fields of a reply that its format does not read."""
+def with_unread_fields(response: ProviderResponse, body: Mapping[Any, Any], keys: Collection[str]) -> ProviderResponse:
+    """Return a reply with the calls in those fields of its body that its format does not read; it reads `keys`."""
     calls = [call for message in response.output_messages or () for call in message.tool_calls]
     places: list[Unread] = []
     search = _Search(places, _Known(calls, ()))
-    for key, value in fields.items():
-        search.field(str(key), value, (str(key),), calls)
-    return places
+    for key, value in body.items():
+        if key not in keys:
+            search.field(str(key), value, (str(key),), calls)
+    return replace(response, unread=(*response.unread, *places)) if places else response
 
 
 def _limited(places: Iterable[Unread]) -> tuple[Unread, ...]:
@@ -85,15 +87,15 @@ def _limited(places: Iterable[Unread]) -> tuple[Unread, ...]:
     return (*found[: MAX_PLACES - 1], more)
 
 
-def _is_plain(message: Message) -> bool:
-    """Tell a message of which nothing can be unread, as most are."""
-    content = message.content
-    return (
-        (content is None or type(content) is str)
-        and message.metadata is None
-        and message.role in _PLAIN_ROLES
-        and all(call.tool and call.metadata is None for call in message.tool_calls)
-    )
+def _are_plain(messages: Sequence[Message]) -> bool:
+    """Tell messages of which nothing can be unread, as most are."""
+    for message in messages:
+        if message.metadata is not None or message.role not in _PLAIN_ROLES or type(message.content) not in _TEXTS:
+            return False
+        for call in message.tool_calls:
+            if not call.tool or call.metadata is not None:
+                return False
+    return True
 
 
 class _Known:

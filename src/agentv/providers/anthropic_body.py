@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from agentv.errors import ProviderError
-from agentv.formats.anthropic import MessagePieces, decode_message, error_in_message, to_anthropic
+from agentv.formats.anthropic import FORMAT, MessagePieces, decode_message, error_in_message, to_anthropic
 from agentv.providers.anthropic import BASE_URL, KEY_NAME
 from agentv.providers.openai_body import with_extra
 from agentv.providers.wire import join_url, merge_headers
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agentv.model.request import Request
     from agentv.providers.anthropic import Anthropic
 
-DIALECT = Dialect(decode_message, error_in_message, MessagePieces)
+DIALECT = Dialect(decode_message, error_in_message, MessagePieces, FORMAT.keys)
 _LOGINS = ("x-api-key", "authorization")
 
 

@@ -6,7 +6,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from agentv.errors import ProviderError
+from agentv.formats.openai_chat import FORMAT as CHAT
 from agentv.formats.openai_chat import ChatPieces, decode_completion, error_in_completion, to_completions
+from agentv.formats.openai_responses import FORMAT as RESPONSES
 from agentv.formats.openai_responses import (
     ResponsePieces,
     decode_response_object,
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
     from agentv.providers.openai import OpenAI
 
 DIALECTS = {
-    "chat": Dialect(decode_completion, error_in_completion, ChatPieces),
-    "responses": Dialect(decode_response_object, error_in_response, ResponsePieces),
+    "chat": Dialect(decode_completion, error_in_completion, ChatPieces, CHAT.keys),
+    "responses": Dialect(decode_response_object, error_in_response, ResponsePieces, RESPONSES.keys),
 }
 _PATHS = {"chat": "chat/completions", "responses": "responses"}
 _TOOL_OWN = ("type", "function")

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.sse import EventReader, ServerEvent
+from agentv.formats.unread import with_unread_fields
 from agentv.providers.base import failure
 from agentv.providers.wire import WireError, failure_from, failure_in_stream, hide, read_json, wire_error
 from agentv.providers.wire_answer import first_words
@@ -52,6 +53,8 @@ class Dialect(NamedTuple):
     error_in: Callable[[Any], Any]
     """The error that a body holds in place of a reply."""
     pieces: Callable[[], Pieces]
+    keys: frozenset[str] | None
+    """The keys of a body that are read; all others are searched for calls."""
 
 
 async def ask_model(wire: Wire, url: str, body: Mapping[str, Any], dialect: Dialect) -> ProviderResponse:
@@ -76,7 +79,7 @@ def _normalise(body: Any, head: Answer, dialect: Dialect) -> ProviderResponse:
     if error is not None:
         return failure_in_stream(error, head, f"{head.url} answered {head.status} with an error")
     try:
-        response = dialect.decode(body)
+        response = with_unread_fields(dialect.decode(body), body, dialect.keys or ())
     except FormatError as wrong:
         return failure("protocol", f"the reply of {head.url} cannot be read: {wrong}")
     request_id = next((head.headers[name] for name in _REQUEST_IDS if name in head.headers), None)
