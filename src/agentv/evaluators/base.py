@@ -136,6 +136,13 @@ class Tally(Struct):
         else:
             self.fails(sentence)
 
+    def decide(self, *, good: bool | None, sentence: str, undecided: str) -> None:
+        """Count one constraint, or note why it is undecided when `good` is `None`."""
+        if good is None:
+            self.undecided.append(undecided)
+        else:
+            self.count(good=good, sentence=sentence)
+
     def verdict(self, threshold: float, *, binary: bool = False, negate: bool = False) -> tuple[Verdict, float | None]:
         """Status and score under the rule of the contract for what could not be decided."""
         values, hoped = self.values, len(self.undecided)

@@ -104,6 +104,6 @@ class ToolCallCount(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
         if not self._is_limited:
             tally.undecided.append(f"calls of {named}: {reason}")
         if isinstance(self.min, int):
-            decide_minimum(named, times, self.min, reason, tally)
+            decide_minimum(named, self.min, times, reason, tally)
         if isinstance(self.max, int):
-            decide_maximum(named, times, self.max, reason, tally)
+            decide_maximum(named, self.max, times, reason, tally)

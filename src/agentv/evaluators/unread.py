@@ -20,9 +20,8 @@ NO_PLACE = "the reply was not understood completely, so calls may be missing"
 
 def unread_calls(ctx: Context) -> str:
     """Return where calls may be missing and why, as the reason of a sentence."""
-    return _join(
-        [place for place in ctx.unread if (about_trace if ctx.calls_source == "trace" else about_messages)(place)]
-    )
+    is_about_calls = about_trace if ctx.calls_source == "trace" else about_messages
+    return _join([place for place in ctx.unread if is_about_calls(place)])
 
 
 def unread_messages(ctx: Context) -> str:

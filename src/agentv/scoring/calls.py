@@ -1,5 +1,6 @@
 """Which source tells what the agent called: messages, then a trace, then a summary; and whether it tells all calls."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -16,6 +17,8 @@ Source = Literal["output_messages", "trace", "trace_summary"]
 TRACE_ONLY = "`trace` is deprecated: send `output_messages`, which carry the calls where they were made"
 NAMES_ALONE = "`trace_summary` names tools but not how often they were called: send `tool_calls_by_name`"
 WITHOUT_NAME = "a call without a name"
+MESSAGE_PATH = re.compile(r"output_messages\[(\d+)\]")
+"""How the path of a place in a message begins; its group is the index of the message."""
 MAX_WARNINGS = 10
 """How many places that were not understood get a warning of their own."""
 

@@ -1,6 +1,5 @@
 """Two readings of a reply whose messages may begin with an echo of the request."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -8,9 +7,9 @@ from msgspec.structs import replace
 
 from agentv.model.response import ProviderResponse, Unread
 from agentv.model.result import EvaluatorResult
+from agentv.scoring.calls import MESSAGE_PATH
 
 REMEDY = "send only new messages, or the request's messages unchanged at the start"
-_MESSAGE = re.compile(r"output_messages\[(\d+)\]")
 
 
 def without_echo(response: ProviderResponse) -> ProviderResponse | None:
@@ -25,7 +24,7 @@ def without_echo(response: ProviderResponse) -> ProviderResponse | None:
 def _moved(unread: Iterable[Unread], start: int) -> Iterator[Unread]:
     """Yield the places with the numbers that messages have when they are counted from `start`."""
     for place in unread:
-        found = _MESSAGE.match(place.path)
+        found = MESSAGE_PATH.match(place.path)
         if found is None:
             yield place
         elif int(found[1]) >= start:
@@ -65,4 +64,4 @@ def _disagreement(
 def _undecided(result: EvaluatorResult, start: int) -> Iterator[str]:
     """Yield what a reading left undecided, with places as they are in the whole reply."""
     for sentence in result.details.get("undecided") or ():
-        yield _MESSAGE.sub(lambda found: f"output_messages[{int(found[1]) + start}]", str(sentence))
+        yield MESSAGE_PATH.sub(lambda found: f"output_messages[{int(found[1]) + start}]", str(sentence))

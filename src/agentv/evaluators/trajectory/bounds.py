@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import re
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from agentv.evaluators.trajectory.config import ORDERED
 from agentv.evaluators.trajectory.laid import Laid, lay_calls
 from agentv.evaluators.trajectory.pairing import best_pairs, rows_in_time
 from agentv.evaluators.trajectory.plan import Judge
 from agentv.evaluators.trajectory.turns import group_turns, turns_of
 from agentv.evaluators.unread import is_result_unread
 from agentv.matching.align import largest_assignment
-from agentv.scoring.calls import about_messages
+from agentv.scoring.calls import MESSAGE_PATH, about_messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from agentv.evaluators.trajectory.evaluator import ToolTrajectory
     from agentv.evaluators.trajectory.plan import Expectation, Made
-    from agentv.evaluators.trajectory.turns import Turn, TurnPlan
+    from agentv.evaluators.trajectory.turns import TurnPlan
     from agentv.matching.align import Pair
     from agentv.model.message import ToolCall
     from agentv.protocols import Context
-
-_MESSAGE = re.compile(r"output_messages\[(\d+)\]")
 
 
 class Bounds(NamedTuple):
@@ -106,16 +106,20 @@ def call_bounds(judge: Judge, made: Made) -> Bounds:
     return Bounds(certain, possible, rows_in_time(certain, limits, made), settled)
 
 
-def turn_units(plan: TurnPlan, ctx: Context, made: Made, excluded: frozenset[str], *, ordered: bool) -> Units:
+def turn_units(config: ToolTrajectory, ctx: Context, made: Made) -> Units:
     """Return the turns along the expected turns."""
+    plan, ordered = config.turn_plan, config.mode in ORDERED
     places = turns_of(ctx.output_messages or ())
     turns = group_turns(made, places)
     doubtful = _doubtful_messages(ctx)
-    if ("ok" in excluded) != ("error" in excluded):
+    if ("ok" in config.excluded) != ("error" in config.excluded):
         doubtful |= {places[number] for number, call in enumerate(ctx.calls or ()) if is_result_unread(call)}
-    bounds = Bounds([], [], [], [])
+    calls, spans = call_bounds(config.judge, made), _spans(plan)
+    bounds, start = Bounds([], [], [], []), 0
     for turn in turns:
-        _add_turn(bounds, plan, turn, is_whole=places[turn.numbers[0]] not in doubtful)
+        inner = Bounds(*(rows[start : start + len(turn)] for rows in calls))
+        _add_turn(bounds, spans, inner, is_whole=places[turn.numbers[0]] not in doubtful)
+        start += len(turn)
     return Units(
         unit="turn",
         labels=plan.labels,
@@ -126,12 +130,34 @@ def turn_units(plan: TurnPlan, ctx: Context, made: Made, excluded: frozenset[str
     )
 
 
+class Span(NamedTuple):
+    """Where the entries of one expected turn are among those of all."""
+
+    start: int
+    size: int
+
+    def part(self, rows: list[int]) -> list[int]:
+        """Return the rows of calls for the entries of this turn alone."""
+        mask = (1 << self.size) - 1
+        return [row >> self.start & mask for row in rows]
+
+    def takes(self, rows: list[int]) -> bool:
+        """Return whether every call can have an entry of its own in this turn."""
+        inner = self.part(rows)
+        return all(inner) and len(largest_assignment(inner, self.size)) == len(inner)
+
+
+def _spans(plan: TurnPlan) -> list[Span]:
+    ends = list(accumulate(len(turn) for turn in plan.expected))
+    return [Span(end - len(turn), len(turn)) for end, turn in zip(ends, plan.expected, strict=True)]
+
+
 def _doubtful_messages(ctx: Context) -> set[int]:
     """Return the messages that may hold further calls: all of them, unless every place is in an assistant's message."""
     messages = ctx.output_messages or ()
     found: set[int] = set()
     for place in filter(about_messages, ctx.unread):
-        inside = _MESSAGE.match(place.path)
+        inside = MESSAGE_PATH.match(place.path)
         index = int(inside[1]) if inside else len(messages)
         if index >= len(messages) or messages[index].role != "assistant":
             return set(range(len(messages)))
@@ -139,22 +165,19 @@ def _doubtful_messages(ctx: Context) -> set[int]:
     return found
 
 
-def _add_turn(bounds: Bounds, plan: TurnPlan, turn: Turn, *, is_whole: bool) -> None:
+def _add_turn(bounds: Bounds, spans: Sequence[Span], calls: Bounds, *, is_whole: bool) -> None:
     """Add the rows of one turn; one that may have had further calls meets nothing for certain."""
     certain = possible = in_time = settled = 0
-    for e, judge in enumerate(plan.judges):
-        wanted, inner = len(judge.expectations), call_bounds(judge, turn)
-        if wanted == len(turn) if is_whole else wanted >= len(turn):
-            certain |= (is_whole and _fits(inner.certain, wanted)) << e
-            possible |= _fits(inner.possible, wanted) << e
-            in_time |= (is_whole and _fits(inner.in_time, wanted)) << e
-            settled |= (is_whole and _fits(inner.settled, wanted)) << e
+    made = len(calls.possible)
+    for e, span in enumerate(spans):
+        fits_size = span.size == made if is_whole else span.size >= made
+        if fits_size and span.takes(calls.possible):
+            possible |= 1 << e
+            if is_whole:
+                certain |= span.takes(calls.certain) << e
+                in_time |= span.takes(calls.in_time) << e
+                settled |= span.takes(calls.settled) << e
     bounds.certain.append(certain)
     bounds.possible.append(possible)
     bounds.in_time.append(in_time)
     bounds.settled.append(settled if settled == possible else 0)
-
-
-def _fits(rows: list[int], wanted: int) -> bool:
-    """Return whether every call of a turn can have an expectation of its own."""
-    return len(largest_assignment(rows, wanted)) == len(rows)

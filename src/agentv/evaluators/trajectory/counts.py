@@ -47,33 +47,29 @@ def decide_lower_bound(config: ToolTrajectory, ctx: Context, tally: Tally) -> No
     reason, calls = unread_calls(ctx), ctx.calls or ()
     certain = count_certain_calls(calls, config.excluded).calls
     for key, least in (config.minimums or {}).items():
-        decide_minimum(key, count_at_least(certain, key), least, reason, tally)
+        decide_minimum(key, least, count_at_least(certain, key), reason, tally)
     for key, most in (config.maximums or {}).items():
-        decide_maximum(key, count_at_least(certain, key), most, reason, tally)
+        decide_maximum(key, most, count_at_least(certain, key), reason, tally)
     for key in config.forbidden or ():
-        decide_maximum(key, count_at_least(calls, key), 0, reason, tally, "forbidden")
+        times = count_at_least(calls, key)
+        sentence = words.called(key, times, "forbidden", at_least=True)
+        tally.decide(good=False if times else None, sentence=sentence, undecided=f"{key} (forbidden): {reason}")
     if config.allowed is not None:
         _decide_allowed(config.allowed, ctx, reason, tally)
 
 
-def decide_minimum(key: str, times: int, least: int, reason: str, tally: Tally) -> None:
+def decide_minimum(key: str, least: int, times: int, reason: str, tally: Tally) -> None:
     """Decide a minimum by the calls that were read: once it is reached, it holds."""
     bound = f"minimum: {least}"
-    if times >= least:
-        tally.holds(words.called(key, times, bound, at_least=True))
-    else:
-        tally.undecided.append(f"{key} ({bound}): {reason}")
+    sentence = words.called(key, times, bound, at_least=True)
+    tally.decide(good=True if times >= least else None, sentence=sentence, undecided=f"{key} ({bound}): {reason}")
 
 
-def decide_maximum(  # noqa: PLR0913, PLR0917 - as a minimum, with a name of its own where the maximum is 0
-    key: str, times: int, most: int, reason: str, tally: Tally, bound: str = ""
-) -> None:
+def decide_maximum(key: str, most: int, times: int, reason: str, tally: Tally) -> None:
     """Decide a maximum by the calls that were read: once it is exceeded, it does not hold."""
-    bound = bound or f"maximum: {most}"
-    if times > most:
-        tally.fails(words.called(key, times, bound, at_least=True))
-    else:
-        tally.undecided.append(f"{key} ({bound}): {reason}")
+    bound = f"maximum: {most}"
+    sentence = words.called(key, times, bound, at_least=True)
+    tally.decide(good=False if times > most else None, sentence=sentence, undecided=f"{key} ({bound}): {reason}")
 
 
 def _decide_allowed(allowed: list[str], ctx: Context, reason: str, tally: Tally) -> None:

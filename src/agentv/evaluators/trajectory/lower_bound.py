@@ -29,15 +29,16 @@ if TYPE_CHECKING:
 
 def decide(config: ToolTrajectory, ctx: Context, tally: Tally) -> dict[str, Any]:
     """Decide the constraints of `expected` and its time limits as far as possible; return the details."""
-    reason, ordered = unread_calls(ctx), config.mode in ORDERED
+    reason = unread_calls(ctx)
     made = count_certain_calls(ctx.calls or (), config.excluded)
     details = nothing_told() | {"repeated": repeated(made)}
     if config.unit != "turn":
-        units = call_units(config.judge, made, ordered=ordered)
+        units = call_units(config.judge, made, ordered=config.mode in ORDERED)
     elif ctx.calls_source != "output_messages":
-        return leave_undecided(config, tally, NO_TURNS if made else reason) | {"repeated": repeated(made)}
+        leave_undecided(config, tally, NO_TURNS if made else reason)
+        return details
     else:
-        units = turn_units(config.turn_plan, ctx, made, config.excluded, ordered=ordered)
+        units = turn_units(config, ctx, made)
     found = _align(config, units, units.bounds.certain)
     if found and len(found) == len(units.labels):
         pairs = [(e, units.numbers[a]) for e, a in found]

@@ -40,7 +40,7 @@ class TurnPlan:
 
     def __init__(self, expected: Sequence[ExpectedTurn]) -> None:
         self.expected = expected
-        self.judges = [Judge(turn) for turn in expected]
+        self._judges = [Judge(turn) for turn in expected]
         alike: dict[Hashable, list[int]] = {}
         for e, turn in enumerate(expected):
             alike.setdefault(tuple([item.key() for item in turn]), []).append(e)
@@ -57,7 +57,7 @@ class TurnPlan:
 
     def inner(self, e: int, turn: Turn) -> Alignment:
         """One expected turn laid along one actual turn."""
-        return align_calls(self.judges[e], turn, ordered=False)
+        return align_calls(self._judges[e], turn, ordered=False)
 
     def lay(self, made: Made, messages: Sequence[Message], *, ordered: bool) -> Laid:
         """The turns along the expected turns."""
@@ -108,7 +108,7 @@ class TurnPlan:
             return False
         return (
             in_step(self.expected[e], turn)
-            or len(largest_assignment(self.judges[e].rows(turn.calls), wanted)) == wanted
+            or len(largest_assignment(self._judges[e].rows(turn.calls), wanted)) == wanted
         )
 
     def best_pairs(self, rows: list[int], turns: list[Turn], *, ordered: bool) -> list[Pair]:
