@@ -240,7 +240,7 @@ def test_a_reply_that_is_an_error_could_not_be_measured() -> None:
     assert (result.error.kind, result.error.message) == ("timeout", "60 s")
 
 
-@pytest.mark.parametrize("reply", [5, None, "text", b"{}"])
+@pytest.mark.parametrize("reply", [5, None, True])
 def test_what_is_no_reply_at_all(reply: Any) -> None:
     with pytest.raises(agentv.FormatError):
         agentv.score(reply, A_THEN_B)

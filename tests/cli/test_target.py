@@ -155,9 +155,10 @@ class TestCheck:
         run.write("agentv.yaml", {"targets": [{"name": "t", "provider": "cli", "command": command}]})
         found = checked(run, "t")
         assert found["calls_complete"] is False
-        assert "output_messages[0].tool_calls[1]: a call without a name" in found["warnings"]
+        (place,) = found["unread"]
+        assert (place["path"], place["reason"]) == ("output_messages[0].tool_calls[1]", "a call without a name")
         out = run.inside("target", "check", "t").out
-        assert "calls      at least 2: search, (unnamed); the reply was not understood completely" in out
+        assert "calls      at least 2: search, (unnamed)" in out
 
     def test_a_second_turn_goes_on_in_the_thread_that_the_first_named(self, run: Command) -> None:
         run.write("agent.py", THREADS)

@@ -197,7 +197,7 @@ def test_time_and_money_that_were_not_reported(kind: str, key: str, field: str, 
 )
 def test_turns(config: Any, status: str, score: float, sentences: list[str]) -> None:
     reply = [*called("search"), {"role": "user", "content": "And?"}, *called(), {"role": "assistant", "content": "Hm."}]
-    result = run(reply, "turn_budget", **config)
+    result = run({"output_messages": reply}, "turn_budget", **config)
     assert (result.status, result.score, [*result.hits, *result.misses]) == (status, score, sentences)
     assert result.details["value"] == 3
 

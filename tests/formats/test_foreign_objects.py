@@ -121,7 +121,7 @@ def test_no_object_stops_a_reply_from_being_scored(kind: str, place: str) -> Non
 
 def test_what_could_not_be_read_as_it_is_costs_a_warning_and_nothing_else() -> None:
     calls = [{"tool": "find", "input": {"q": 1}}]
-    reply = [{"role": "assistant", "tool_calls": calls}, {"role": "user", "content": ODD["list"]([1])}]
+    reply = [{"role": "user", "content": ODD["list"]([1])}, {"role": "assistant", "tool_calls": calls}]
     result = agentv.score(reply, CHECK)
     assert result.status == "pass"
     assert result.warnings[-1] == "reply: read from a plain copy of it, for one of its values raised Broken"

@@ -178,7 +178,7 @@ def test_nothing_and_nonsense_are_failed_replies() -> None:
 
 def test_an_object_without_a_word_is_warned_about() -> None:
     assert "neither `text` nor `output_messages`" in decode_returned({"cost_usd": 1.0}).warnings[0]
-    assert "neither `text` nor `output_messages`" in decode_returned({}).warnings[0]
+    assert "it is an empty object" in decode_returned({}).warnings[0]
 
 
 def test_messages_up_to_the_prompt_are_not_output() -> None:
@@ -204,10 +204,13 @@ def test_an_echo_that_cannot_be_aligned_is_read_in_two_ways() -> None:
         {"role": "assistant", "content": "Two."},
     ]
     for returned in (said, {"messages": said}):
-        for asked in ("Second?", "Third?", ()):
+        for asked in ("Second?", "Third?"):
             response = decode_returned(returned, asked)
             assert [message.text for message in response.output_messages or ()] == ["One.", "Second?", "Two."]
             assert response.echo_end == 2
+        unknown = decode_returned(returned)
+        assert len(unknown.output_messages or ()) == 5
+        assert unknown.echo_end == 4
     declared = decode_returned({"output_messages": said}, "Third?")
     assert len(declared.output_messages or ()) == 5
     assert declared.echo_end is None

@@ -237,7 +237,10 @@ BLOCKS: dict[str, tuple[Json, str]] = {
 @pytest.mark.parametrize(("message", "label"), BLOCKS.values(), ids=BLOCKS)
 def test_every_part_of_a_message_is_shown_as_what_it_is(message: Json, label: str) -> None:
     judge = Judge(verdict(item(quote="RESULT")))
-    reply = {"output_messages": [message, {"role": "assistant", "content": "Done."}]}
+    # A second result of a call that has one: a result of no call at all would mean that calls are missing.
+    called = {"role": "assistant", "tool_calls": [{"tool": "f", "id": "x", "output": "first"}]}
+    before = [called] if label.endswith("a tool result") else []
+    reply = {"output_messages": [*before, message, {"role": "assistant", "content": "Done."}]}
     assert judged(judge, reply).status == "pass"
     (found,) = [name for name, data in Prompt(judge.prompts[0]).blocks if "RESULT" in data]
     assert label in found

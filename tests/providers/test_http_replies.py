@@ -452,7 +452,7 @@ def test_an_error_in_place_of_a_reply_counts_as_what_it_says_it_is() -> None:
         (
             {"message": "ok", "response": "Hi"},
             (
-                "the reply has a text under each of 'response', 'message', and only one is the answer. "
+                "it has a text under each of 'response', 'message', and only one is the answer. "
                 "Say in the target where it stands: `reply: {text: /response}`"
             ),
         ),
@@ -477,7 +477,7 @@ def test_what_can_be_no_reply_is_an_error(body: Any) -> None:
 @pytest.mark.parametrize("body", [{}, []])
 def test_an_empty_reply_is_warned_about(body: Any) -> None:
     response = reply(json.dumps(body), content_type="application/json")
-    assert "neither `text` nor `output_messages`" in response.warnings[0]
+    assert "it is an empty" in response.warnings[0]
 
 
 def test_what_a_shape_does_not_know_is_kept() -> None:

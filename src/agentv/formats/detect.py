@@ -225,10 +225,10 @@ def describe_shape(value: Any) -> str:
 
 def point_at_text(value: Any) -> str:
     """Say which setting of a target would tell where the text of a reply of no known shape stands."""
-    about = f"the reply has none of the known shapes: it is {describe_shape(value)}"
+    about = f"it is {describe_shape(value)}"
     keys = _texts(value) if isinstance(value, OBJECT) else []
     if len(keys) > 1:
-        about = f"the reply has a text under each of {', '.join(map(repr, keys))}, and only one is the answer"
+        about = f"it has a text under each of {', '.join(map(repr, keys))}, and only one is the answer"
     place = f"/{keys[0]}" if keys else longest_text(value) or "/path/to/text"
     return f"{about}. Say in the target where it stands: `reply: {{text: {place}}}`"
 

@@ -60,6 +60,8 @@ def find_new_quickly(items: Sequence[Any], asked: Sequence[Message] | None, *, d
             last_told = at
     if last_told < 0:
         return ALL_NEW
+    if asked is None and not 0 <= first < last_told:
+        return ALL_NEW  # nobody knows what was asked, so nothing is left out
     if declared or (0 <= first < last_told) or (asked and any(message.tool_calls for message in asked)):
         return None
     return NewPart(len(items) if first < 0 else first)
@@ -82,9 +84,8 @@ def find_new(speakers: Sequence[Speaker], asked: Sequence[Message] | None, *, de
     if declared:
         return NewPart(0)
     first = next((at for at, each in enumerate(speakers) if each.role not in ("user", "system")), len(speakers))
-    if not users or users[-1] < first:
-        return NewPart(first)
-    return NewPart(first, users[-1] + 1)
+    start = 0 if asked is None else first  # what led up to the agent's first words is left out where it is known
+    return NewPart(start, users[-1] + 1 if users and users[-1] > first else None)
 
 
 def _align(speakers: Sequence[Speaker], asked: Sequence[Message]) -> int | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentv.formats.conversation import text_or_none
+from agentv.formats.embedded_calls import THINKING
 from agentv.formats.fields import OBJECT, Report, whole_text
 from agentv.formats.messages import as_list, decode_messages, is_langchain
 from agentv.formats.tool_calls import parse_arguments
@@ -217,7 +218,11 @@ def _reasoning(messages: tuple[Message, ...]) -> str | None:
 
 
 def _thoughts(message: Message) -> list[str]:
-    blocks = message.content if isinstance(message.content, list) else []
+    kept = (message.metadata or {}).get(THINKING)
+    blocks = [
+        *(kept if isinstance(kept, list) else ()),
+        *(message.content if isinstance(message.content, list) else ()),
+    ]
     thoughts = [block for block in blocks if block.get("type") in ("thinking", "reasoning")]
     told: list[Any] = []
     for block in thoughts:

@@ -285,9 +285,9 @@ def _content(fields: Fields) -> str | list[ContentBlock] | None:
             blocks.append(block if isinstance(block, dict) else dict(block))
             continue
         fields.report.refuse((*fields.path, "content", position), "an object", block)
-        if not isinstance(block, str):
+        if isinstance(block, (list, tuple)) and block:
             fields.report.skip((*fields.path, "content", position), show(block))
-        else:
+        if isinstance(block, str):
             block = fields.report.whole(block, (*fields.path, "content", position))  # noqa: PLW2901
             blocks.append({"type": "text", "text": block})
     if not all(isinstance(block, OBJECT) for block in value):

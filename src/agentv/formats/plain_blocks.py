@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _REASON = re.compile(
 
 def check_plain_blocks(names: object) -> list[str]:
     """Return what is wrong with a list of block types, one sentence each."""
-    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+    if isinstance(names, (str, bytes)) or not isinstance(names, Sequence):
         return [f"expected a list of block types, got {names!r}"]
     return [problem for name in names if (problem := plain_block_problem(name)) is not None]
 

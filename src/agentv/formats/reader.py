@@ -58,10 +58,16 @@ def read_reply(content: Any, asked: Sequence[Message] | None = None) -> Provider
 
 def detect_reply(content: Any, asked: Sequence[Message] | None = None) -> DetectedReply:
     """Read any content as a reply, and name its shape."""
-    shape, response = _complete(_read_safely(content, _Reader(asked)), asked)
-    if response.success and not response.text and _tells_nothing(response):
+    found = _read_new(content, asked)
+    response = found.response
+    is_reply = found.shape not in (TEXT_SHAPE, UNKNOWN_SHAPE) and not isinstance(content, ProviderResponse)
+    if is_reply and response.success and not response.text and _tells_nothing(response):
         response = replace(response, warnings=(*response.warnings, _SAYS_NOTHING))
-    return DetectedReply(shape, response)
+    return DetectedReply(found.shape, response)
+
+
+def _read_new(content: Any, asked: Sequence[Message] | None) -> DetectedReply:
+    return _complete(_read_safely(content, _Reader(asked)), asked)
 
 
 def _tells_nothing(response: ProviderResponse) -> bool:
@@ -89,7 +95,7 @@ def read_any(reply: Any, asked: Sequence[Message] | None = None) -> ProviderResp
     if reply is None or isinstance(reply, (bool, int, float)):
         msg = f"expected a text, an object or a list of messages, got {show(reply)}"
         raise FormatError(msg)
-    return read_reply(reply, asked)
+    return _read_new(reply, asked).response
 
 
 def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderResponse:
@@ -196,7 +202,11 @@ class _Reader:
             data = parse_json(text)
         except FormatError as error:
             return self._detect_lines(text) or self._refuse(text, error)
-        return self.detect(data)
+        found = self.detect(data)
+        if found.shape == UNKNOWN_SHAPE and not _is_strict(text):
+            # Nobody can tell which of two values of one key was meant: the text stays as it is.
+            return DetectedReply(found.shape, replace(found.response, text=scrub_text(text)))
+        return found
 
     def _detect_lines(self, text: str) -> DetectedReply | None:
         """Read JSON Lines; `None` when the text is none."""
@@ -218,6 +228,8 @@ class _Reader:
 
     def _detect_quickly(self, value: Any) -> DetectedReply | None:
         """Read a reply in our own form or in OpenAI's, as most are; `None` when it needs a closer look."""
+        if not value and not self._is_whole:
+            return self._read_unknown(value)
         items, declared = value, False
         if type(value) is dict:
             key = next(iter(value)) if len(value) == 1 else ""
@@ -322,6 +334,28 @@ class _Reader:
 
 def _name(shape: ReplyFormat, data: Any) -> str:
     return text_key(data) if shape.name == "text" else shape.name
+
+
+def _is_strict(text: str) -> bool:
+    """Tell JSON in which no key stands twice, and no value is a word that JSON does not have."""
+    from json import loads  # noqa: PLC0415 - only a document of no known shape needs it
+
+    try:
+        loads(text, object_pairs_hook=_refuse_twins, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _refuse_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(word)
 
 
 def _own(response: ProviderResponse) -> DetectedReply:

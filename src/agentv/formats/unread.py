@@ -34,6 +34,7 @@ MAX_LEVELS = 8
 MAX_NODES = 200_000
 """Values of one reply that are searched; what has more is reported instead."""
 _PLAIN_ROLES = frozenset(("assistant", "user", "system", "developer"))
+WITHOUT_NAME = "a call without a name"
 _TEXTS = frozenset((str, type(None)))
 _RESULT_ROLES = frozenset(("tool", "function"))
 _OWN_METADATA = frozenset(("thinking", "malformed", "shape", "agentv"))
@@ -171,7 +172,7 @@ class _Search:
 
     def _call(self, call: ToolCall, path: Path) -> None:
         if not call.tool:
-            self._add(path, f"a call without a name was not understood, {MISSING_CALLS}")
+            self._add(path, WITHOUT_NAME)
         if call.metadata is not None:
             self.metadata(call.metadata, (*path, "metadata"), self._known.calls)
 

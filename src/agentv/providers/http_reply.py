@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.detect import point_at_text
-from agentv.formats.reader import UNKNOWN_SHAPE, detect_reply, read_reply
+from agentv.formats.reader import UNKNOWN, UNKNOWN_SHAPE, detect_reply, read_reply
 from agentv.jsonio import parse_json, scrub_text
 from agentv.model.response import ProviderResponse
 from agentv.providers.http_pointed import Pointed, add_pointed, error_of, read_pointed
@@ -93,7 +93,7 @@ def _read_value(value: Any, reading: Reading, asked: Sequence[Message], answer: 
         return with_shape(known, found.shape)
     response = add_pointed(found.response, pointed)
     if found.shape == UNKNOWN_SHAPE:
-        response = replace(response, warnings=(*response.warnings, point_at_text(value)))
+        response = replace(response, warnings=(f"{UNKNOWN}: {point_at_text(value)}",))
     return with_shape(response, found.shape)
 
 

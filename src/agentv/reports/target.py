@@ -107,7 +107,7 @@ def _tokens(usage: TokensUsage | None) -> str:
 
 
 def _calls(check: TargetCheck) -> str:
-    names = ", ".join(clean(name) for name in (check.calls or ())[:MAX_LINES])
+    names = ", ".join(clean(name) or "(unnamed)" for name in (check.calls or ())[:MAX_LINES])
     if check.unread:
         return f"at least {len(check.calls):,}: {names}" if check.calls else "none were read, but some may be missing"
     if check.calls is None:
