@@ -126,7 +126,7 @@ def test_what_could_not_be_read_as_it_is_costs_a_warning_and_nothing_else() -> N
     assert result.status == "pass"
     assert result.warnings[-1] == "reply: read from a plain copy of it, for one of its values raised Broken"
     warnings: list[str] = []
-    assert agentv.from_openai(reply, warnings)[0].tool_calls[0].input == {"q": 1}
+    assert agentv.from_openai(reply, warnings)[1].tool_calls[0].input == {"q": 1}
     assert warnings[0] == "messages: read from a plain copy, for one of the values raised Broken"
 
 
