@@ -51,6 +51,8 @@ PROVIDERS: Mapping[str, str] = {
 FORMATS: Mapping[str, str] = {
     "agentv": "agentv.formats.detect:OWN",
     "trace": "agentv.formats.detect:TRACE",
+    "cursor_agent": "agentv.formats.cursor_agent:FORMAT",
+    "claude_code": "agentv.formats.claude_code:FORMAT",
     "openai_chat": "agentv.formats.openai_chat:FORMAT",
     "openai_responses": "agentv.formats.openai_responses:FORMAT",
     "anthropic": "agentv.formats.anthropic:FORMAT",

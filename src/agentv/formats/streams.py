@@ -16,6 +16,7 @@ from agentv.formats.tool_calls import parse_arguments
 from agentv.jsonio import dump_json
 from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat, ReplyReader
+from agentv.registry import reply_formats
 
 _Object = Mapping[str, Any]
 _AG_UI = frozenset((
@@ -255,22 +256,29 @@ def fold_stream(events: Sequence[StreamEvent], *, snapshots: bool = False) -> Fo
         return folded
     if any(event.name in _STATES for event in events):
         return _fold_states(events)
+    if any(each.detect(values) for each in reply_formats() if not each.items and each is not FORMAT):
+        return Folded(values, unread=_unknown_events(events, _knows_all))
     return _fold_messages(events) or _fold_last(values) or _fold_texts(events, snapshots=snapshots)
 
 
 def _fold_vendor(events: Sequence[StreamEvent], values: Sequence[_Object]) -> Folded | None:
     for fits, knows, fold in _VENDORS:
         if any(map(fits, values)):
-            unread = [
-                Unread(
-                    path=f"stream[{at}]",
-                    reason=f"an event of type {event.kind[:60]!r} was not understood, {MISSING_CALLS}",
-                )
-                for at, event in enumerate(events)
-                if not (knows(event.value) if isinstance(event.value, OBJECT) else event.value in ("", "[DONE]", None))
-            ]
-            return fold(values)._replace(unread=tuple(unread[:MAX_WARNINGS]))
+            return fold(values)._replace(unread=_unknown_events(events, knows))
     return None
+
+
+def _unknown_events(events: Sequence[StreamEvent], knows: "_Test") -> tuple[Unread, ...]:
+    """Report the events of a stream that were not understood."""
+    unread = [
+        Unread(
+            path=f"stream[{at}]",
+            reason=f"an event of type {event.kind[:60]!r} was not understood, {MISSING_CALLS}",
+        )
+        for at, event in enumerate(events)
+        if not (knows(event.value) if isinstance(event.value, OBJECT) else event.value in ("", "[DONE]", None))
+    ]
+    return tuple(unread[:MAX_WARNINGS])
 
 
 def read_folded(folded: Folded, response: ProviderResponse) -> ProviderResponse:
