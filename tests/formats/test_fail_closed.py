@@ -248,7 +248,7 @@ def test_what_is_harmless_never_makes_an_error(data: st.DataObject) -> None:
     sample = data.draw(st.sampled_from(PLAIN), label="sample")
     reply = copy.deepcopy(sample.reply)
     for blocks in message_lists(reply):
-        blocks.extend(data.draw(st.lists(st.sampled_from(BLOCKS), max_size=2)))
+        blocks.extend(copy.deepcopy(data.draw(st.lists(st.sampled_from(BLOCKS), max_size=2))))
     extra = data.draw(st.sampled_from(sorted(EXTRAS)), label="extra")
     found = [each for each in objects(reply) if extra not in each]
     if found:

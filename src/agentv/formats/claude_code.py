@@ -10,7 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import force_setattr, replace
 
 from agentv.formats.conversation import said_fields, text_or_none
-from agentv.formats.fields import OBJECT, Path, Report, number_or_none, objects_in, whole_text
+from agentv.formats.fields import OBJECT, Path, Report, number_or_none, objects_in, whole_text, word
 from agentv.formats.unread import unread_fields
 from agentv.formats.usage import add_usage, read_usage
 from agentv.formats.vocabulary import snake
@@ -176,8 +176,8 @@ class _Run:
         result = self._results[-1] if self._results else {}
         denied = [each for event in self._results for each in objects_in(event.get("permission_denials"))]
         deferred = [each for event in self._results for each in objects_in([event.get("deferred_tool_use")])]
-        unseen = [_denied_call(each) for each in denied if each.get("tool_use_id") not in self._call_ids]
-        unseen += [_deferred_call(each) for each in deferred if each.get("id") not in self._call_ids]
+        unseen = [_denied_call(each) for each in denied if word(each.get("tool_use_id")) not in self._call_ids]
+        unseen += [_deferred_call(each) for each in deferred if word(each.get("id")) not in self._call_ids]
         if not self._messages and unseen:
             self.report.skip(("permission_denials",), _NOT_DENIED)
         messages = [*self._messages, {"role": "assistant", "tool_calls": unseen}] if unseen else self._messages
@@ -188,7 +188,7 @@ class _Run:
                 self.report.skip(path, f"a call {call_id[:60]!r} that was cut off")
         said = reader.read_messages(messages, declared=True) if messages else ProviderResponse()
         response = self._complete(said, result)
-        _mark(response, {each.get("tool_use_id") for each in denied}, {each.get("id") for each in deferred})
+        _mark(response, {word(each.get("tool_use_id")) for each in denied}, {word(each.get("id")) for each in deferred})
         found = unread_fields(self._searched, response)
         return replace(response, unread=(*response.unread, *found)) if found else response
 
@@ -256,7 +256,7 @@ def _deferred_call(raw: _Object) -> dict[str, Any]:
     return {**call, "input": raw["input"]} if "input" in raw else call
 
 
-def _mark(response: ProviderResponse, denied: set[Any], deferred: set[Any]) -> None:
+def _mark(response: ProviderResponse, denied: set[str], deferred: set[str]) -> None:
     """Write into the calls, which nobody else has seen yet, what only the result says of them."""
     for call in (call for message in response.output_messages or () for call in message.tool_calls):
         if call.id is not None and call.id in denied:
@@ -265,7 +265,7 @@ def _mark(response: ProviderResponse, denied: set[Any], deferred: set[Any]) -> N
             force_setattr(call, "status", "pending")
 
 
-def _is_waiting(call: ToolCall, deferred: set[Any]) -> bool:
+def _is_waiting(call: ToolCall, deferred: set[str]) -> bool:
     return call.id is not None and call.id in deferred and call.output is UNSET
 
 

@@ -13,6 +13,7 @@ from agentv.formats.openai_chat import ChatPieces
 from agentv.formats.openai_responses import ResponsePieces
 from agentv.formats.sse import ServerEvent
 from agentv.formats.tool_calls import parse_arguments
+from agentv.formats.usage import add_usage, decode_usage
 from agentv.jsonio import dump_json
 from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -98,6 +99,10 @@ class _Told:
         call["tool"] = call["tool"] or (name if isinstance(name, str) else None)
         return call
 
+    def knows(self, own_id: Any) -> bool:
+        """Tell whether there is a call of this id."""
+        return isinstance(own_id, str) and own_id in self._calls
+
     def messages(self) -> list[dict[str, Any]]:
         """Give the messages that say or call something, in the contract's form."""
         return [_message(each) for each in self._messages if each["texts"] or each["calls"]]
@@ -124,6 +129,7 @@ def fold_ag_ui(values: Sequence[_Object]) -> tuple[dict[str, Any], bool]:
     told = _Told()
     document: dict[str, Any] = {}
     snapshot: Any = None
+    usage: list[_Object] = []
     ended = False
     for value in values:
         kind = value.get("type")
@@ -134,6 +140,9 @@ def fold_ag_ui(values: Sequence[_Object]) -> tuple[dict[str, Any], bool]:
             document["error"] = value.get("message") or "the run failed, and does not say why"
         elif kind == "MESSAGES_SNAPSHOT":
             snapshot = value.get("messages")
+        elif kind == "RUN_FINISHED":
+            usage += list(objects_in(value.get("usage")))
+            _suspend(told, value.get("outcome"))
         elif isinstance(kind, str) and kind in _AG_UI_STEPS:
             _AG_UI_STEPS[kind](told, value)
         ended = ended or kind in ("RUN_FINISHED", "RUN_ERROR")
@@ -142,7 +151,16 @@ def fold_ag_ui(values: Sequence[_Object]) -> tuple[dict[str, Any], bool]:
         document["output_messages"] = messages
     elif isinstance(snapshot, list):
         document["messages"] = snapshot
+    document["tokens_usage"] = add_usage(map(decode_usage, usage))
     return {**document, "reasoning": "".join(told.thoughts) or None}, ended
+
+
+def _suspend(told: _Told, outcome: Any) -> None:
+    """Mark the calls that a run waits for."""
+    for interrupt in objects_in(outcome.get("interrupts") if isinstance(outcome, OBJECT) else None):
+        call_id = _either(interrupt, "toolCallId", "tool_call_id")
+        if told.knows(call_id):
+            told.call(call_id)["status"] = "pending"
 
 
 def _either(value: _Object, *names: str) -> Any:
