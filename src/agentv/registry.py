@@ -49,6 +49,7 @@ PROVIDERS: Mapping[str, str] = {
 }
 
 FORMATS: Mapping[str, str] = {
+    "bedrock": "agentv.formats.bedrock:CONVERSE",
     "agentv": "agentv.formats.detect:OWN",
     "trace": "agentv.formats.detect:TRACE",
     "cursor_agent": "agentv.formats.cursor_agent:FORMAT",
@@ -59,7 +60,6 @@ FORMATS: Mapping[str, str] = {
     "gemini_cli_document": "agentv.formats.gemini_cli:DOCUMENT",
     "opencode": "agentv.formats.opencode:FORMAT",
     "copilot_cli": "agentv.formats.copilot_cli:FORMAT",
-    "bedrock": "agentv.formats.bedrock:CONVERSE",
     "bedrock_stream": "agentv.formats.bedrock:STREAM",
     "bedrock_agents": "agentv.formats.bedrock_agents:FORMAT",
     "strands_result": "agentv.formats.strands:RESULT",

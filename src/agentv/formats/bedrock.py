@@ -1,6 +1,6 @@
 """Amazon Bedrock: replies of Converse, and its stream."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentv.formats.conversation import said_fields
@@ -50,13 +50,17 @@ def _is_piece(event: _Object) -> bool:
     return len(event) == 1 and isinstance(event.get("messageStart", event.get("contentBlockDelta")), OBJECT)
 
 
+def _pieces(value: Any) -> Any:
+    return value.get("stream") if isinstance(value, OBJECT) else value
+
+
 def _detect_stream(value: Any) -> bool:
-    return any(map(_is_piece, objects_in(value)))
+    return any(map(_is_piece, objects_in(_pieces(value))))
 
 
-def _read_stream(events: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+def _read_stream(value: Any, reader: ReplyReader) -> ProviderResponse:
     run = _Stream()
-    for position, event in enumerate(events):
+    for position, event in enumerate(_pieces(value)):
         if isinstance(event, OBJECT):
             run.read(event, ("events", position))
         else:

@@ -11,6 +11,7 @@ from msgspec.structs import force_setattr, replace
 
 from agentv.formats.conversation import said_fields, text_or_none
 from agentv.formats.fields import OBJECT, Path, Report, number_or_none, objects_in, whole_text, word
+from agentv.formats.transcript import without_prompt
 from agentv.formats.unread import unread_fields
 from agentv.formats.usage import add_usage, read_usage
 from agentv.formats.vocabulary import snake
@@ -30,6 +31,7 @@ _KINDS = {
 """What the classes of the SDK stand for."""
 _HARMLESS = frozenset((
     *("rate_limit_event", "RateLimitEvent", "keep_alive", "auth_status", "tool_progress", "tool_use_summary"),
+    *("interaction_query", "connection", "retry"),  # Cursor's
     *("prompt_suggestion", "control_request", "control_response", "control_cancel_request", "summary"),
     *("file-history-snapshot", "queue-operation", "attachment", "progress", "last-prompt", "permission-mode"),
 ))  # fmt: skip
@@ -113,6 +115,8 @@ class _Run:
         self._searched: dict[str, Any] = {}
         self._thread: str | None = None
         self._is_open = False
+        self._is_run = False
+        """Whether this is one run and not a session, which holds the runs before as well."""
 
     def read(self, event: _Object, path: Path) -> None:
         """Read the next event."""
@@ -122,11 +126,12 @@ class _Run:
             self._read_message(event, kind, path)
         elif kind == "result":
             self._results.append(event)
-            self._is_open = False
+            self._is_open, self._is_run = False, True
         elif kind == "stream_event":
             self._read_piece(event.get("event"), path)
         elif kind == "system" or kind in _HARMLESS:
-            self._is_open = self._is_open or event.get("subtype") == "init"
+            if event.get("subtype") == "init":
+                self._is_open = self._is_run = True
             self._searched[f"events[{path[-1]}]"] = {key: item for key, item in event.items() if key != "message"}
         else:
             self.report.skip(path, f"an event of type {kind[:60]!r}" if kind else "an event without a type")
@@ -137,8 +142,8 @@ class _Run:
         content = message.get("content")
         blocks = content if isinstance(content, (list, tuple)) else ()
         parent = text_or_none(event.get("parent_tool_use_id"))
-        if role == "user" and (parent or not self._messages) and not any(map(_is_result_block, blocks)):
-            return  # what the agent, or an agent within it, was asked
+        if role == "user" and parent and not any(map(_is_result_block, blocks)):
+            return  # what an agent within this one was asked
         written = [each for each in map(_typed, blocks) if not self._is_repeated(each)]
         own_id = text_or_none(message.get("id")) or text_or_none(event.get("message_id"))
         self._count(message, role, own_id, path)
@@ -186,7 +191,9 @@ class _Run:
         for call_id, path in self._streamed.items():
             if call_id not in self._call_ids:
                 self.report.skip(path, f"a call {call_id[:60]!r} that was cut off")
-        said = reader.read_messages(messages, declared=True) if messages else ProviderResponse()
+        if self._is_run:
+            messages = without_prompt(messages)
+        said = reader.read_messages(messages, declared=self._is_run) if messages else ProviderResponse()
         response = self._complete(said, result)
         _mark(response, {word(each.get("tool_use_id")) for each in denied}, {word(each.get("id")) for each in deferred})
         found = unread_fields(self._searched, response)
@@ -226,7 +233,9 @@ class _Run:
 
 
 def _typed(block: Any) -> Any:
-    """Return a block with its type, which a block of the SDK has not."""
+    """Return a block with its type, which a block of the SDK has not, or only the name of its class."""
+    if isinstance(block, OBJECT) and word(block.get("type")).endswith("Block"):
+        block = {key: value for key, value in block.items() if key != "type"}
     if not isinstance(block, OBJECT) or "type" in block:
         return block
     if "tool_use_id" in block:

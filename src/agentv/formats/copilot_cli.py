@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 _Object = Mapping[str, Any]
 _HARMLESS = (
-    *("session.", "model.", "system.", "hook.", "permission.", "subagent.", "skill.", "abort", "pending_messages."),
     *("assistant.turn_", "assistant.message_", "assistant.reasoning_", "assistant.intent", "assistant.idle"),
     *("assistant.usage", "assistant.streaming_delta", "tool.execution_progress", "tool.execution_partial_result"),
-    *("tool.user_requested", "mcp.", "commands.", "elicitation.", "user_input.", "external_tool.", "capabilities."),
+    "tool.user_requested",
 )
-"""How the types of events begin that make no calls; what they hold is searched for calls all the same."""
+"""How the types of an assistant's and a tool's events begin that make no calls."""
+_MAY_CALL = ("assistant", "tool", "external_tool")
 _OWN = frozenset(("assistant.message", "assistant.turn_start", "user.message", "tool.execution_start", "session.start"))
 _REQUEST = frozenset(("toolCallId", "name", "arguments"))
 
@@ -54,6 +54,8 @@ class _Run:
         self._turns: list[TokensUsage | None] = []
         self._total: TokensUsage | None = None
         self._failure: Any = None
+        self._is_run = True
+        """Whether this is one run and not a session, which holds the runs before as well."""
 
     def read(self, event: _Object, path: Path) -> None:
         """Read the next event."""
@@ -74,7 +76,7 @@ class _Run:
             self._pieces.setdefault(str(data.get("toolCallId")), path)
         elif kind == "result":
             self._read_end(event)
-        elif isinstance(kind, str) and kind.startswith(_HARMLESS):
+        elif isinstance(kind, str) and _makes_no_calls(kind):
             self._read_other(kind, data, path)
         else:
             run.skip_event(kind, path)
@@ -96,6 +98,7 @@ class _Run:
         run = self.transcript
         if kind == "session.start":
             run.thread_id = text_or_none(data.get("sessionId")) or run.thread_id
+            self._is_run = False
         elif kind in ("session.usage_record", "assistant.usage"):
             usage = data.get("usage", data)
             self._turns.append(read_usage(usage, (*path, "usage"), run.report)[0])
@@ -124,7 +127,13 @@ class _Run:
             if not run.knows(call_id):
                 run.report.skip(path, f"a call {call_id[:60]!r} that was cut off")
         run.usage = self._total or add_usage(self._turns)
-        return run.finish(reader)
+        return run.finish(reader, declared=self._is_run)
+
+
+def _makes_no_calls(kind: str) -> bool:
+    """Tell the type of an event that makes no calls; what it holds is searched for calls all the same."""
+    family, dot, _ = kind.partition(".")
+    return kind == "abort" or kind.startswith(_HARMLESS) or (bool(dot) and family not in _MAY_CALL)
 
 
 def _result(data: _Object) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentv.formats.fields import OBJECT, objects_in
+from agentv.formats.fields import OBJECT, objects_in, word
 from agentv.formats.tool_calls import parse_arguments
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -34,14 +34,17 @@ def _detect(value: Any) -> bool:
 
 def _read(events: Any, reader: ReplyReader) -> ProviderResponse:
     """Write the lines as Claude Code would, and read them as such."""
-    return reader.read([line for event in events for line in _lines(event)])
+    inputs = {
+        word(event.get("call_id")): given for event in objects_in(events) if (given := _body(event)[1]) is not None
+    }
+    return reader.read([line for event in events for line in _lines(event, inputs)])
 
 
-def _lines(event: Any) -> Iterator[Any]:
+def _lines(event: Any, inputs: _Object) -> Iterator[Any]:
     if not isinstance(event, OBJECT):
         yield event
     elif _is_call(event):
-        yield from _call_lines(event)
+        yield from _call_lines(event, inputs)
     elif event.get("type") == "thinking":
         if isinstance(event.get("text"), str):
             yield _line(event, "assistant", {"type": "thinking", "thinking": event["text"]})
@@ -54,35 +57,39 @@ def _lines(event: Any) -> Iterator[Any]:
         yield event
 
 
-def _call_lines(event: _Object) -> Iterator[_Object]:
-    """Write the call, which is told again when it is over, and its result."""
-    call = event["tool_call"]
-    key, body = next(((key, body) for key, body in call.items() if isinstance(body, OBJECT)), ("", {}))
+def _call_lines(event: _Object, inputs: _Object) -> Iterator[_Object]:
+    """Write the call, which is told when it begins and when it is over, and its result."""
+    name, _, result = _body(event)
     call_id = event.get("call_id")
-    name, given = _name_and_input(str(key), body)
-    if event.get("subtype") == "started" or given is not None:
-        block = {"type": "tool_use", "id": call_id, "name": name}
-        yield _line(event, "assistant", block if given is None else {**block, "input": given})
-    result = body.get("result")
+    block = {"type": "tool_use", "id": call_id, "name": name}
+    if word(call_id) in inputs:
+        block["input"] = inputs[word(call_id)]
+    yield _line(event, "assistant", block)
     if isinstance(result, OBJECT):
         yield _line(event, "user", {"type": "tool_result", "tool_use_id": call_id, **_outcome(result)})
+
+
+def _body(event: _Object) -> tuple[Any, Any, Any]:
+    """Return the name, the input and the result of a call: of a function, of a server's tool, or of its own tools."""
+    call = event.get("tool_call")
+    boxes = (
+        {str(key): body for key, body in call.items() if isinstance(body, OBJECT)} if isinstance(call, OBJECT) else {}
+    )
+    key = next((key for key in boxes if key == "function" or key.endswith("ToolCall")), next(iter(boxes), ""))
+    body = boxes.get(key, {})
+    given, result = body.get("args"), body.get("result")
+    if key == "function":
+        given = body.get("arguments", given)
+        return body.get("name"), parse_arguments(given)[0] if isinstance(given, str) else given, result
+    if isinstance(given, OBJECT) and isinstance(given.get("toolName"), str) and "args" in given:
+        return given["toolName"], given["args"], result
+    return key, given, result
 
 
 def _line(event: _Object, role: str, block: _Object) -> dict[str, Any]:
     """Write a line of one block; calls that the model made at once share the id of their message."""
     message = {"role": role, "content": [block], "id": event.get("model_call_id") if role == "assistant" else None}
     return {"type": role, "message": message, "session_id": event.get("session_id")}
-
-
-def _name_and_input(key: str, body: _Object) -> tuple[Any, Any]:
-    """Return the name and the input: of a function, of a server's tool, or of a tool that its key names."""
-    if key == "function":
-        given = body.get("arguments")
-        return body.get("name"), parse_arguments(given)[0] if isinstance(given, str) else given
-    args = body.get("args")
-    if isinstance(args, OBJECT) and isinstance(args.get("toolName"), str) and "args" in args:
-        return args["toolName"], args["args"]
-    return key, args
 
 
 def _outcome(result: _Object) -> dict[str, Any]:

@@ -119,6 +119,8 @@ def _call(part: _Object) -> dict[str, Any]:
         "status": _STATUSES.get(word(state.get("status"))),
         "error": state.get("error"),
         "duration_ms": _duration(state.get("time")),
+        "title": state.get("title") or None,
+        "metadata": state.get("metadata") or None,
     }
     return {**call, "output": state["output"]} if "output" in state else call
 

@@ -86,7 +86,7 @@ def _read_result(value: Any, reader: ReplyReader) -> ProviderResponse:
     response = replace(said, tokens_usage=usage, unread=(*said.unread, *_untold(metrics, len(calls))))
     kept = {key: item for key, item in value.items() if key not in ("type", "message", "metrics") and item is not None}
     response = replace(response, metadata={**kept, **(said.metadata or {})} or None)
-    if traced or isinstance(metrics.get("tool_usage"), OBJECT):
+    if traced or isinstance(metrics.get("tool_usage", metrics.get("tool_metrics")), OBJECT):
         return response
     if not calls:  # the answer alone, which tells nothing about calls
         return replace(response, output_messages=None)
@@ -105,9 +105,9 @@ def _traced(traces: Any) -> list[Any]:
 
 def _untold(metrics: _Object, read: int) -> list[Unread]:
     """Report calls that are counted and not told."""
-    used = metrics.get("tool_usage")
+    used = metrics.get("tool_usage", metrics.get("tool_metrics"))
     tools = objects_in(list(used.values()) if isinstance(used, OBJECT) else ())
-    stats = objects_in([each.get("execution_stats") for each in tools])
+    stats = objects_in([each.get("execution_stats", each) for each in tools])
     counted = sum(stat["call_count"] for stat in stats if is_count(stat.get("call_count")))
     if counted <= read:
         return []

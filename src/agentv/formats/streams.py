@@ -99,6 +99,11 @@ class _Told:
         call["tool"] = call["tool"] or (name if isinstance(name, str) else None)
         return call
 
+    @property
+    def call_ids(self) -> list[str]:
+        """Give the ids of all calls."""
+        return list(self._calls)
+
     def knows(self, own_id: Any) -> bool:
         """Tell whether there is a call of this id."""
         return isinstance(own_id, str) and own_id in self._calls
@@ -148,11 +153,21 @@ def fold_ag_ui(values: Sequence[_Object]) -> tuple[dict[str, Any], bool]:
         ended = ended or kind in ("RUN_FINISHED", "RUN_ERROR")
     messages = told.messages()
     if messages:
-        document["output_messages"] = messages
+        document["output_messages"] = _told_by_snapshot(snapshot, told) or messages
     elif isinstance(snapshot, list):
         document["messages"] = snapshot
     document["tokens_usage"] = add_usage(map(decode_usage, usage))
     return {**document, "reasoning": "".join(told.thoughts) or None}, ended
+
+
+def _told_by_snapshot(snapshot: Any, told: _Told) -> list[_Object]:
+    """Return the messages since the user's last one, where the snapshot has calls of which no event told."""
+    new: list[_Object] = []
+    for message in objects_in(snapshot):
+        new = [] if message.get("role") == "user" else [*new, message]
+    ids = [call.get("id") for message in new for call in objects_in(_either(message, "toolCalls", "tool_calls"))]
+    is_whole = all(call_id in ids for call_id in told.call_ids)
+    return new if is_whole and not all(map(told.knows, ids)) else []
 
 
 def _suspend(told: _Told, outcome: Any) -> None:

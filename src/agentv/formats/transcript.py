@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 _NO_REASON = "the run failed, and does not say why"
 
 
+def without_prompt(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages without those at their beginning that the agent was asked with."""
+    others = (at for at, message in enumerate(messages) if message.get("role") not in ("user", "system"))
+    first = next(others, len(messages))
+    return messages[first:]
+
+
 class Transcript:
     """A run so far; its messages are objects in our own form, which are read when it is over."""
 
@@ -51,10 +58,9 @@ class Transcript:
         self._begin(text, own_id)
 
     def ask(self, text: Any) -> None:
-        """Add words of the user, unless nothing came before them: then they are what the agent was asked."""
+        """Add words of the user."""
         self.end_step()
-        if self.messages:
-            self.messages.append({"role": "user", "content": text})
+        self.messages.append({"role": "user", "content": text})
 
     def think(self, text: Any) -> None:
         """Add a thought."""
@@ -125,7 +131,7 @@ class Transcript:
         """Return the reply; `declared` says that its messages are nothing but what the agent added."""
         if self.unfinished and self.error is None:
             self.report.skip(("events",), f"a run that ended before {self.unfinished} came")
-        told: Any = self.messages
+        told = without_prompt(self.messages) if declared else self.messages
         said = reader.read_messages(told, declared=declared) if told else ProviderResponse()
         metadata = {**self.metadata, **(said.metadata or {})}
         if self.report.malformed:
