@@ -49,8 +49,23 @@ PROVIDERS: Mapping[str, str] = {
 }
 
 FORMATS: Mapping[str, str] = {
+    "bedrock": "agentv.formats.bedrock:CONVERSE",
     "agentv": "agentv.formats.detect:OWN",
     "trace": "agentv.formats.detect:TRACE",
+    "cursor_agent": "agentv.formats.cursor_agent:FORMAT",
+    "claude_code": "agentv.formats.claude_code:FORMAT",
+    "codex": "agentv.formats.codex:FORMAT",
+    "codex_session": "agentv.formats.codex:SESSION",
+    "gemini_cli": "agentv.formats.gemini_cli:FORMAT",
+    "gemini_cli_document": "agentv.formats.gemini_cli:DOCUMENT",
+    "opencode": "agentv.formats.opencode:FORMAT",
+    "copilot_cli": "agentv.formats.copilot_cli:FORMAT",
+    "bedrock_stream": "agentv.formats.bedrock:STREAM",
+    "bedrock_agents": "agentv.formats.bedrock_agents:FORMAT",
+    "strands_result": "agentv.formats.strands:RESULT",
+    "strands_stream": "agentv.formats.strands:STREAM",
+    "strands": "agentv.formats.strands:FORMAT",
+    "openai_assistants": "agentv.formats.openai_assistants:FORMAT",
     "openai_chat": "agentv.formats.openai_chat:FORMAT",
     "openai_responses": "agentv.formats.openai_responses:FORMAT",
     "anthropic": "agentv.formats.anthropic:FORMAT",

@@ -122,6 +122,19 @@ def objects_in(value: Any) -> Iterator[Mapping[str, Any]]:
         yield from (item for item in value if isinstance(item, OBJECT))
 
 
+def word(value: Any) -> str:
+    """Return a value that says what something is, such as a type or a status; anything but a text says nothing."""
+    return value if isinstance(value, str) else ""
+
+
+def number_or_none(value: Any) -> float | None:
+    """Return a time or a cost; `None` for any other value."""
+    try:
+        return convert(value, Number)
+    except MISFITS:
+        return None
+
+
 def is_count(value: Any) -> bool:
     """Tell whether a value is a whole number of at least 0 that can be shown."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**_MAX_SHOWN

@@ -248,6 +248,9 @@ class _Conversation:
         own = {"name": name, "id": own_id, "timestamp": timestamp, "metadata": metadata}
         record.update({key: value for key, value in own.items() if value is not None})
         status = raw.get("status")
+        error = raw.get("error")
+        if status is None and error and isinstance(error, (str, *OBJECT)):  # AG-UI's
+            status = "error"
         # Nobody else has seen this call yet: it was made a moment ago, out of the same messages.
         if call.status is None and isinstance(status, str) and status in _RESULT_STATUSES:
             force_setattr(call, "status", _RESULT_STATUSES[status])

@@ -13,9 +13,11 @@ from agentv.formats.openai_chat import ChatPieces
 from agentv.formats.openai_responses import ResponsePieces
 from agentv.formats.sse import ServerEvent
 from agentv.formats.tool_calls import parse_arguments
+from agentv.formats.usage import add_usage, decode_usage
 from agentv.jsonio import dump_json
 from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat, ReplyReader
+from agentv.registry import reply_formats
 
 _Object = Mapping[str, Any]
 _AG_UI = frozenset((
@@ -97,6 +99,15 @@ class _Told:
         call["tool"] = call["tool"] or (name if isinstance(name, str) else None)
         return call
 
+    @property
+    def call_ids(self) -> list[str]:
+        """Give the ids of all calls."""
+        return list(self._calls)
+
+    def knows(self, own_id: Any) -> bool:
+        """Tell whether there is a call of this id."""
+        return isinstance(own_id, str) and own_id in self._calls
+
     def messages(self) -> list[dict[str, Any]]:
         """Give the messages that say or call something, in the contract's form."""
         return [_message(each) for each in self._messages if each["texts"] or each["calls"]]
@@ -123,6 +134,7 @@ def fold_ag_ui(values: Sequence[_Object]) -> tuple[dict[str, Any], bool]:
     told = _Told()
     document: dict[str, Any] = {}
     snapshot: Any = None
+    usage: list[_Object] = []
     ended = False
     for value in values:
         kind = value.get("type")
@@ -133,15 +145,37 @@ def fold_ag_ui(values: Sequence[_Object]) -> tuple[dict[str, Any], bool]:
             document["error"] = value.get("message") or "the run failed, and does not say why"
         elif kind == "MESSAGES_SNAPSHOT":
             snapshot = value.get("messages")
+        elif kind == "RUN_FINISHED":
+            usage += list(objects_in(value.get("usage")))
+            _suspend(told, value.get("outcome"))
         elif isinstance(kind, str) and kind in _AG_UI_STEPS:
             _AG_UI_STEPS[kind](told, value)
         ended = ended or kind in ("RUN_FINISHED", "RUN_ERROR")
     messages = told.messages()
     if messages:
-        document["output_messages"] = messages
+        document["output_messages"] = _told_by_snapshot(snapshot, told) or messages
     elif isinstance(snapshot, list):
         document["messages"] = snapshot
+    document["tokens_usage"] = add_usage(map(decode_usage, usage))
     return {**document, "reasoning": "".join(told.thoughts) or None}, ended
+
+
+def _told_by_snapshot(snapshot: Any, told: _Told) -> list[_Object]:
+    """Return the messages since the user's last one, where the snapshot has calls of which no event told."""
+    new: list[_Object] = []
+    for message in objects_in(snapshot):
+        new = [] if message.get("role") == "user" else [*new, message]
+    ids = [call.get("id") for message in new for call in objects_in(_either(message, "toolCalls", "tool_calls"))]
+    is_whole = all(call_id in ids for call_id in told.call_ids)
+    return new if is_whole and not all(map(told.knows, ids)) else []
+
+
+def _suspend(told: _Told, outcome: Any) -> None:
+    """Mark the calls that a run waits for."""
+    for interrupt in objects_in(outcome.get("interrupts") if isinstance(outcome, OBJECT) else None):
+        call_id = _either(interrupt, "toolCallId", "tool_call_id")
+        if told.knows(call_id):
+            told.call(call_id)["status"] = "pending"
 
 
 def _either(value: _Object, *names: str) -> Any:
@@ -255,22 +289,29 @@ def fold_stream(events: Sequence[StreamEvent], *, snapshots: bool = False) -> Fo
         return folded
     if any(event.name in _STATES for event in events):
         return _fold_states(events)
+    if any(each.detect(values) for each in reply_formats() if not each.items and each is not FORMAT):
+        return Folded(values, unread=_unknown_events(events, _knows_all))
     return _fold_messages(events) or _fold_last(values) or _fold_texts(events, snapshots=snapshots)
 
 
 def _fold_vendor(events: Sequence[StreamEvent], values: Sequence[_Object]) -> Folded | None:
     for fits, knows, fold in _VENDORS:
         if any(map(fits, values)):
-            unread = [
-                Unread(
-                    path=f"stream[{at}]",
-                    reason=f"an event of type {event.kind[:60]!r} was not understood, {MISSING_CALLS}",
-                )
-                for at, event in enumerate(events)
-                if not (knows(event.value) if isinstance(event.value, OBJECT) else event.value in ("", "[DONE]", None))
-            ]
-            return fold(values)._replace(unread=tuple(unread[:MAX_WARNINGS]))
+            return fold(values)._replace(unread=_unknown_events(events, knows))
     return None
+
+
+def _unknown_events(events: Sequence[StreamEvent], knows: "_Test") -> tuple[Unread, ...]:
+    """Report the events of a stream that were not understood."""
+    unread = [
+        Unread(
+            path=f"stream[{at}]",
+            reason=f"an event of type {event.kind[:60]!r} was not understood, {MISSING_CALLS}",
+        )
+        for at, event in enumerate(events)
+        if not (knows(event.value) if isinstance(event.value, OBJECT) else event.value in ("", "[DONE]", None))
+    ]
+    return tuple(unread[:MAX_WARNINGS])
 
 
 def read_folded(folded: Folded, response: ProviderResponse) -> ProviderResponse:

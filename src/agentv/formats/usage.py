@@ -50,16 +50,16 @@ _GEMINI = _Shape(
     },
     {"input_tokens": ("tool_use_prompt_token_count",), "output_tokens": ("thoughts_token_count",)},
 )
-_ANTHROPIC = _Shape(
+_ANTHROPIC = _Shape(  # and Bedrock's
     frozenset(("cache_read_input_tokens", "cache_creation_input_tokens")),
     {
         "input_tokens": ("input_tokens",),
         "output_tokens": ("output_tokens",),
         "total_tokens": ("total_tokens",),
         "cache_read_tokens": ("cache_read_input_tokens",),
-        "cache_write_tokens": ("cache_creation_input_tokens",),
+        "cache_write_tokens": ("cache_creation_input_tokens", "cache_write_input_tokens"),
     },
-    {"input_tokens": ("cache_read_input_tokens", "cache_creation_input_tokens")},
+    {"input_tokens": ("cache_read_input_tokens", "cache_creation_input_tokens", "cache_write_input_tokens")},
 )
 _OURS = _Shape(  # and LangChain's, OpenAI Responses', the AI SDK's and Codex's, which differ only in their details
     frozenset(_COUNTS),
@@ -76,6 +76,7 @@ _OURS = _Shape(  # and LangChain's, OpenAI Responses', the AI SDK's and Codex's,
         ),
         "cache_write_tokens": (
             "cache_write_tokens",
+            "cache_write_input_tokens",
             "input_token_details.cache_creation",
             "input_token_details.cache_write_tokens",
         ),

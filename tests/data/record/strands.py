@@ -187,7 +187,8 @@ def main() -> None:
                 "pending: the call waits for a human",
                 '{"stop_reason", "message", "interrupts"} of the result',
                 shown,
-                expect(notes(status="pending"), "", usage("delete", slice(1))),
+                {**expect(notes(status="pending"), "", usage("delete", slice(1))), "complete": False},
+                "Only the last message: calls that were made before it are not told.",
             )
             record.save(
                 "pending-messages",

@@ -1,0 +1,291 @@
+"""Claude Code: the lines of `--output-format stream-json`, its result alone, and messages of the Claude Agent SDK.
+
+The classes of the SDK have no field that names their type, so that their dicts are known by their keys.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import force_setattr, replace
+
+from agentv.formats.conversation import said_fields, text_or_none
+from agentv.formats.fields import OBJECT, Path, Report, number_or_none, objects_in, whole_text, word
+from agentv.formats.transcript import without_prompt
+from agentv.formats.unread import unread_fields
+from agentv.formats.usage import add_usage, read_usage
+from agentv.formats.vocabulary import snake
+from agentv.model.message import ToolCall
+from agentv.model.response import ProviderResponse, ResponseError
+from agentv.model.usage import TokensUsage
+from agentv.protocols import ReplyFormat, ReplyReader
+
+_Object = Mapping[str, Any]
+_KINDS = {
+    "AssistantMessage": "assistant",
+    "UserMessage": "user",
+    "SystemMessage": "system",
+    "ResultMessage": "result",
+    "StreamEvent": "stream_event",
+}
+"""What the classes of the SDK stand for."""
+_HARMLESS = frozenset((
+    *("rate_limit_event", "RateLimitEvent", "keep_alive", "auth_status", "tool_progress", "tool_use_summary"),
+    *("interaction_query", "connection", "retry"),  # Cursor's
+    *("prompt_suggestion", "control_request", "control_response", "control_cancel_request", "summary"),
+    *("file-history-snapshot", "queue-operation", "attachment", "progress", "last-prompt", "permission-mode"),
+))  # fmt: skip
+"""Types of lines that make no calls; what they hold is searched for calls all the same."""
+_RESULT = frozenset((
+    *("type", "subtype", "result", "session_id", "total_cost_usd", "usage", "modelUsage", "model_usage"),
+    *("is_error", "permission_denials", "deferred_tool_use", "errors", "uuid"),
+))  # fmt: skip
+_SESSION = ("session_id", "sessionId")
+_NOT_DENIED = "a result that names only the calls that were denied"
+_NO_RESULT = "a run that ended before its `result` line came"
+
+
+def _kind(event: _Object) -> str:
+    """Return what an event is, by its type, else by its keys."""
+    kind = event.get("type")
+    if isinstance(kind, str):
+        return _KINDS.get(kind, kind)
+    if isinstance(event.get("subtype"), str):
+        return "result" if "is_error" in event else "system" if "data" in event else ""
+    if isinstance(event.get("event"), OBJECT):
+        return "stream_event"
+    if "content" in event:
+        return "assistant" if "model" in event else "user"
+    return "rate_limit_event" if "rate_limit_info" in event else ""
+
+
+def _is_event(event: _Object) -> bool:
+    """Tell an event that nobody else writes."""
+    kind = _kind(event)
+    if kind in ("assistant", "user"):
+        message = event.get("message")
+        if isinstance(message, OBJECT):
+            return "content" in message and any(key in event for key in (*_SESSION, "parent_tool_use_id"))
+        return "parent_tool_use_id" in event and "content" in event and "role" not in event
+    if kind == "system":
+        data = event.get("data")
+        inner = data if isinstance(data, OBJECT) else event
+        return isinstance(event.get("subtype"), str) and "session_id" in inner
+    if kind == "stream_event":
+        return isinstance(event.get("event"), OBJECT) and "session_id" in event and "uuid" in event
+    return _is_result(event)
+
+
+def _is_result(event: _Object) -> bool:
+    is_told = isinstance(event.get("subtype"), str) and isinstance(event.get("is_error"), bool)
+    return is_told and _kind(event) == "result" and "session_id" in event
+
+
+def _detect(value: Any) -> bool:
+    if isinstance(value, OBJECT):
+        return _is_event(value)
+    return any(map(_is_event, objects_in(value)))
+
+
+def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
+    run = _Run()
+    for position, event in enumerate([value] if isinstance(value, OBJECT) else value):
+        if isinstance(event, OBJECT):
+            run.read(event, ("events", position))
+        else:
+            run.report.reject(("events", position), "an event", event)
+    return run.finish(reader)
+
+
+class _Run:
+    """The messages, results and everything else of a run so far."""
+
+    def __init__(self) -> None:
+        self.report = Report()
+        self._messages: list[dict[str, Any]] = []
+        self._last: dict[str, Any] | None = None
+        """The last message of an assistant, which further lines of the same id belong to."""
+        self._call_ids: set[str] = set()
+        self._streamed: dict[str, Path] = {}
+        """Where the calls that pieces of messages tell began, by id."""
+        self._thoughts: list[str] = []
+        self._turns: dict[Any, TokensUsage | None] = {}
+        """What each message of the model cost, by id."""
+        self._results: list[_Object] = []
+        self._searched: dict[str, Any] = {}
+        self._thread: str | None = None
+        self._is_open = False
+        self._is_run = False
+        """Whether this is one run and not a session, which holds the runs before as well."""
+
+    def read(self, event: _Object, path: Path) -> None:
+        """Read the next event."""
+        kind = _kind(event)
+        self._thread = next((each for key in _SESSION if (each := text_or_none(event.get(key)))), self._thread)
+        if kind in ("assistant", "user"):
+            self._read_message(event, kind, path)
+        elif kind == "result":
+            self._results.append(event)
+            self._is_open, self._is_run = False, True
+        elif kind == "stream_event":
+            self._read_piece(event.get("event"), path)
+        elif kind == "system" or kind in _HARMLESS:
+            if event.get("subtype") == "init":
+                self._is_open = self._is_run = True
+            self._searched[f"events[{path[-1]}]"] = {key: item for key, item in event.items() if key != "message"}
+        else:
+            self.report.skip(path, f"an event of type {kind[:60]!r}" if kind else "an event without a type")
+
+    def _read_message(self, event: _Object, role: str, path: Path) -> None:
+        message = event.get("message")
+        message = message if isinstance(message, OBJECT) else event
+        content = message.get("content")
+        blocks = content if isinstance(content, (list, tuple)) else ()
+        parent = text_or_none(event.get("parent_tool_use_id"))
+        if role == "user" and parent and not any(map(_is_result_block, blocks)):
+            return  # what an agent within this one was asked
+        written = [each for each in map(_typed, blocks) if not self._is_repeated(each)]
+        own_id = text_or_none(message.get("id")) or text_or_none(event.get("message_id"))
+        self._count(message, role, own_id, path)
+        self._thoughts += [each["thinking"] for each in objects_in(written) if text_or_none(each.get("thinking"))]
+        last = self._last
+        if role == "assistant" and own_id and last is not None and last["id"] == own_id and blocks:
+            last["content"] += written
+            return
+        new = {"role": role, "content": written if blocks else content, "id": own_id, "parent_tool_use_id": parent}
+        self._messages.append(new)
+        if role == "assistant":
+            self._last = new if blocks else None
+
+    def _is_repeated(self, block: Any) -> bool:
+        """Tell a call that was read before; a new one is taken note of."""
+        if not isinstance(block, OBJECT) or not _is_call(block) or not isinstance(block.get("id"), str):
+            return False
+        known = block["id"] in self._call_ids
+        self._call_ids.add(block["id"])
+        return known
+
+    def _count(self, message: _Object, role: str, own_id: str | None, path: Path) -> None:
+        if role == "assistant":
+            usage = read_usage(message.get("usage"), (*path, "usage"), self.report)[0]
+            self._turns[own_id or len(self._turns)] = usage
+
+    def _read_piece(self, event: Any, path: Path) -> None:
+        """Take note of a call in the pieces of a message, which comes whole as well unless the run is cut off."""
+        block = event.get("content_block") if isinstance(event, OBJECT) else None
+        if isinstance(block, OBJECT) and _is_call(block):
+            self._streamed.setdefault(str(block.get("id")), path)
+
+    def finish(self, reader: ReplyReader) -> ProviderResponse:
+        """Return the reply."""
+        result = self._results[-1] if self._results else {}
+        denied = [each for event in self._results for each in objects_in(event.get("permission_denials"))]
+        deferred = [each for event in self._results for each in objects_in([event.get("deferred_tool_use")])]
+        unseen = [_denied_call(each) for each in denied if word(each.get("tool_use_id")) not in self._call_ids]
+        unseen += [_deferred_call(each) for each in deferred if word(each.get("id")) not in self._call_ids]
+        if not self._messages and unseen:
+            self.report.skip(("permission_denials",), _NOT_DENIED)
+        messages = [*self._messages, {"role": "assistant", "tool_calls": unseen}] if unseen else self._messages
+        if self._is_open:
+            self.report.skip(("events",), _NO_RESULT)
+        for call_id, path in self._streamed.items():
+            if call_id not in self._call_ids:
+                self.report.skip(path, f"a call {call_id[:60]!r} that was cut off")
+        if self._is_run:
+            messages = without_prompt(messages)
+        said = reader.read_messages(messages, declared=self._is_run) if messages else ProviderResponse()
+        response = self._complete(said, result)
+        _mark(response, {word(each.get("tool_use_id")) for each in denied}, {word(each.get("id")) for each in deferred})
+        found = unread_fields(self._searched, response)
+        return replace(response, unread=(*response.unread, *found)) if found else response
+
+    def _complete(self, said: ProviderResponse, result: _Object) -> ProviderResponse:
+        text, usage = result.get("result"), self._usage()
+        metadata = {**said_fields(result, _RESULT), **(said.metadata or {})}
+        if self.report.malformed:
+            metadata["malformed"] = self.report.malformed
+        error = _error(result)
+        calls_read = any(message.tool_calls for message in said.output_messages or ())
+        return replace(
+            said,
+            success=error is None,
+            text=whole_text(text) if isinstance(text, str) else said.text,
+            reasoning="\n\n".join(map(whole_text, self._thoughts)) or None,
+            tokens_usage=usage,
+            cost_usd=number_or_none(result.get("total_cost_usd")),
+            thread_id=self._thread,
+            error=error,
+            metadata=metadata or None,
+            warnings=(*said.warnings, *self.report.warnings),
+            unread=(*said.unread, *self.report.unread(calls_read)),
+        )
+
+    def _usage(self) -> TokensUsage | None:
+        """Return what the run cost: by model, which counts agents within it, else by result, else by message."""
+        if not self._results:
+            return add_usage(self._turns.values())
+        # The server's own tools are counted in `usage` alone, so that it is read in any case.
+        by_result = [read_usage(event.get("usage"), ("usage",), self.report)[0] for event in self._results]
+        models = self._results[-1].get("modelUsage") or self._results[-1].get("model_usage")
+        counts = list(models.values()) if isinstance(models, OBJECT) else []
+        by_model = [read_usage(each, ("modelUsage",), self.report)[0] for each in objects_in(counts)]
+        return add_usage(by_model) or add_usage(by_result)
+
+
+def _typed(block: Any) -> Any:
+    """Return a block with its type, which a block of the SDK has not, or only the name of its class."""
+    if isinstance(block, OBJECT) and word(block.get("type")).endswith("Block"):
+        block = {key: value for key, value in block.items() if key != "type"}
+    if not isinstance(block, OBJECT) or "type" in block:
+        return block
+    if "tool_use_id" in block:
+        return {"type": "tool_result", **block}
+    if "name" in block and "input" in block:
+        return {"type": "tool_use", **block}
+    kind = next((key for key in ("thinking", "text") if isinstance(block.get(key), str)), None)
+    return block if kind is None else {"type": kind, **block}
+
+
+def _is_call(block: _Object) -> bool:
+    kind = block.get("type")
+    return isinstance(kind, str) and snake(kind).endswith("tool_use")
+
+
+def _is_result_block(block: Any) -> bool:
+    return isinstance(block, OBJECT) and "tool_use_id" in block
+
+
+def _denied_call(denial: _Object) -> dict[str, Any]:
+    call = {"tool": denial.get("tool_name"), "id": denial.get("tool_use_id"), "status": "denied"}
+    return {**call, "input": denial["tool_input"]} if "tool_input" in denial else call
+
+
+def _deferred_call(raw: _Object) -> dict[str, Any]:
+    call = {"tool": raw.get("name"), "id": raw.get("id"), "status": "pending"}
+    return {**call, "input": raw["input"]} if "input" in raw else call
+
+
+def _mark(response: ProviderResponse, denied: set[str], deferred: set[str]) -> None:
+    """Write into the calls, which nobody else has seen yet, what only the result says of them."""
+    for call in (call for message in response.output_messages or () for call in message.tool_calls):
+        if call.id is not None and call.id in denied:
+            force_setattr(call, "status", "denied")
+        elif _is_waiting(call, deferred):
+            force_setattr(call, "status", "pending")
+
+
+def _is_waiting(call: ToolCall, deferred: set[str]) -> bool:
+    return call.id is not None and call.id in deferred and call.output is UNSET
+
+
+def _error(result: _Object) -> ResponseError | None:
+    subtype = result.get("subtype")
+    if result.get("is_error") is not True and not (isinstance(subtype, str) and subtype.startswith("error")):
+        return None
+    errors = result.get("errors")
+    words = [each for each in errors if isinstance(each, str)] if isinstance(errors, (list, tuple)) else []
+    told = text_or_none(result.get("result")) or "; ".join(map(whole_text, words)) or text_or_none(subtype)
+    return ResponseError(kind="agent", message=told or "the run failed, and does not say why")
+
+
+FORMAT = ReplyFormat(name="claude_code", detect=_detect, read=_read)
