@@ -56,6 +56,7 @@ FORMATS: Mapping[str, str] = {
     "anthropic": "agentv.formats.anthropic:FORMAT",
     "gemini": "agentv.formats.gemini:FORMAT",
     "ollama": "agentv.formats.ollama:FORMAT",
+    "ai_sdk": "agentv.formats.ai_sdk:RESULT",
     "pydantic_ai": "agentv.formats.pydantic_ai:FORMAT",
     "openai_agents": "agentv.formats.openai_agents:FORMAT",
     "adk": "agentv.formats.adk:FORMAT",

@@ -249,8 +249,8 @@ class _Conversation:
         record.update({key: value for key, value in own.items() if value is not None})
         status = raw.get("status")
         # Nobody else has seen this call yet: it was made a moment ago, out of the same messages.
-        if call.status is None and isinstance(status, str) and status in _RESULT_STATUSES:
-            force_setattr(call, "status", _RESULT_STATUSES[status])
+        if call.status in (None, "pending"):  # what was answered waits no longer
+            force_setattr(call, "status", _RESULT_STATUSES.get(status) if isinstance(status, str) else None)
         force_setattr(call, "output", output)
         self._pairing.answer(number)
         instead = None if marker is None else marker.result_message
