@@ -25,12 +25,20 @@ _RESULT_ENDINGS = (
 _CALL_WRAPPERS = ("toolUse", "functionCall", "function_call", "toolCall", "tool_call", "tool_use", "toolInvocation")
 _RESULT_WRAPPERS = (
     *("toolResult", "functionResponse", "function_response", "tool_call_result", "tool_result", "toolCallResult"),
+    *("toolResponse", "tool_response"),
 )  # fmt: skip
+_GEMINI_RESULTS = ("functionResponse", "function_response")
+"""Results whose object has the sole key `error` when the tool failed."""
 _CODE = ("executableCode", "executable_code")
 _CODE_RESULT = ("codeExecutionResult", "code_execution_result")
 _CODE_TOOL = "code_execution"
+_CODE_STATUSES = {"OUTCOME_OK": "ok", "OUTCOME_FAILED": "error", "OUTCOME_DEADLINE_EXCEEDED": "error"}
+_TOOL_TYPES = ("toolType", "tool_type")
+"""Where Gemini names a tool of its own."""
 _CONTAINERS = ("parts", "contents", "items", "blocks")
 """Keys under which a message may keep its blocks in place of `content`."""
+_EXECUTED = "executed_tools"
+"""The key under which Groq lists the calls that its server made before the message, each named by its type."""
 _OUTPUT_KEYS = ("content", "output", "result", "response", "tool_result", "outputs", "value")
 _ERROR_OUTPUTS = frozenset(("error-text", "error-json"))
 _OUTPUT_TYPES = frozenset(("text", "json", "content", *_ERROR_OUTPUTS))
@@ -39,7 +47,7 @@ _STATES = {"output-denied": "denied", "approval-requested": "pending", "output-e
 _PLAIN_TEXT = frozenset(("type", "text", "state"))
 _RESULT_FIELDS = frozenset((
     *("type", "id", "is_error", "isError", "status", "exception"),
-    *CALL_ID_KEYS, *NAME_KEYS, *_OUTPUT_KEYS,
+    *CALL_ID_KEYS, *NAME_KEYS, *_OUTPUT_KEYS, *_TOOL_TYPES,
 ))  # fmt: skip
 
 
@@ -58,7 +66,24 @@ class _Block(NamedTuple):
 
 def split_messages(items: Sequence[Any]) -> list[Any]:
     """Return each message with calls or results in its content as messages of our own form; others stay as they are."""
-    return [message for item in items for message in _split(item)]
+    split = [(message, message is not item) for item in items for message in _split(item)]
+    answered = {message["tool_call_id"] for message, is_new in split if is_new and _is_answer(message)}
+    return [_waits_no_longer(message, answered) if is_new and answered else message for message, is_new in split]
+
+
+def _is_answer(message: _Object) -> bool:
+    return message.get("role") == "tool" and isinstance(message.get("tool_call_id"), str)
+
+
+def _waits_no_longer(message: _Object, answered: set[str]) -> _Object:
+    """Return the message without the mark of calls that waited for somebody and were answered later."""
+    calls = message.get("tool_calls") or ()
+    waiting = [call for call in calls if isinstance(call, OBJECT) and call.get("status") == "pending"]
+    if not any(call.get("id") in answered for call in waiting):
+        return message
+    ended = [call for call in waiting if call.get("id") in answered]
+    others = [{**call, "status": None} if call in ended else call for call in calls]
+    return {**message, "tool_calls": others}
 
 
 def may_hold_calls(item: Any) -> bool:
@@ -66,7 +91,7 @@ def may_hold_calls(item: Any) -> bool:
     if not isinstance(item, OBJECT):
         return False
     content = item.get("content")
-    return not (content is None or type(content) is str) or any(key in item for key in _CONTAINERS)
+    return not (content is None or type(content) is str) or any(key in item for key in (*_CONTAINERS, _EXECUTED))
 
 
 def holds_blocks(items: Sequence[Any]) -> bool:
@@ -77,6 +102,19 @@ def holds_blocks(items: Sequence[Any]) -> bool:
 
 
 def _split(item: Any) -> Iterator[Any]:
+    executed = item.get(_EXECUTED) if isinstance(item, OBJECT) else None
+    if isinstance(executed, (list, tuple)) and executed and all(map(_names_type, executed)):
+        calls = [_call(_Block("call", {"name": tool["type"], **tool})) for tool in executed]
+        yield {"role": item.get("role"), "content": None, "tool_calls": calls}
+        item = {key: value for key, value in item.items() if key != _EXECUTED}
+    yield from _split_message(item)
+
+
+def _names_type(tool: Any) -> bool:
+    return isinstance(tool, OBJECT) and isinstance(tool.get("type"), str) and bool(tool["type"])
+
+
+def _split_message(item: Any) -> Iterator[Any]:
     blocks, container = _blocks_of(item) if isinstance(item, OBJECT) else (None, "")
     if blocks is None:
         return iter((item,))
@@ -266,18 +304,20 @@ def _call(block: _Block) -> dict[str, Any]:
     """Write a call with the names that `decode_call` reads."""
     body, word = block.body, block.word
     if word in _CODE:
-        return {**block.beside, "tool": _CODE_TOOL, "input": dict(body)}
+        given = {key: value for key, value in body.items() if key != "id"}
+        return {**block.beside, "tool": _CODE_TOOL, "input": given, "id": _id_of(body)}
     function = body.get("function")
     if isinstance(function, OBJECT):
         body = {**{key: value for key, value in body.items() if key != "function"}, **function}
     name = next((each for key in NAME_KEYS if isinstance(each := body.get(key), str) and each), None)
-    if name is None and word:
-        name = _name_in_type(word)
+    if name is None:
+        name = _tool_type(body) or (_name_in_type(word) if word else None)
     place = next((key for key in INPUT_KEYS if key in body), None)
     call = {
         key: value
         for key, value in {**block.beside, **body}.items()
-        if key not in (*CALL_ID_KEYS, *NAME_KEYS, "id", "type", "state", "output", "result", "errorText", place)
+        if key
+        not in (*CALL_ID_KEYS, *NAME_KEYS, *_TOOL_TYPES, "id", "type", "state", "output", "result", "errorText", place)
         and value is not None
     }
     if (
@@ -328,7 +368,7 @@ def _result(block: _Block, item: _Object) -> dict[str, Any]:
     """Write a result as a `role: tool` message."""
     body = block.body
     if block.word in _CODE_RESULT:
-        return {"role": "tool", "name": _CODE_TOOL, "content": dict(body)}
+        return _code_result(body)
     place = next((key for key in _OUTPUT_KEYS if key in body), None)
     if place is None and snake(block.word).endswith("tool_error") and body.get("error"):
         place = "error"
@@ -341,7 +381,10 @@ def _result(block: _Block, item: _Object) -> dict[str, Any]:
         status = "ok" if given == "success" else given
     if snake(block.word).endswith("tool_error") or body.get("exception") or _is_error_type(output):
         status = "error"
+    if isinstance(output, OBJECT) and block.word in _GEMINI_RESULTS and output.keys() == {"error"} and output["error"]:
+        status = "error"
     call_id, name = _id_of(body), next((body[key] for key in NAME_KEYS if isinstance(body.get(key), str)), None)
+    name = name or _tool_type(body)
     result: dict[str, Any] = {
         **{key: value for key, value in body.items() if key not in (*_RESULT_FIELDS, place) and value is not None},
         "role": "tool",
@@ -351,6 +394,21 @@ def _result(block: _Block, item: _Object) -> dict[str, Any]:
     if name or item.get("role") == "tool":
         result["name"] = name or item.get("name")
     return {**result, "status": status} if status is not None else result
+
+
+def _code_result(body: _Object) -> dict[str, Any]:
+    """Write what the code that Gemini ran has printed."""
+    outcome, own_id = body.get("outcome"), _id_of(body)
+    result = {"role": "tool", "name": _CODE_TOOL, "content": body.get("output")}
+    if own_id is not None:
+        result["tool_call_id"] = own_id
+    if isinstance(outcome, str) and outcome in _CODE_STATUSES:
+        result["status"] = _CODE_STATUSES[outcome]
+    return result
+
+
+def _tool_type(body: _Object) -> str | None:
+    return next((body[key] for key in _TOOL_TYPES if isinstance(body.get(key), str) and body[key]), None)
 
 
 def _output(value: Any) -> tuple[Any, str | None]:

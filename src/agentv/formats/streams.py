@@ -372,6 +372,8 @@ def _knows_response_event(value: _Object) -> bool:
 _ANTHROPIC_EVENTS = frozenset((
     *("message_start", "message_delta", "message_stop", "ping", "error"),
     *("content_block_start", "content_block_delta", "content_block_stop"),
+    # What the helper of its client adds to them, all of it told by the others as well.
+    *("text", "thinking", "signature", "input_json", "citation", "compaction"),
 ))  # fmt: skip
 
 
