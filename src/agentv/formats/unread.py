@@ -77,6 +77,12 @@ def unread_fields(fields: Mapping[str, Any], response: ProviderResponse) -> list
     return places
 
 
+def call_in(value: Mapping[Any, Any]) -> tuple[str, Any] | None:
+    """Return the name and the input of an object that looks like a call; `None` when it is none."""
+    found = _as_call(value)
+    return None if found is None or found.name is None else (found.name, found.input)
+
+
 def _limited(places: Iterable[Unread]) -> tuple[Unread, ...]:
     found = tuple(places)
     if len(found) <= MAX_PLACES:
