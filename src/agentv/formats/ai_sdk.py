@@ -1,13 +1,22 @@
-"""Messages of the AI SDK and of Mastra, whose calls and results stand among their parts."""
+"""Results of the AI SDK and of Mastra, read by their steps; messages of Mastra, written."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
+from agentv.formats.fields import OBJECT, Report, objects_in
 from agentv.formats.messages import as_messages
+from agentv.formats.response import decode_fields
 from agentv.formats.tool_calls import fresh_call_ids
+from agentv.formats.usage import add_usage, read_usage
 from agentv.model.message import Message, ToolCall
+from agentv.model.response import ProviderResponse
+from agentv.model.usage import TokensUsage
+from agentv.protocols import ReplyFormat, ReplyReader
+
+_Object = Mapping[str, Any]
 
 
 def to_mastra(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -55,3 +64,142 @@ def _invocation(call: ToolCall, call_id: str) -> dict[str, Any]:
         invocation["state"] = "result"
         invocation["result"] = {"error": call.error}
     return {"type": "tool-invocation", "toolInvocation": invocation}
+
+
+def _detect(value: Any) -> bool:
+    """Tell the result of `generateText`, of `streamText` or of an agent: the steps of a model, or none yet."""
+    steps = value.get("steps") if isinstance(value, OBJECT) else None
+    if not isinstance(steps, (list, tuple)) or not all(isinstance(step, OBJECT) for step in steps):
+        return False
+    if not steps:
+        return isinstance(value.get("finishReason"), str) and isinstance(value.get("toolCalls"), (list, tuple))
+    return any(_is_step(step) for step in steps)
+
+
+def _is_step(step: _Object) -> bool:
+    has_blocks = any(isinstance(step.get(key), (list, tuple)) for key in ("content", "toolCalls", "toolResults"))
+    return has_blocks and ("finishReason" in step or "usage" in step)
+
+
+def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
+    """Read the steps, of which everything else in a result is a repetition."""
+    del reader
+    steps = list(objects_in(value["steps"])) or [value]
+    report = Report()
+    content = [_blocks(step) for step in steps]
+    known = {block.get("toolCallId") for blocks in content for block in objects_in(blocks)}
+    earlier = [
+        {"role": "tool", "content": [block]} for block in _results(value, steps) if block["toolCallId"] not in known
+    ]
+    said = [{"role": "assistant", "content": blocks} for blocks in content]
+    messages = [*earlier, *(_suspended(value, message) for message in said)]
+    reply = {"output_messages": messages, "metadata": _metadata(value), "raw_response": value}
+    if isinstance(value.get("text"), str):
+        reply["text"] = value["text"]
+    thoughts = [block["text"] for blocks in content for block in objects_in(blocks) if _is_thought(block)]
+    response = decode_fields({**reply, "reasoning": "\n\n".join(thoughts) or None})
+    return replace(
+        response,
+        tokens_usage=_usage(value, steps, report),
+        warnings=(*response.warnings, *report.warnings),
+        unread=(
+            *response.unread,
+            *report.unread(any(message.tool_calls for message in response.output_messages or ())),
+        ),
+    )
+
+
+def _blocks(step: _Object) -> list[Any]:
+    """Return what a step holds: its content, and the calls and results that are not part of it."""
+    content = step.get("content")
+    if isinstance(content, (list, tuple)):
+        blocks = [_with_error(block, step) for block in content]
+        if "stepType" not in step:  # the output of a tool stands here as it is; Mastra wraps it
+            blocks = [_wrapped(block) for block in blocks]
+    else:
+        blocks = [{"type": "text", "text": step["text"]}] if isinstance(step.get("text"), str) and step["text"] else []
+    calls, results = _listed(step, "toolCalls", "tool-call"), _listed(step, "toolResults", "tool-result")
+    known = [block.get("toolCallId") for block in objects_in(blocks)]
+    if all(call.get("toolCallId") in known for call in calls):
+        return [*blocks, *(result for result in results if result.get("toolCallId") not in known)]
+    # Mastra keeps only the last of several calls in the content, and all of them beside it, in order.
+    ids = [call.get("toolCallId") for call in calls]
+    answered = [result.get("toolCallId") for result in results]
+    others = [block for block in blocks if not (isinstance(block, OBJECT) and block.get("toolCallId") in ids)]
+    failed = [each for each in objects_in(blocks) if each.get("type") == "tool-error"]
+    return [*others, *calls, *results, *(each for each in failed if each.get("toolCallId") not in answered)]
+
+
+def _listed(step: _Object, key: str, kind: str) -> list[dict[str, Any]]:
+    """Return the calls or results that a step lists; Mastra holds each under `payload`."""
+    items = [each["payload"] if isinstance(each.get("payload"), OBJECT) else each for each in objects_in(step.get(key))]
+    return [{**item, "type": kind} for item in items]
+
+
+def _wrapped(block: Any) -> Any:
+    if isinstance(block, OBJECT) and block.get("type") == "tool-result" and "output" in block:
+        return {**block, "output": {"type": "json", "value": block["output"]}}
+    return block
+
+
+def _with_error(block: Any, step: _Object) -> Any:
+    """Return the block of a tool that failed with the words of its error, which JSON does not write."""
+    if not isinstance(block, OBJECT) or block.get("type") != "tool-error" or block.get("error"):
+        return block
+    told = [each for each in _results(step, []) if each["toolCallId"] == block.get("toolCallId")]
+    output = told[0].get("output") if told else None
+    words = output.get("value") if isinstance(output, OBJECT) else None
+    return {**block, "error": words} if words else block
+
+
+def _results(value: _Object, steps: Sequence[_Object]) -> Iterator[dict[str, Any]]:
+    """Yield the results in the messages that a result or its steps were answered with."""
+    seen: set[str] = set()
+    responses = [each.get("response") for each in (value, *steps)]
+    lists = [
+        value.get("initialResponseMessages"),
+        *(each.get("messages") for each in responses if isinstance(each, OBJECT)),
+    ]
+    for message in (message for each in lists for message in objects_in(each) if message.get("role") == "tool"):
+        for block in objects_in(message.get("content")):
+            own_id = block.get("toolCallId")
+            if isinstance(own_id, str) and block.get("type") == "tool-result" and own_id not in seen:
+                seen.add(own_id)
+                yield dict(block)
+
+
+def _suspended(value: _Object, message: dict[str, Any]) -> dict[str, Any]:
+    """Return the message with the call at which Mastra waits for somebody marked so."""
+    waiting = value.get("suspendPayload")
+    own_id = waiting.get("toolCallId") if isinstance(waiting, OBJECT) else None
+    if value.get("finishReason") != "suspended" or not isinstance(own_id, str):
+        return message
+    if not any(block.get("toolCallId") == own_id for block in objects_in(message["content"])):
+        return message
+    return {**message, "content": [*message["content"], {"type": "tool-approval-request", "toolCallId": own_id}]}
+
+
+def _is_thought(block: _Object) -> bool:
+    return block.get("type") == "reasoning" and isinstance(block.get("text"), str) and bool(block["text"])
+
+
+def _metadata(value: _Object) -> dict[str, Any]:
+    return {key: value[key] for key in ("finishReason", "runId") if isinstance(value.get(key), str)}
+
+
+def _usage(value: _Object, steps: Sequence[_Object], report: Report) -> TokensUsage | None:
+    """Return what all steps cost: the total, else their sum; `usage` alone may be that of the last step."""
+    total = read_usage(value.get("totalUsage"), ("totalUsage",), report)[0]
+    if total is not None and total.input_tokens is not None and total.output_tokens is not None:
+        return total
+    return add_usage(
+        [read_usage(step.get("usage"), ("steps", at, "usage"), report)[0] for at, step in enumerate(steps)]
+    )
+
+
+RESULT = ReplyFormat(
+    name="ai_sdk",
+    detect=_detect,
+    read=_read,
+    keys=frozenset(("text", "finishReason", "usage", "totalUsage", "initialResponseMessages")),
+)

@@ -14,6 +14,8 @@ _Object = Mapping[str, Any]
 THINKING = "thinking"
 """Under this name a message's metadata keeps the blocks that must go back to the model as they came."""
 _THOUGHT_TYPES = frozenset(("thinking", "redacted_thinking"))
+_APPROVALS = ("tool_approval_request", "tool_approval_response")
+"""Blocks of the AI SDK that ask whether a call may be made, and the answer to it."""
 _CALL_TYPES = frozenset(("tool_invocation", "dynamic_tool"))
 _CALL_ENDINGS = ("tool_use", "_call")
 _RESULT_ENDINGS = (
@@ -23,20 +25,29 @@ _RESULT_ENDINGS = (
 _CALL_WRAPPERS = ("toolUse", "functionCall", "function_call", "toolCall", "tool_call", "tool_use", "toolInvocation")
 _RESULT_WRAPPERS = (
     *("toolResult", "functionResponse", "function_response", "tool_call_result", "tool_result", "toolCallResult"),
+    *("toolResponse", "tool_response"),
 )  # fmt: skip
+_GEMINI_RESULTS = ("functionResponse", "function_response")
+"""Results whose object has the sole key `error` when the tool failed."""
 _CODE = ("executableCode", "executable_code")
 _CODE_RESULT = ("codeExecutionResult", "code_execution_result")
 _CODE_TOOL = "code_execution"
+_CODE_STATUSES = {"OUTCOME_OK": "ok", "OUTCOME_FAILED": "error", "OUTCOME_DEADLINE_EXCEEDED": "error"}
+_TOOL_TYPES = ("toolType", "tool_type")
+"""Where Gemini names a tool of its own."""
 _CONTAINERS = ("parts", "contents", "items", "blocks")
 """Keys under which a message may keep its blocks in place of `content`."""
+_EXECUTED = "executed_tools"
+"""The key under which Groq lists the calls that its server made before the message, each named by its type."""
 _OUTPUT_KEYS = ("content", "output", "result", "response", "tool_result", "outputs", "value")
 _ERROR_OUTPUTS = frozenset(("error-text", "error-json"))
+_OUTPUT_TYPES = frozenset(("text", "json", "content", *_ERROR_OUTPUTS))
 _STATES = {"output-denied": "denied", "approval-requested": "pending", "output-error": "error"}
 """States of the AI SDK that say how a call ended."""
 _PLAIN_TEXT = frozenset(("type", "text", "state"))
 _RESULT_FIELDS = frozenset((
     *("type", "id", "is_error", "isError", "status", "exception"),
-    *CALL_ID_KEYS, *NAME_KEYS, *_OUTPUT_KEYS,
+    *CALL_ID_KEYS, *NAME_KEYS, *_OUTPUT_KEYS, *_TOOL_TYPES,
 ))  # fmt: skip
 
 
@@ -44,7 +55,7 @@ class _Block(NamedTuple):
     """One block, by what it is."""
 
     kind: str
-    """`call`, `result`, `thought`, `step` or `words`."""
+    """`call`, `result`, `thought`, `step`, `approval` or `words`."""
     body: _Object
     """Its payload, without the wrapper."""
     word: str = ""
@@ -55,7 +66,24 @@ class _Block(NamedTuple):
 
 def split_messages(items: Sequence[Any]) -> list[Any]:
     """Return each message with calls or results in its content as messages of our own form; others stay as they are."""
-    return [message for item in items for message in _split(item)]
+    split = [(message, message is not item) for item in items for message in _split(item)]
+    answered = {message["tool_call_id"] for message, is_new in split if is_new and _is_answer(message)}
+    return [_waits_no_longer(message, answered) if is_new and answered else message for message, is_new in split]
+
+
+def _is_answer(message: _Object) -> bool:
+    return message.get("role") == "tool" and isinstance(message.get("tool_call_id"), str)
+
+
+def _waits_no_longer(message: _Object, answered: set[str]) -> _Object:
+    """Return the message without the mark of calls that waited for somebody and were answered later."""
+    calls = message.get("tool_calls") or ()
+    waiting = [call for call in calls if isinstance(call, OBJECT) and call.get("status") == "pending"]
+    if not any(call.get("id") in answered for call in waiting):
+        return message
+    ended = [call for call in waiting if call.get("id") in answered]
+    others = [{**call, "status": None} if call in ended else call for call in calls]
+    return {**message, "tool_calls": others}
 
 
 def may_hold_calls(item: Any) -> bool:
@@ -63,7 +91,7 @@ def may_hold_calls(item: Any) -> bool:
     if not isinstance(item, OBJECT):
         return False
     content = item.get("content")
-    return not (content is None or type(content) is str) or any(key in item for key in _CONTAINERS)
+    return not (content is None or type(content) is str) or any(key in item for key in (*_CONTAINERS, _EXECUTED))
 
 
 def holds_blocks(items: Sequence[Any]) -> bool:
@@ -74,6 +102,19 @@ def holds_blocks(items: Sequence[Any]) -> bool:
 
 
 def _split(item: Any) -> Iterator[Any]:
+    executed = item.get(_EXECUTED) if isinstance(item, OBJECT) else None
+    if isinstance(executed, (list, tuple)) and executed and all(map(_names_type, executed)):
+        calls = [_call(_Block("call", {"name": tool["type"], **tool})) for tool in executed]
+        yield {"role": item.get("role"), "content": None, "tool_calls": calls}
+        item = {key: value for key, value in item.items() if key != _EXECUTED}
+    yield from _split_message(item)
+
+
+def _names_type(tool: Any) -> bool:
+    return isinstance(tool, OBJECT) and isinstance(tool.get("type"), str) and bool(tool["type"])
+
+
+def _split_message(item: Any) -> Iterator[Any]:
     blocks, container = _blocks_of(item) if isinstance(item, OBJECT) else (None, "")
     if blocks is None:
         return iter((item,))
@@ -119,6 +160,8 @@ def _classify(block: Any) -> _Block:
 
 def _classify_typed(block: _Object, word: str) -> _Block:
     name = snake(word)
+    if name in _APPROVALS:
+        return _Block("approval", block, word)
     if name.endswith(_RESULT_ENDINGS):
         return _Block("result", block, word)
     if name in _CALL_TYPES or name.endswith(_CALL_ENDINGS) or (word.startswith("tool-") and "toolCallId" in block):
@@ -157,30 +200,12 @@ def _split_blocks(item: _Object, blocks: list[_Block], container: str) -> Iterat
         if item.get("role") == "model" or (container == "parts" and "role" not in item)
         else item.get("role")
     )
-    written: list[dict[str, Any]] = []
-    turn: dict[str, Any] | None = None
     given = _calls_by_id(item.get("tool_calls"))
-    for block in blocks:
-        if block.kind == "result":
-            written.append(_result(block, item))
-            continue
-        if block.kind == "step":
-            turn = None
-            continue
-        # Words after a call are a step of their own: the tools of a vendor answer within one message.
-        if turn is None or (turn["tool_calls"] and block.kind != "call"):
-            turn = {"role": role, "content": [], "tool_calls": [], THINKING: []}
-            written.append(turn)
-        if block.kind == "call":
-            call = _call(block)
-            known = given.pop(call.get("id"), None)
-            turn["tool_calls"].append(call if known is None else known)
-        else:
-            turn[THINKING if block.kind == "thought" else "content"].append(block.body)
-    if given or not written:
+    written = _write_steps(item, blocks, role, given)
+    if given or not (written or (blocks and all(block.kind == "approval" for block in blocks))):
         turn = next((each for each in reversed(written) if "tool_calls" in each), None)
         if turn is None:
-            turn = {"role": role, "content": [], "tool_calls": [], THINKING: []}
+            turn = _new_step(role)
             written.insert(0, turn)
         turn["tool_calls"].extend(given.values())
     others = {key: value for key, value in item.items() if key not in ("role", "content", "tool_calls", container)}
@@ -192,6 +217,52 @@ def _split_blocks(item: _Object, blocks: list[_Block], container: str) -> Iterat
         told = {key: value for key, value in message.items() if value not in (None, [])}
         yield {**others, **told, "content": _content(message["content"])}
         others = {}  # what is said of a message is said once
+
+
+def _new_step(role: Any) -> dict[str, Any]:
+    return {"role": role, "content": [], "tool_calls": [], THINKING: []}
+
+
+def _write_steps(item: _Object, blocks: list[_Block], role: Any, given: dict[Any, Any]) -> list[dict[str, Any]]:
+    """Write the blocks as steps and results; calls that also stand beside them are taken out of `given`."""
+    written: list[dict[str, Any]] = []
+    turn: dict[str, Any] | None = None
+    for block in blocks:
+        if block.kind == "result":
+            written.append(_result(block, item))
+        elif block.kind == "step":
+            turn = None
+        elif block.kind == "approval":
+            turn = _await_approval(block, written, role) or turn
+        else:
+            # Words after a call are a step of their own: the tools of a vendor answer within one message.
+            if turn is None or (turn["tool_calls"] and block.kind != "call"):
+                turn = _new_step(role)
+                written.append(turn)
+            if block.kind == "call":
+                call = _call(block)
+                known = given.pop(call.get("id"), None)
+                turn["tool_calls"].append(call if known is None else known)
+            else:
+                turn[THINKING if block.kind == "thought" else "content"].append(block.body)
+    return written
+
+
+def _await_approval(block: _Block, written: list[dict[str, Any]], role: Any) -> dict[str, Any] | None:
+    """Mark the call that somebody has to allow first; return a new step when the call stands nowhere else."""
+    if snake(block.word) != "tool_approval_request":
+        return None
+    inner = block.body.get("toolCall")
+    body = inner if isinstance(inner, OBJECT) else block.body
+    own_id = _id_of(body)
+    for message in written:
+        for at, call in enumerate(message.get("tool_calls", ())):
+            if own_id is not None and isinstance(call, OBJECT) and call.get("id") == own_id:
+                message["tool_calls"][at] = {**call, "status": "pending"}
+                return None
+    call = {**_call(_Block("call", body, "tool-call")), "status": "pending"}
+    written.append({**_new_step(role), "tool_calls": [call]})
+    return written[-1]
 
 
 def _calls_by_id(calls: Any) -> dict[Any, Any]:
@@ -220,29 +291,33 @@ def _content(blocks: list[_Object]) -> Any:
         return "".join(block["text"] for block in blocks)
     # What the model thought is not what it said.
     return [
-        {**block, "thinking": block.get("text"), "text": None}
-        if block.get("type") == "reasoning" and isinstance(block.get("text"), str)
-        else dict(block)
+        {**block, "thinking": block.get("text"), "text": None} if _is_reasoning(block) else dict(block)
         for block in blocks
     ]
+
+
+def _is_reasoning(block: _Object) -> bool:
+    return block.get("type") == "reasoning" and isinstance(block.get("text"), str)
 
 
 def _call(block: _Block) -> dict[str, Any]:
     """Write a call with the names that `decode_call` reads."""
     body, word = block.body, block.word
     if word in _CODE:
-        return {**block.beside, "tool": _CODE_TOOL, "input": dict(body)}
+        given = {key: value for key, value in body.items() if key != "id"}
+        return {**block.beside, "tool": _CODE_TOOL, "input": given, "id": _id_of(body)}
     function = body.get("function")
     if isinstance(function, OBJECT):
         body = {**{key: value for key, value in body.items() if key != "function"}, **function}
     name = next((each for key in NAME_KEYS if isinstance(each := body.get(key), str) and each), None)
-    if name is None and word:
-        name = _name_in_type(word)
+    if name is None:
+        name = _tool_type(body) or (_name_in_type(word) if word else None)
     place = next((key for key in INPUT_KEYS if key in body), None)
     call = {
         key: value
         for key, value in {**block.beside, **body}.items()
-        if key not in (*CALL_ID_KEYS, *NAME_KEYS, "id", "type", "state", "output", "result", "errorText", place)
+        if key
+        not in (*CALL_ID_KEYS, *NAME_KEYS, *_TOOL_TYPES, "id", "type", "state", "output", "result", "errorText", place)
         and value is not None
     }
     if (
@@ -277,6 +352,9 @@ def _outcome(body: _Object) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if isinstance(state, str) and state in _STATES:
         found["status"] = _STATES[state]
+    approval = body.get("approval")
+    if state == "approval-responded" and isinstance(approval, OBJECT):
+        found["status"] = "denied" if approval.get("approved") is False else "pending"
     if state == "output-error":
         found["error"] = body.get("errorText")
     elif "output" in body:
@@ -290,8 +368,10 @@ def _result(block: _Block, item: _Object) -> dict[str, Any]:
     """Write a result as a `role: tool` message."""
     body = block.body
     if block.word in _CODE_RESULT:
-        return {"role": "tool", "name": _CODE_TOOL, "content": dict(body)}
+        return _code_result(body)
     place = next((key for key in _OUTPUT_KEYS if key in body), None)
+    if place is None and snake(block.word).endswith("tool_error") and body.get("error"):
+        place = "error"
     output, status = _output(None if place is None else body[place])
     is_error = next((body[key] for key in ("is_error", "isError") if isinstance(body.get(key), bool)), None)
     if is_error is not None:
@@ -301,9 +381,12 @@ def _result(block: _Block, item: _Object) -> dict[str, Any]:
         status = "ok" if given == "success" else given
     if snake(block.word).endswith("tool_error") or body.get("exception") or _is_error_type(output):
         status = "error"
+    if isinstance(output, OBJECT) and block.word in _GEMINI_RESULTS and output.keys() == {"error"} and output["error"]:
+        status = "error"
     call_id, name = _id_of(body), next((body[key] for key in NAME_KEYS if isinstance(body.get(key), str)), None)
+    name = name or _tool_type(body)
     result: dict[str, Any] = {
-        **{key: value for key, value in body.items() if key not in _RESULT_FIELDS and value is not None},
+        **{key: value for key, value in body.items() if key not in (*_RESULT_FIELDS, place) and value is not None},
         "role": "tool",
         "tool_call_id": call_id or item.get("tool_call_id") or item.get("toolCallId"),
         "content": output,
@@ -313,11 +396,27 @@ def _result(block: _Block, item: _Object) -> dict[str, Any]:
     return {**result, "status": status} if status is not None else result
 
 
+def _code_result(body: _Object) -> dict[str, Any]:
+    """Write what the code that Gemini ran has printed."""
+    outcome, own_id = body.get("outcome"), _id_of(body)
+    result = {"role": "tool", "name": _CODE_TOOL, "content": body.get("output")}
+    if own_id is not None:
+        result["tool_call_id"] = own_id
+    if isinstance(outcome, str) and outcome in _CODE_STATUSES:
+        result["status"] = _CODE_STATUSES[outcome]
+    return result
+
+
+def _tool_type(body: _Object) -> str | None:
+    return next((body[key] for key in _TOOL_TYPES if isinstance(body.get(key), str) and body[key]), None)
+
+
 def _output(value: Any) -> tuple[Any, str | None]:
     """Return what a tool gave back, a text where it is nothing else, and what its form says of the status."""
-    if isinstance(value, OBJECT) and isinstance(value.get("type"), str) and "value" in value:  # the AI SDK's
-        return value["value"], "error" if value["type"] in _ERROR_OUTPUTS else None
-    if isinstance(value, OBJECT) and value.get("type") == "execution-denied":
+    kind = value.get("type") if isinstance(value, OBJECT) else None
+    if isinstance(kind, str) and kind in _OUTPUT_TYPES and "value" in value:  # the AI SDK's
+        return value["value"], "error" if kind in _ERROR_OUTPUTS else None
+    if kind == "execution-denied":
         return value, "denied"
     if isinstance(value, (list, tuple)) and value:
         blocks = [_classify(each).body for each in value if isinstance(each, OBJECT)]

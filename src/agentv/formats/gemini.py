@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentv.formats.fields import OBJECT, objects_in
-from agentv.formats.response import decode_fields
+from agentv.formats.response import decode_fields, join_responses
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -20,8 +20,7 @@ def _detect(value: Any) -> bool:
 
 
 def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    """Read an answer; its first candidate counts."""
-    del reader
+    """Read an answer; its first candidate counts, and before it the calls that the client made by itself."""
     first = next(objects_in(value.get("candidates")), None)
     usage = value.get("usageMetadata", value.get("usage_metadata"))
     if first is None:
@@ -31,14 +30,16 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     metadata = {key: value[key] for key in ("modelVersion", "responseId") if value.get(key) is not None}
     if finish_of(first) is not None:
         metadata["finish_reason"] = finish_of(first)
+    history = value.get("automaticFunctionCallingHistory", value.get("automatic_function_calling_history"))
+    history = list(history) if isinstance(history, (list, tuple)) else []
+    said = reader.read_messages([*history, {"role": "model", **content}], declared=not history)
     reply = {
         "usage": usage,
-        "output_messages": [{"role": "model", **content}],
         "reasoning": _thoughts(content),
         "metadata": metadata,
         "raw_response": value,
     }
-    return decode_fields(reply)
+    return join_responses(said, decode_fields(reply))
 
 
 def finish_of(candidate: _Object) -> Any:
@@ -87,6 +88,7 @@ FORMAT = ReplyFormat(
         (
             *("candidates", "usageMetadata", "usage_metadata", "modelVersion", "model_version", "responseId"),
             *("response_id", "promptFeedback", "prompt_feedback", "createTime", "create_time"),
+            *("automaticFunctionCallingHistory", "automatic_function_calling_history"),
         )
     ),
 )

@@ -111,6 +111,22 @@ def decode_odd_messages(items: Sequence[Any], report: Report, path: Path) -> tup
     return conversation.finish()
 
 
+def join_call_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Join messages of the assistant's that hold nothing but calls with the one before: they are one step.
+
+    For formats whose items are flat: a text, a call and a result are an item each.
+    """
+    joined: list[dict[str, Any]] = []
+    for message in messages:
+        last = joined[-1] if joined else {}
+        calls = message.get("tool_calls")
+        if calls and not message.get("content") and message.get("role") == last.get("role") == "assistant":
+            last["tool_calls"] = [*last.get("tool_calls", ()), *calls]
+        else:
+            joined.append(dict(message))
+    return joined
+
+
 def with_fields(items: Sequence[Any]) -> Sequence[Any]:
     """Give messages with those of an SDK, which people append to a list as they are, as their fields."""
     if all(isinstance(item, (*OBJECT, Message)) for item in items):

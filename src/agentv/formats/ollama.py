@@ -5,6 +5,7 @@ from typing import Any
 
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import decode_fields
+from agentv.formats.usage import add_usage, decode_usage
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -19,11 +20,31 @@ def is_ollama(value: Any) -> bool:
 
 
 def fold_ollama(values: Sequence[_Object]) -> dict[str, Any]:
-    """Put the pieces of one answer together."""
+    """Put the pieces of one answer together; several that are done are the turns of one conversation."""
+    turns: list[list[_Object]] = [[]]
+    for value in filter(is_ollama, values):
+        turns[-1].append(value)
+        if value.get("done") is True:
+            turns.append([])
+    folded = [_fold_turn(turn) for turn in turns if turn]
+    if len(folded) == 1:
+        return folded[0]
+    messages = [{key: each for key, each in turn["message"].items() if key != "thinking"} for turn in folded]
+    thoughts = [turn["message"]["thinking"] for turn in folded if turn["message"].get("thinking")]
+    return {
+        "output_messages": messages,
+        "usage": add_usage([decode_usage(_counts(turn)) for turn in folded]),
+        "reasoning": "\n\n".join(thoughts) or None,
+        "metadata": {key: folded[-1][key] for key in ("model", "done_reason") if folded[-1].get(key) is not None},
+        "done": folded[-1].get("done"),
+    }
+
+
+def _fold_turn(values: Sequence[_Object]) -> dict[str, Any]:
     texts: dict[str, list[str]] = {"content": [], "thinking": []}
     calls: list[Any] = []
     last: _Object = {}
-    for value in filter(is_ollama, values):
+    for value in values:
         last = value
         piece = value.get("message")
         piece = piece if isinstance(piece, OBJECT) else {"content": value.get("response")}
@@ -35,17 +56,21 @@ def fold_ollama(values: Sequence[_Object]) -> dict[str, Any]:
     return {**last, "message": {**message, "tool_calls": calls} if calls else message}
 
 
+def _counts(value: _Object) -> dict[str, Any] | None:
+    counts = {"input_tokens": value.get("prompt_eval_count"), "output_tokens": value.get("eval_count")}
+    return counts if any(count is not None for count in counts.values()) else None
+
+
 def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     del reader
     message = value.get("message")
     if not isinstance(message, OBJECT):
         message = {"role": "assistant", "content": value["response"]}
-    counts = {"input_tokens": value.get("prompt_eval_count"), "output_tokens": value.get("eval_count")}
     thoughts = message.get("thinking")
     reply = {
         "output_messages": [{"role": "assistant", **{key: each for key, each in message.items() if key != "thinking"}}],
         "reasoning": thoughts if isinstance(thoughts, str) else None,
-        "usage": counts if any(count is not None for count in counts.values()) else None,
+        "usage": _counts(value),
         "metadata": {key: value[key] for key in ("model", "done_reason") if value.get(key) is not None},
         "raw_response": value,
     }

@@ -16,7 +16,7 @@ from agentv.formats.tool_calls import parse_arguments
 from agentv.formats.usage import read_usage
 from agentv.formats.vocabulary import is_harmless_type
 from agentv.jsonio import dump_json
-from agentv.model.message import Message, ToolCall
+from agentv.model.message import Message, Status, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -130,7 +130,7 @@ class Items:
             input=given,
             output=next((item[key] for key in _RETURNED if item.get(key) is not None), UNSET),
             id=next((item[key] for key in ("call_id", "id") if isinstance(item.get(key), str) and item[key]), None),
-            status="error" if error is not None or item.get("status") == "failed" else None,
+            status=_status(item, error),
             error=error,
             metadata=metadata or None,
         )
@@ -162,6 +162,12 @@ class Items:
         call = self._pairing.calls[number]
         force_setattr(call, "output", output)  # made a moment ago, and nobody else has seen it yet
         self._pairing.answer(number)
+
+
+def _status(item: Mapping[str, Any], error: Any) -> Status | None:
+    if error is not None or item.get("status") == "failed":
+        return "error"
+    return "pending" if item.get("type") == "mcp_approval_request" else None
 
 
 def _is_plain(block: Mapping[str, Any]) -> bool:

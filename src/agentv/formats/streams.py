@@ -24,7 +24,10 @@ _AG_UI = frozenset((
     *("RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_CHUNK"),
     *("TOOL_CALL_START", "TOOL_CALL_CHUNK", "MESSAGES_SNAPSHOT"),
 ))  # fmt: skip
-_AI_SDK = frozenset(("start-step", "text-start", "tool-input-start", "tool-input-available"))
+_AI_SDK = frozenset((
+    *("start-step", "step-start", "text-start", "reasoning-start", "tool-input-start", "tool-input-available"),
+    *("tool-output-available", "tool-output-denied", "tool-call-input-streaming-start"),
+))  # fmt: skip
 
 
 def is_ag_ui(value: _Object) -> bool:
@@ -42,8 +45,9 @@ _AG_UI_WORDS = (
     *("ACTIVITY_", "RAW", "CUSTOM", "META"),
 )
 _AI_SDK_WORDS = (
-    *("start", "finish", "abort", "error", "file", "message-metadata", "text-", "reasoning-", "source-", "data-"),
-    *("tool-input-", "tool-output-", "tool-approval-"),
+    *("start", "finish", "abort", "error", "file", "message-metadata", "text-", "reasoning-", "source", "data-", "raw"),
+    *("step-", "response-metadata", "tool-input-", "tool-output-", "tool-approval-", "tool-call", "tool-result"),
+    *("tool-error",),
 )
 
 
@@ -64,6 +68,8 @@ class _Told:
         self._messages: list[dict[str, Any]] = []
         self._by_id: dict[str, dict[str, Any]] = {}
         self._calls: dict[str, dict[str, Any]] = {}
+        self._results: list[dict[str, Any]] = []
+        """Results of calls that an earlier reply made."""
         self.thoughts: list[str] = []
 
     def begin(self, own_id: Any = None, role: Any = None) -> dict[str, Any]:
@@ -108,9 +114,19 @@ class _Told:
         """Tell whether there is a call of this id."""
         return isinstance(own_id, str) and own_id in self._calls
 
+    def answer(self, own_id: Any, **result: Any) -> None:
+        """Add a result to its call; a call of an earlier reply is answered by a message of its own."""
+        call = self._calls.get(own_id if isinstance(own_id, str) else "")
+        if call is not None:
+            call.pop("status", None)  # it waits no longer
+            call.update(result)
+            return
+        told = {"role": "tool", "tool_call_id": own_id, "content": result.get("output"), **result}
+        self._results.append({key: value for key, value in told.items() if key != "output"})
+
     def messages(self) -> list[dict[str, Any]]:
         """Give the messages that say or call something, in the contract's form."""
-        return [_message(each) for each in self._messages if each["texts"] or each["calls"]]
+        return self._results + [_message(each) for each in self._messages if each["texts"] or each["calls"]]
 
 
 def _message(told: _Object) -> dict[str, Any]:
@@ -217,29 +233,67 @@ _AG_UI_STEPS: dict[str, _Step] = {
 
 
 def fold_ai_sdk(values: Sequence[_Object]) -> tuple[dict[str, Any], bool]:
-    """Put the parts of a UI message together, a message for each step, and tell whether it came to its end."""
+    """Put the parts of a UI message together, a message for each step, and tell whether it came to its end.
+
+    The parts of a `fullStream`, and the chunks of Mastra, which hold them under `payload`, are read as well.
+    """
     told = _Told()
+    document: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
     ended = False
-    for value in values:
-        kind, own_id = value.get("type"), value.get("toolCallId")
-        if kind == "start-step":
+    for value in map(_ai_sdk_part, values):
+        kind = value.get("type")
+        if kind in ("start-step", "step-start"):
             told.begin()
         elif kind == "text-delta":
-            told.say(told.last, value.get("delta"))
+            told.say(told.last, _either(value, "delta", "text"))
         elif kind == "reasoning-delta":
-            _think(told, value)
-        elif kind in ("tool-input-start", "tool-input-available", "tool-input-error"):
-            call = told.call(own_id, value.get("toolName"))
-            if "input" in value:
-                call["input"] = value["input"]
-        elif kind == "tool-input-delta" and isinstance(value.get("inputTextDelta"), str):
-            told.call(own_id)["pieces"].append(value["inputTextDelta"])
-        elif kind == "tool-output-available" and value.get("preliminary") is not True:
-            told.call(own_id)["output"] = value.get("output")
-        elif kind == "tool-output-error":
-            told.call(own_id).update(error=value.get("errorText"), status="error")
-        ended = ended or kind in ("finish", "abort")
-    return {"output_messages": told.messages(), "reasoning": "".join(told.thoughts) or None}, ended
+            _think(told, {"delta": _either(value, "delta", "text")})
+        elif kind == "error":
+            error = _either(value, "errorText", "error")
+            document["error"] = error if error and isinstance(error, (str, *OBJECT)) else "the stream reports an error"
+        elif isinstance(kind, str):
+            _call_ai_sdk(told, kind, value)
+        if isinstance(value.get("messageMetadata"), OBJECT):
+            metadata |= value["messageMetadata"]
+        if kind in ("finish", "abort"):
+            ended = True
+            metadata |= {key: value[key] for key in ("totalUsage", "usage") if isinstance(value.get(key), OBJECT)}
+    usage = next((metadata[key] for key in ("totalUsage", "usage") if isinstance(metadata.get(key), OBJECT)), None)
+    document |= {"output_messages": told.messages(), "reasoning": "".join(told.thoughts) or None, "usage": usage}
+    return {**document, "metadata": metadata or None}, ended
+
+
+def _ai_sdk_part(value: _Object) -> _Object:
+    """Return the part that a chunk of Mastra's wraps."""
+    inner = value.get("payload")
+    if not isinstance(inner, OBJECT):
+        return value
+    output = inner.get("output")
+    usage = output.get("usage") if isinstance(output, OBJECT) and value.get("type") == "finish" else None
+    return {**inner, "type": value.get("type"), **({"usage": usage} if isinstance(usage, OBJECT) else {})}
+
+
+def _call_ai_sdk(told: _Told, kind: str, value: _Object) -> None:
+    """Read a part that begins, goes on with or ends a call."""
+    inner = value.get("toolCall")
+    value = {**inner, **value} if isinstance(inner, OBJECT) else value  # what is to be approved
+    own_id, piece = value.get("toolCallId"), _either(value, "inputTextDelta", "argsTextDelta")
+    if kind in ("tool-input-start", "tool-input-available", "tool-input-error", "tool-call"):
+        call = told.call(own_id, value.get("toolName"))
+        if "input" in value or "args" in value:
+            call["input"] = _either(value, "input", "args")
+    elif kind in ("tool-input-delta", "tool-call-delta") and isinstance(piece, str):
+        told.call(own_id)["pieces"].append(piece)
+    elif kind in ("tool-output-available", "tool-result") and value.get("preliminary") is not True:
+        failed = {"status": "error"} if value.get("isError") is True else {}
+        told.answer(own_id, output=_either(value, "output", "result"), **failed)
+    elif kind in ("tool-output-error", "tool-error"):
+        told.answer(own_id, error=_either(value, "errorText", "error"), status="error")
+    elif kind == "tool-output-denied":
+        told.answer(own_id, status="denied")
+    elif kind in ("tool-approval-request", "tool-call-approval"):
+        told.call(own_id, value.get("toolName")).update(status="pending")
 
 
 DELTA_KEYS = ("delta", "token", "chunk", "text", "answer", "response", "output", "message", "content", "reply")
@@ -351,6 +405,8 @@ def _knows_response_event(value: _Object) -> bool:
 _ANTHROPIC_EVENTS = frozenset((
     *("message_start", "message_delta", "message_stop", "ping", "error"),
     *("content_block_start", "content_block_delta", "content_block_stop"),
+    # What the helper of its client adds to them, all of it told by the others as well.
+    *("text", "thinking", "signature", "input_json", "citation", "compaction"),
 ))  # fmt: skip
 
 

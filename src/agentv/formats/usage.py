@@ -61,6 +61,20 @@ _ANTHROPIC = _Shape(  # and Bedrock's
     },
     {"input_tokens": ("cache_read_input_tokens", "cache_creation_input_tokens", "cache_write_input_tokens")},
 )
+_INTERACTIONS = _Shape(
+    frozenset(("total_input_tokens", "total_output_tokens")),
+    {
+        "input_tokens": ("total_input_tokens",),
+        "output_tokens": ("total_output_tokens",),
+        "total_tokens": ("total_tokens",),
+        "cache_read_tokens": ("total_cached_tokens",),
+        "reasoning_tokens": ("total_thought_tokens", "total_reasoning_tokens"),
+    },
+    {
+        "input_tokens": ("total_tool_use_tokens",),
+        "output_tokens": ("total_thought_tokens", "total_reasoning_tokens"),
+    },
+)
 _OURS = _Shape(  # and LangChain's, OpenAI Responses', the AI SDK's and Codex's, which differ only in their details
     frozenset(_COUNTS),
     {
@@ -93,7 +107,7 @@ _OLD = _Shape(
     frozenset(("input", "output")),
     {"input_tokens": ("input",), "output_tokens": ("output",), "total_tokens": ("total",)},
 )
-_SHAPES = (_OPENAI_CHAT, _GEMINI, _ANTHROPIC, _OURS, _OLD)
+_SHAPES = (_OPENAI_CHAT, _GEMINI, _INTERACTIONS, _ANTHROPIC, _OURS, _OLD)
 
 
 def decode_usage(data: Any, path: str = "tokens_usage", warnings: list[str] | None = None) -> TokensUsage | None:
@@ -122,6 +136,8 @@ def read_usage(data: Any, path: Path, report: Report) -> tuple[TokensUsage | Non
     counts = {name: given.first(places) for name, places in shape.counts.items()}
     for name, places in shape.added.items():
         counts[name] = given.add(counts[name], places)
+    if shape is _OPENAI_CHAT:
+        counts = _with_reasoning(counts)
     metadata = data.get("metadata")
     if isinstance(metadata, OBJECT):
         metadata = {report.whole(describe(key), (*path, "metadata")): value for key, value in metadata.items()}
@@ -130,6 +146,15 @@ def read_usage(data: Any, path: Path, report: Report) -> tuple[TokensUsage | Non
         given.unread.add("metadata")
         metadata = None
     return finish_usage(counts, metadata), not given.unread
+
+
+def _with_reasoning(counts: dict[str, int | None]) -> dict[str, int | None]:
+    """Add the reasoning to the output where the total says that it is not part of it (xAI)."""
+    names = ("input_tokens", "output_tokens", "reasoning_tokens", "total_tokens")
+    read, wrote, thought, total = (counts.get(name) for name in names)
+    if read is None or wrote is None or not thought or total != read + wrote + thought:
+        return counts
+    return {**counts, "output_tokens": wrote + thought}
 
 
 def finish_usage(counts: Mapping[str, int | None], metadata: dict[str, Any] | None = None) -> TokensUsage | None:

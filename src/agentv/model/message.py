@@ -53,9 +53,14 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
             return content
         if not content:
             return ""
-        return "".join(
-            [block["text"] for block in content if isinstance(block, dict) and isinstance(block.get("text"), str)]
-        )
+        return "".join([block["text"] for block in content if _is_said(block)])
+
+
+def _is_said(block: Any) -> bool:
+    """Tell a block whose text is said, and not merely thought."""
+    if not isinstance(block, dict) or not isinstance(block.get("text"), str):
+        return False
+    return block.get("type") not in ("reasoning", "thinking")
 
 
 __all__ = ["UNSET", "ContentBlock", "Message", "Status", "ToolCall", "UnsetType"]

@@ -1,0 +1,108 @@
+"""Flowise's predictions: a text, and the tools that were used by a chatflow, its agents or the nodes of a flow."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from agentv.formats.conversation import said_fields, text_or_none
+from agentv.formats.fields import OBJECT, Report, objects_in
+from agentv.formats.response import decode_fields
+from agentv.formats.unread import unread_fields
+from agentv.formats.usage import add_usage, read_usage
+from agentv.jsonio import dump_json
+from agentv.model.response import ProviderResponse, Unread
+from agentv.model.usage import TokensUsage
+from agentv.protocols import ReplyFormat, ReplyReader
+
+_Object = Mapping[str, Any]
+_TOOLS, _AGENTS, _NODES = "usedTools", "agentReasoning", "agentFlowExecutedData"
+_READ = frozenset(("text", "chatId", "sessionId", _TOOLS, _AGENTS, _NODES))
+_CALL = frozenset(("tool", "toolInput", "toolOutput", "error"))
+_NODE_OUTPUT = frozenset((_TOOLS, "availableTools", "usageMetadata", "timeMetadata", "content"))
+
+
+def _detect(value: Any) -> bool:
+    if not isinstance(value, OBJECT) or not isinstance(value.get("chatId"), str):
+        return False
+    return "chatMessageId" in value or any(
+        isinstance(value.get(key), (list, tuple)) for key in (_TOOLS, _AGENTS, _NODES)
+    )
+
+
+def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
+    """Read a prediction; one that has no list of tools at all tells nothing about calls."""
+    del reader
+    report = Report()
+    text = value.get("text")
+    if not isinstance(text, str):
+        text = dump_json(value["json"]).decode() if isinstance(value.get("json"), (dict, list)) else ""
+    reply: dict[str, Any] = {
+        "text": text,
+        "thread_id": text_or_none(value.get("sessionId")) or value["chatId"],
+        "metadata": {key: item for key, item in value.items() if key not in _READ},
+    }
+    if any(isinstance(value.get(key), (list, tuple)) for key in (_TOOLS, _AGENTS, _NODES)):
+        steps = [{"role": "assistant", "content": None, "tool_calls": calls} for calls in _steps(value, report)]
+        reply["output_messages"] = [*steps, {"role": "assistant", "content": text}]
+    response = decode_fields(reply)
+    unread = (*response.unread, *report.unread(calls_read=True), *_unread_outputs(value, response))
+    return replace(response, tokens_usage=_usage(value, report), unread=unread)
+
+
+def _steps(value: _Object, report: Report) -> Iterator[list[dict[str, Any]]]:
+    """Yield the calls of each agent or node, and those that only stand in the list of the whole reply."""
+    known: list[tuple[Any, Any]] = []
+    groups = [*(each.get(_TOOLS) for each in objects_in(value.get(_AGENTS)))]
+    groups += [output.get(_TOOLS) for output in _outputs(value)]
+    for tools in groups:
+        calls = list(_calls(tools, report))
+        known += [(call["tool"], call.get("input")) for call in calls]
+        if calls:
+            yield calls
+    others = []
+    for call in _calls(value.get(_TOOLS), report):
+        if (call["tool"], call.get("input")) in known:
+            known.remove((call["tool"], call.get("input")))
+        else:
+            others.append(call)
+    if others:
+        yield others
+
+
+def _calls(tools: Any, report: Report) -> Iterator[dict[str, Any]]:
+    for at, raw in enumerate(tools if isinstance(tools, (list, tuple)) else ()):
+        if raw is None:  # a node that used none
+            continue
+        if not isinstance(raw, OBJECT):
+            report.skip((_TOOLS, at), "a call that is no object")
+            continue
+        call: dict[str, Any] = {"tool": raw.get("tool"), "metadata": said_fields(raw, _CALL) or None}
+        for name, key in (("input", "toolInput"), ("output", "toolOutput")):
+            if key in raw:
+                call[name] = raw[key]
+        if raw.get("error"):
+            call |= {"status": "error", "error": raw["error"]}
+        yield call
+
+
+def _outputs(value: _Object) -> Iterator[_Object]:
+    """Yield what each node of a flow gave; what it was given repeats the conversation."""
+    for node in objects_in(value.get(_NODES)):
+        data = node.get("data")
+        output = data.get("output") if isinstance(data, OBJECT) else None
+        if isinstance(output, OBJECT):
+            yield output
+
+
+def _unread_outputs(value: _Object, response: ProviderResponse) -> Iterator[Unread]:
+    for output in _outputs(value):
+        yield from unread_fields({key: item for key, item in output.items() if key not in _NODE_OUTPUT}, response)
+
+
+def _usage(value: _Object, report: Report) -> TokensUsage | None:
+    counts = [output["usageMetadata"] for output in _outputs(value) if output.get("usageMetadata") is not None]
+    return add_usage([read_usage(each, ("usageMetadata",), report)[0] for each in counts])
+
+
+FORMAT = ReplyFormat(name="flowise", detect=_detect, read=_read)

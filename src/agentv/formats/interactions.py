@@ -1,0 +1,100 @@
+"""Google's Interactions API: an interaction with its steps or outputs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agentv.formats.conversation import said_fields, text_or_none
+from agentv.formats.fields import OBJECT, Report, objects_in
+from agentv.formats.messages import join_call_messages
+from agentv.formats.response import decode_fields, join_responses
+from agentv.formats.vocabulary import is_harmless_type
+from agentv.model.response import ProviderResponse
+from agentv.protocols import ReplyFormat, ReplyReader
+
+_Object = Mapping[str, Any]
+_LISTS = ("steps", "outputs")
+_MESSAGES = {"user_input": "user", "model_output": "assistant"}
+_CALL = frozenset(("type", "id", "name", "arguments"))
+_NAMED = ("function", "mcp_server_tool")
+"""Calls of these types name their tool; all others are named by their type."""
+_READ = frozenset(("steps", "outputs", "usage", "id", "output_text", "error", "text"))
+
+
+def _detect(value: Any) -> bool:
+    if not isinstance(value, OBJECT) or not isinstance(value.get("status"), str):
+        return False
+    items = [item for key in _LISTS for item in objects_in(value.get(key))]
+    if value.get("object") == "interaction":
+        return True
+    return "created" in value and any(map(_is_step, items))
+
+
+def _is_step(item: _Object) -> bool:
+    kind = item.get("type")
+    return isinstance(kind, str) and (kind in (*_MESSAGES, "thought") or kind.endswith(("_call", "_result")))
+
+
+def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
+    report = Report()
+    key = next((key for key in _LISTS if isinstance(value.get(key), (list, tuple))), "")
+    items = value[key] if key else ()
+    said = reader.read_messages(join_call_messages(_messages(items, key, report)))
+    failed = value.get("status") in ("failed", "cancelled")
+    others = {name: item for name, item in value.items() if name not in _READ}
+    beside = {
+        "usage": value.get("usage"),
+        "thread_id": text_or_none(value.get("id")),
+        "error": value.get("error") or (f"the interaction is {value['status']}" if failed else None),
+        "reasoning": "\n\n".join(_thoughts(items)) or None,
+        "metadata": others,
+        "warnings": report.warnings,
+        "unread": report.unread(any(message.tool_calls for message in said.output_messages or ())),
+    }
+    if isinstance(value.get("output_text"), str):
+        beside["text"] = value["output_text"]
+    return join_responses(said, decode_fields(beside))
+
+
+def _messages(items: Sequence[Any], key: str, report: Report) -> Iterator[dict[str, Any]]:
+    for at, item in enumerate(items):
+        kind = text_or_none(item.get("type")) if isinstance(item, OBJECT) else None
+        if not isinstance(item, OBJECT):
+            report.reject((key, at), "a step", item)
+        elif kind in _MESSAGES:
+            yield {"role": _MESSAGES[kind], "content": item.get("content")}
+        elif kind is not None and kind.endswith("_call"):
+            yield {"role": "assistant", "content": None, "tool_calls": [_call(item, kind)]}
+        elif kind is not None and kind.endswith("_result"):
+            yield _result(item)
+        elif kind is not None and kind != "thought" and is_harmless_type(kind):
+            yield {"role": "assistant", "content": [dict(item)]}  # an output is a block of its own
+        elif kind != "thought":
+            report.skip((key, at), f"a step of type {kind!r}" if kind else "a step without a type")
+
+
+def _call(item: _Object, kind: str) -> dict[str, Any]:
+    name = kind.removesuffix("_call")
+    call: dict[str, Any] = {
+        "tool": item.get("name") if name in _NAMED else name,
+        "id": text_or_none(item.get("id")) or text_or_none(item.get("call_id")),
+        "metadata": said_fields(item, _CALL) or None,
+    }
+    return {**call, "input": item["arguments"]} if "arguments" in item else call
+
+
+def _result(item: _Object) -> dict[str, Any]:
+    result = {"role": "tool", "tool_call_id": text_or_none(item.get("call_id")), "content": item.get("result")}
+    if isinstance(item.get("name"), str):
+        result["name"] = item["name"]
+    if isinstance(item.get("is_error"), bool):
+        result["status"] = "error" if item["is_error"] else "ok"
+    return result
+
+
+def _thoughts(items: Sequence[Any]) -> Iterator[str]:
+    for item in objects_in(items):
+        if item.get("type") == "thought":
+            yield from (each["text"] for each in objects_in(item.get("summary")) if isinstance(each.get("text"), str))
+
+
+FORMAT = ReplyFormat(name="interactions", detect=_detect, read=_read)

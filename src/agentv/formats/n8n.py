@@ -1,0 +1,78 @@
+"""Outputs of n8n's AI Agent node: items with the answer and, where the option is on, the steps to it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agentv.formats.conversation import said_fields, text_or_none
+from agentv.formats.fields import OBJECT, Report
+from agentv.formats.response import decode_fields
+from agentv.formats.vocabulary import CALL_ID_KEYS
+from agentv.jsonio import dump_json
+from agentv.model.response import ProviderResponse
+from agentv.protocols import ReplyFormat, ReplyReader
+
+_Object = Mapping[str, Any]
+_STEPS = "intermediateSteps"
+_ACTION = frozenset(("tool", "toolInput", "type", *CALL_ID_KEYS))
+
+
+def _items(value: Any) -> list[Any]:
+    """Return the items of a node, each without the wrapper that some exports put around it."""
+    items = value if isinstance(value, (list, tuple)) else [value]
+    return [
+        item["json"] if isinstance(item, OBJECT) and isinstance(item.get("json"), OBJECT) else item for item in items
+    ]
+
+
+def _detect(value: Any) -> bool:
+    if not isinstance(value, (list, tuple, *OBJECT)):
+        return False
+    items = _items(value)
+    if not items or not all(isinstance(item, OBJECT) and "output" in item and "role" not in item for item in items):
+        return False
+    has_steps = any(isinstance(item.get(_STEPS), (list, tuple)) for item in items)
+    return has_steps or (
+        isinstance(value, (list, tuple))
+        and all(item.keys() == {"output"} and _is_answer(item["output"]) for item in items)
+    )
+
+
+def _is_answer(output: Any) -> bool:
+    return isinstance(output, str)
+
+
+def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
+    """Read the items; without the list of steps they tell nothing about calls."""
+    del reader
+    items = _items(value)
+    report = Report()
+    texts = [
+        item["output"] if isinstance(item["output"], str) else dump_json(item["output"]).decode() for item in items
+    ]
+    reply: dict[str, Any] = {"text": "\n".join(texts)}
+    others = {key: each for item in items for key, each in item.items() if key not in ("output", _STEPS)}
+    if any(isinstance(item.get(_STEPS), (list, tuple)) for item in items):
+        reply["output_messages"] = []
+        for item, text in zip(items, texts, strict=True):
+            calls = list(_calls(item.get(_STEPS), report))
+            steps = [{"role": "assistant", "content": None, "tool_calls": [call]} for call in calls]
+            reply["output_messages"] += [*steps, {"role": "assistant", "content": text}]
+    return decode_fields({**reply, "metadata": others, "unread": report.unread(calls_read=True)})
+
+
+def _calls(steps: Any, report: Report) -> Iterator[dict[str, Any]]:
+    for at, step in enumerate(steps if isinstance(steps, (list, tuple)) else ()):
+        action = step.get("action") if isinstance(step, OBJECT) else None
+        if not isinstance(action, OBJECT):
+            report.skip((_STEPS, at), "a step without an action")
+            continue
+        ids = (text_or_none(action.get(key)) for key in CALL_ID_KEYS)
+        call = {"tool": action.get("tool"), "id": next((each for each in ids if each), None)}
+        if "toolInput" in action:
+            call["input"] = action["toolInput"]
+        if "observation" in step:
+            call["output"] = step["observation"]
+        yield {**call, "metadata": said_fields(action, _ACTION) or None}
+
+
+FORMAT = ReplyFormat(name="n8n", detect=_detect, read=_read)

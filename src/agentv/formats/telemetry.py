@@ -1,0 +1,116 @@
+"""Exports of tracing systems, which are no replies: each is refused by its name, with what to send instead."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from agentv.errors import FormatError
+from agentv.formats.fields import OBJECT, objects_in
+from agentv.model.response import ProviderResponse
+from agentv.protocols import ReplyFormat, ReplyReader
+
+_Object = Mapping[str, Any]
+_SEND = "Let the agent send its messages (`output_messages`), or its text with its calls, in place of the trace"
+_SPAN_LISTS = ("spans", "data", "traces", "result")
+"""Keys under which an export may hold its spans."""
+
+
+def _detect_otlp(value: Any) -> bool:
+    return any(_has_list(item, "resourceSpans", "resource_spans") for item in _objects(value))
+
+
+def _detect_jaeger(value: Any) -> bool:
+    traces = [trace for item in _objects(value) for trace in (item, *objects_in(item.get("data")))]
+    return any(isinstance(trace.get("traceID"), str) and _has_list(trace, "spans") for trace in traces)
+
+
+def _detect_mlflow(value: Any) -> bool:
+    for item in _objects(value):
+        info, data = item.get("info"), item.get("data")
+        if isinstance(info, OBJECT) and isinstance(data, OBJECT) and _has_list(data, "spans"):
+            return True
+    return False
+
+
+def _detect_langfuse(value: Any) -> bool:
+    """Tell a trace with its observations, or a list of observations."""
+    found = [each for item in _objects(value) for each in (item, *objects_in(item.get("data")))]
+    return any(
+        any(
+            isinstance(each.get("traceId"), str) and "startTime" in each
+            for each in objects_in(item.get("observations"))
+        )
+        or (isinstance(item.get("traceId"), str) and "parentObservationId" in item)
+        for item in found
+    )
+
+
+def _detect_langsmith(value: Any) -> bool:
+    return any(
+        isinstance(item.get("run_type"), str) and ("dotted_order" in item or "child_runs" in item or "trace_id" in item)
+        for item in _objects(value)
+    )
+
+
+def _detect_inspect(value: Any) -> bool:
+    return any(
+        isinstance(item.get("eval"), OBJECT) and "version" in item and ("samples" in item or "plan" in item)
+        for item in _objects(value)
+    )
+
+
+def _detect_openinference(value: Any) -> bool:
+    return any(
+        any(str(key).startswith("openinference.") for key in span["attributes"])
+        or "openinference" in span["attributes"]
+        for span in _spans(value)
+    )
+
+
+def _detect_spans(value: Any) -> bool:
+    return any(True for _ in _spans(value))
+
+
+def _spans(value: Any) -> Iterator[_Object]:
+    """Yield the objects that are spans: with attributes, and the ids of a span and of its trace."""
+    lists = [value.get(key) for key in _SPAN_LISTS] if isinstance(value, OBJECT) else []
+    for item in (*_objects(value), *(each for items in lists for each in objects_in(items))):
+        beside = item.get("context")
+        places = [item, beside] if isinstance(beside, OBJECT) else [item]
+        has_id = any(place.get(key) for place in places for key in ("span_id", "spanId", "spanID"))
+        if has_id and isinstance(item.get("attributes"), OBJECT) and "role" not in item:
+            yield item
+
+
+def _objects(value: Any) -> list[_Object]:
+    return [value] if isinstance(value, OBJECT) else list(objects_in(value))
+
+
+def _has_list(item: _Object, *keys: str) -> bool:
+    return any(isinstance(item.get(key), (list, tuple)) and bool(item[key]) for key in keys)
+
+
+_KINDS: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
+    (_detect_otlp, "an OTLP export of OpenTelemetry spans", _SEND),
+    (_detect_jaeger, "a trace of Jaeger", _SEND),
+    (_detect_mlflow, "a trace of MLflow", _SEND),
+    (_detect_langfuse, "a trace of Langfuse", _SEND),
+    (_detect_langsmith, "a run of LangSmith", _SEND),
+    (_detect_inspect, "an eval log of Inspect", "Score its samples one by one: each has `messages`"),
+    (_detect_openinference, "spans of OpenInference (Arize Phoenix)", _SEND),
+    (_detect_spans, "a list of OpenTelemetry spans", _SEND),
+)
+"""How each export is recognised, what it is, and what to do."""
+
+
+def _detect(value: Any) -> bool:
+    return any(detect(value) for detect, _, _ in _KINDS)
+
+
+def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
+    del reader
+    name, advice = next((name, advice) for detect, name, advice in _KINDS if detect(value))
+    msg = f"the reply is {name}, which is a record of runs and not a reply. {advice}"
+    raise FormatError(msg)
+
+
+FORMAT = ReplyFormat(name="telemetry", detect=_detect, read=_read)
