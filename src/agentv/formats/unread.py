@@ -69,21 +69,20 @@ def with_unread(response: ProviderResponse, asked: Sequence[Message] = ()) -> Pr
     return replace(response, unread=_limited(dict.fromkeys(places)))
 
 
-def with_unread_fields(response: ProviderResponse, body: Mapping[Any, Any], keys: Collection[str]) -> ProviderResponse:
-    """Return a reply with the calls in those fields of its body that its format does not read; it reads `keys`."""
+def unread_fields(fields: Mapping[Any, Any], response: ProviderResponse) -> list[Unread]:
+    """Find calls in the fields of a reply that its format does not read."""
     calls = [call for message in response.output_messages or () for call in message.tool_calls]
     places: list[Unread] = []
     search = _Search(places, _Known(calls, ()))
-    for key, value in body.items():
-        if key not in keys:
-            search.field(str(key), value, (str(key),), calls)
+    for key, value in fields.items():
+        search.field(str(key), value, (str(key),), calls)
+    return places
+
+
+def with_unread_fields(response: ProviderResponse, body: Mapping[Any, Any], keys: Collection[str]) -> ProviderResponse:
+    """Return a reply with the calls in those fields of its body that its format does not read; it reads `keys`."""
+    places = unread_fields({key: value for key, value in body.items() if key not in keys}, response)
     return replace(response, unread=(*response.unread, *places)) if places else response
-
-
-def call_in(value: Mapping[Any, Any]) -> tuple[str, Any] | None:
-    """Return the name and the input of an object that looks like a call; `None` when it is none."""
-    found = _as_call(value)
-    return None if found is None or found.name is None else (found.name, found.input)
 
 
 def _limited(places: Iterable[Unread]) -> tuple[Unread, ...]:
