@@ -85,6 +85,12 @@ def with_unread_fields(response: ProviderResponse, body: Mapping[Any, Any], keys
     return replace(response, unread=(*response.unread, *places)) if places else response
 
 
+def call_in(value: Mapping[Any, Any]) -> tuple[str, Any] | None:
+    """Return the name and the input of an object that looks like a call; `None` when it is none."""
+    found = _as_call(value)
+    return None if found is None or found.name is None else (found.name, found.input)
+
+
 def _limited(places: Iterable[Unread]) -> tuple[Unread, ...]:
     found = tuple(places)
     if len(found) <= MAX_PLACES:
