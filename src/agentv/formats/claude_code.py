@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import force_setattr
 
 from agentv.formats.conversation import said_fields, text_or_none
-from agentv.formats.fields import OBJECT, Path, Report, number_or_none, objects_in, whole_text, word
-from agentv.formats.transcript import without_prompt
-from agentv.formats.unread import unread_fields
+from agentv.formats.fields import OBJECT, Path, number_or_none, objects_in, word
+from agentv.formats.transcript import Transcript
 from agentv.formats.usage import add_usage, read_usage
 from agentv.formats.vocabulary import snake
 from agentv.model.message import ToolCall
-from agentv.model.response import ProviderResponse, ResponseError
+from agentv.model.response import ProviderResponse
 from agentv.model.usage import TokensUsage
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -42,7 +41,6 @@ _RESULT = frozenset((
 ))  # fmt: skip
 _SESSION = ("session_id", "sessionId")
 _NOT_DENIED = "a result that names only the calls that were denied"
-_NO_RESULT = "a run that ended before its `result` line came"
 
 
 def _kind(event: _Object) -> str:
@@ -93,48 +91,43 @@ def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
         if isinstance(event, OBJECT):
             run.read(event, ("events", position))
         else:
-            run.report.reject(("events", position), "an event", event)
+            run.transcript.report.reject(("events", position), "an event", event)
     return run.finish(reader)
 
 
 class _Run:
-    """The messages, results and everything else of a run so far."""
+    """A run so far, and what its results say of it."""
 
     def __init__(self) -> None:
-        self.report = Report()
-        self._messages: list[dict[str, Any]] = []
+        self.transcript = Transcript()
         self._last: dict[str, Any] | None = None
         """The last message of an assistant, which further lines of the same id belong to."""
         self._call_ids: set[str] = set()
         self._streamed: dict[str, Path] = {}
         """Where the calls that pieces of messages tell began, by id."""
-        self._thoughts: list[str] = []
         self._turns: dict[Any, TokensUsage | None] = {}
         """What each message of the model cost, by id."""
         self._results: list[_Object] = []
-        self._searched: dict[str, Any] = {}
-        self._thread: str | None = None
-        self._is_open = False
         self._is_run = False
         """Whether this is one run and not a session, which holds the runs before as well."""
 
     def read(self, event: _Object, path: Path) -> None:
         """Read the next event."""
-        kind = _kind(event)
-        self._thread = next((each for key in _SESSION if (each := text_or_none(event.get(key)))), self._thread)
+        kind, run = _kind(event), self.transcript
+        run.thread_id = next((each for key in _SESSION if (each := text_or_none(event.get(key)))), run.thread_id)
         if kind in ("assistant", "user"):
             self._read_message(event, kind, path)
         elif kind == "result":
             self._results.append(event)
-            self._is_open, self._is_run = False, True
+            run.unfinished, self._is_run = "", True
         elif kind == "stream_event":
             self._read_piece(event.get("event"), path)
         elif kind == "system" or kind in _HARMLESS:
             if event.get("subtype") == "init":
-                self._is_open = self._is_run = True
-            self._searched[f"events[{path[-1]}]"] = {key: item for key, item in event.items() if key != "message"}
+                run.unfinished, self._is_run = "its `result` line", True
+            run.search({key: item for key, item in event.items() if key != "message"}, path)
         else:
-            self.report.skip(path, f"an event of type {kind[:60]!r}" if kind else "an event without a type")
+            run.skip_event(kind, path)
 
     def _read_message(self, event: _Object, role: str, path: Path) -> None:
         message = event.get("message")
@@ -144,16 +137,19 @@ class _Run:
         parent = text_or_none(event.get("parent_tool_use_id"))
         if role == "user" and parent and not any(map(_is_result_block, blocks)):
             return  # what an agent within this one was asked
-        written = [each for each in map(_typed, blocks) if not self._is_repeated(each)]
+        typed = [_typed(block) for block in blocks]
+        role = "assistant" if any(map(_is_call, objects_in(typed))) else role  # nobody else makes calls
+        written = [block for block in typed if not self._is_repeated(block)]
         own_id = text_or_none(message.get("id")) or text_or_none(event.get("message_id"))
         self._count(message, role, own_id, path)
-        self._thoughts += [each["thinking"] for each in objects_in(written) if text_or_none(each.get("thinking"))]
+        for block in objects_in(written):
+            self.transcript.think(block.get("thinking"))
         last = self._last
         if role == "assistant" and own_id and last is not None and last["id"] == own_id and blocks:
             last["content"] += written
             return
-        new = {"role": role, "content": written if blocks else content, "id": own_id, "parent_tool_use_id": parent}
-        self._messages.append(new)
+        new = {"role": role, "content": written if blocks else content, "id": own_id}
+        self.transcript.messages.append({**new, "parent_tool_use_id": parent} if parent else new)
         if role == "assistant":
             self._last = new if blocks else None
 
@@ -167,7 +163,7 @@ class _Run:
 
     def _count(self, message: _Object, role: str, own_id: str | None, path: Path) -> None:
         if role == "assistant":
-            usage = read_usage(message.get("usage"), (*path, "usage"), self.report)[0]
+            usage = read_usage(message.get("usage"), (*path, "usage"), self.transcript.report)[0]
             self._turns[own_id or len(self._turns)] = usage
 
     def _read_piece(self, event: Any, path: Path) -> None:
@@ -178,57 +174,34 @@ class _Run:
 
     def finish(self, reader: ReplyReader) -> ProviderResponse:
         """Return the reply."""
-        result = self._results[-1] if self._results else {}
+        run = self.transcript
         denied = [each for event in self._results for each in objects_in(event.get("permission_denials"))]
         deferred = [each for event in self._results for each in objects_in([event.get("deferred_tool_use")])]
         unseen = [_denied_call(each) for each in denied if word(each.get("tool_use_id")) not in self._call_ids]
         unseen += [_deferred_call(each) for each in deferred if word(each.get("id")) not in self._call_ids]
-        if not self._messages and unseen:
-            self.report.skip(("permission_denials",), _NOT_DENIED)
-        messages = [*self._messages, {"role": "assistant", "tool_calls": unseen}] if unseen else self._messages
-        if self._is_open:
-            self.report.skip(("events",), _NO_RESULT)
+        if unseen:
+            if not run.messages:
+                run.report.skip(("permission_denials",), _NOT_DENIED)
+            run.messages.append({"role": "assistant", "tool_calls": unseen})
         for call_id, path in self._streamed.items():
             if call_id not in self._call_ids:
-                self.report.skip(path, f"a call {call_id[:60]!r} that was cut off")
-        if self._is_run:
-            messages = without_prompt(messages)
-        said = reader.read_messages(messages, declared=self._is_run) if messages else ProviderResponse()
-        response = self._complete(said, result)
+                run.report.skip(path, f"a call {call_id[:60]!r} that was cut off")
+        run.usage = self._usage()
+        if self._results:
+            _read_result(run, self._results[-1])
+        response = run.finish(reader, declared=self._is_run)
         _mark(response, {word(each.get("tool_use_id")) for each in denied}, {word(each.get("id")) for each in deferred})
-        found = unread_fields(self._searched, response)
-        return replace(response, unread=(*response.unread, *found)) if found else response
-
-    def _complete(self, said: ProviderResponse, result: _Object) -> ProviderResponse:
-        text, usage = result.get("result"), self._usage()
-        metadata = {**said_fields(result, _RESULT), **(said.metadata or {})}
-        if self.report.malformed:
-            metadata["malformed"] = self.report.malformed
-        error = _error(result)
-        calls_read = any(message.tool_calls for message in said.output_messages or ())
-        return replace(
-            said,
-            success=error is None,
-            text=whole_text(text) if isinstance(text, str) else said.text,
-            reasoning="\n\n".join(map(whole_text, self._thoughts)) or None,
-            tokens_usage=usage,
-            cost_usd=number_or_none(result.get("total_cost_usd")),
-            thread_id=self._thread,
-            error=error,
-            metadata=metadata or None,
-            warnings=(*said.warnings, *self.report.warnings),
-            unread=(*said.unread, *self.report.unread(calls_read)),
-        )
+        return response
 
     def _usage(self) -> TokensUsage | None:
         """Return what the run cost: by model, which counts agents within it, else by result, else by message."""
         if not self._results:
             return add_usage(self._turns.values())
         # The server's own tools are counted in `usage` alone, so that it is read in any case.
-        by_result = [read_usage(event.get("usage"), ("usage",), self.report)[0] for event in self._results]
+        by_result = [read_usage(event.get("usage"), ("usage",), self.transcript.report)[0] for event in self._results]
         models = self._results[-1].get("modelUsage") or self._results[-1].get("model_usage")
         counts = list(models.values()) if isinstance(models, OBJECT) else []
-        by_model = [read_usage(each, ("modelUsage",), self.report)[0] for each in objects_in(counts)]
+        by_model = [read_usage(each, ("modelUsage",), self.transcript.report)[0] for each in objects_in(counts)]
         return add_usage(by_model) or add_usage(by_result)
 
 
@@ -278,14 +251,17 @@ def _is_waiting(call: ToolCall, deferred: set[str]) -> bool:
     return call.id is not None and call.id in deferred and call.output is UNSET
 
 
-def _error(result: _Object) -> ResponseError | None:
-    subtype = result.get("subtype")
-    if result.get("is_error") is not True and not (isinstance(subtype, str) and subtype.startswith("error")):
-        return None
+def _read_result(run: Transcript, result: _Object) -> None:
+    """Read the answer, what it cost, and whether the run failed."""
+    run.text = result["result"] if isinstance(result.get("result"), str) else None
+    run.cost_usd = number_or_none(result.get("total_cost_usd"))
+    run.metadata = said_fields(result, _RESULT)
+    subtype = word(result.get("subtype"))
+    if result.get("is_error") is not True and not subtype.startswith("error"):
+        return
     errors = result.get("errors")
     words = [each for each in errors if isinstance(each, str)] if isinstance(errors, (list, tuple)) else []
-    told = text_or_none(result.get("result")) or "; ".join(map(whole_text, words)) or text_or_none(subtype)
-    return ResponseError(kind="agent", message=told or "the run failed, and does not say why")
+    run.fail(text_or_none(result.get("result")) or "; ".join(words) or subtype)
 
 
 FORMAT = ReplyFormat(name="claude_code", detect=_detect, read=_read)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from agentv.formats.conversation import text_or_none
-from agentv.formats.fields import Path, Report, whole_text
+from agentv.formats.fields import OBJECT, Path, Report, whole_text, word
 from agentv.formats.unread import unread_fields
+from agentv.formats.vocabulary import is_harmless_type
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.protocols import ReplyReader
 
@@ -19,9 +20,16 @@ _NO_REASON = "the run failed, and does not say why"
 
 def without_prompt(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return messages without those at their beginning that the agent was asked with."""
-    others = (at for at, message in enumerate(messages) if message.get("role") not in ("user", "system"))
-    first = next(others, len(messages))
+    first = next((at for at, message in enumerate(messages) if not _is_prompt(message)), len(messages))
     return messages[first:]
+
+
+def _is_prompt(message: Mapping[str, Any]) -> bool:
+    """Tell words of the user's or the system's; results of calls may have the same role."""
+    content = message.get("content")
+    blocks = content if isinstance(content, (list, tuple)) else ()
+    is_plain = all(isinstance(block, OBJECT) and is_harmless_type(word(block.get("type"))) for block in blocks)
+    return message.get("role") in ("user", "system") and is_plain and not message.get("tool_calls")
 
 
 class Transcript:
@@ -142,7 +150,7 @@ class Transcript:
             success=self.error is None,
             text=said.text if self.text is None else whole_text(self.text),
             reasoning="\n\n".join(self.thoughts) or said.reasoning,
-            tokens_usage=self.usage or said.tokens_usage,
+            tokens_usage=None if said.echo_end is not None else self.usage or said.tokens_usage,
             cost_usd=self.cost_usd,
             thread_id=self.thread_id,
             error=None if self.error is None else ResponseError(kind="agent", message=self.error),
