@@ -194,7 +194,7 @@ def test_an_exported_session_of_opencode() -> None:
     asked = {"info": {"role": "user", "sessionID": "ses_1"}, "parts": [{"type": "text", "text": "Read it"}]}
     response = read_reply({"info": {"id": "ses_1"}, "messages": [asked, {"info": info, "parts": [part]}]})
     assert [(call.tool, call.output) for call in calls(response)] == [("read", "a")]
-    assert [message.role for message in response.output_messages or ()] == ["assistant"]
+    assert [message.role for message in response.output_messages or ()] == ["user", "assistant"]
 
 
 def test_a_step_of_opencode_that_did_not_end() -> None:

@@ -456,7 +456,7 @@ def test_an_error_in_place_of_a_reply_counts_as_what_it_says_it_is() -> None:
                 "Say in the target where it stands: `reply: {text: /response}`"
             ),
         ),
-        ([{"output": "Hi"}], "`reply: {text: /0/output}`"),
+        ([{"outcome": "Hi"}], "`reply: {text: /0/outcome}`"),
         ({"a/b": {"c~d": "Hi"}}, "`reply: {text: /a~1b/c~0d}`"),
     ],
 )

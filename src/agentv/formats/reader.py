@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentv.errors import AgentVError, FormatError
 from agentv.formats.canonical import read_calls, read_plain
-from agentv.formats.detect import are_messages, describe_shape, is_own, read_own, text_key
+from agentv.formats.detect import are_messages, describe_shape, is_list, read_own, text_key
 from agentv.formats.echo import ALL_NEW, NewPart, find_new, find_new_quickly, speaker_of
 from agentv.formats.fields import OBJECT, show
 from agentv.formats.normalize import failed, settle_made, words_of
@@ -262,7 +262,7 @@ class _Reader:
 
     def _detect_data(self, value: Any) -> DetectedReply:
         """Read plain data, or an object of a library, by the first format in the table that it fits."""
-        if type(value) is dict and is_own(value):  # before all that others need
+        if type(value) is dict and is_list(value.get("output_messages")):  # before all that others need
             return _own(read_own(value, self))
         found = None if type(value) in _CONTAINERS else self._detect_object(value)
         if found is not None:
