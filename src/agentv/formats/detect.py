@@ -10,6 +10,7 @@ from agentv.formats.embedded_calls import holds_blocks
 from agentv.formats.fields import OBJECT
 from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_fields, join_responses
 from agentv.formats.trace import EVENT_TYPES
+from agentv.formats.usage import sum_usage
 from agentv.model.message import Message
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -85,7 +86,8 @@ def _read_messages(items: Sequence[Any], reader: ReplyReader) -> ProviderRespons
     del reader
     if not are_messages(items) and holds_blocks(items):  # the content of one message
         items = [{"role": "assistant", "content": list(items)}]
-    return decode_fields({"output_messages": items})
+    response = decode_fields({"output_messages": items})
+    return response if response.tokens_usage is not None else replace(response, tokens_usage=sum_usage(items))
 
 
 def _detect_message(value: Any) -> bool:

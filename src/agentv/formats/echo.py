@@ -126,6 +126,8 @@ def _role(item: Mapping[str, Any], blocks: Sequence[Any]) -> str:
 def _blocks_of(item: Mapping[str, Any]) -> Sequence[Any]:
     content = item.get("content")
     if isinstance(content, OBJECT):
+        if isinstance(content.get("type"), str):  # a message of one block, as MCP writes it
+            return (content,)
         item = content
     return next((item[key] for key in _BLOCKS if isinstance(item.get(key), (list, tuple))), ())
 
@@ -153,7 +155,9 @@ def _block_text(block: Any) -> Any:
     if block.get("part_kind") in ("user-prompt", "text"):
         content = block.get("content")
         return "".join(each for each in content if isinstance(each, str)) if isinstance(content, list) else content
-    return None if block.get("thought") is True or block.get("type") in ("thinking", "reasoning") else block.get("text")
+    if block.get("thought") is True or block.get("type") in ("thinking", "reasoning"):
+        return None
+    return block.get("content") if block.get("type") == "text" and "text" not in block else block.get("text")
 
 
 def _string(value: Any) -> str:

@@ -251,6 +251,8 @@ class _Conversation:
         # Nobody else has seen this call yet: it was made a moment ago, out of the same messages.
         if call.status is None and isinstance(status, str) and status in _RESULT_STATUSES:
             force_setattr(call, "status", _RESULT_STATUSES[status])
+            if call.error is None and isinstance(raw.get("error"), str) and raw["error"]:
+                force_setattr(call, "error", raw["error"])
         force_setattr(call, "output", output)
         self._pairing.answer(number)
         instead = None if marker is None else marker.result_message

@@ -225,6 +225,8 @@ class _Reader:
         messages = read_plain(items)
         if messages is None or (items is value and messages and not are_messages(messages)):
             return None
+        if messages and messages[0].role == "assistant" and messages[0].name:  # who may be the one who asked
+            return None
         new = self._new_part(messages, declared=declared)
         said = messages[new.start :]
         doubt = None if new.doubt is None else new.doubt - new.start
