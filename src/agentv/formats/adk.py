@@ -237,7 +237,7 @@ class _Reader:
     def _answer(self, raw: Mapping[str, Any], event: Mapping[str, Any]) -> None:
         actions = event.get("actions")
         asked = _snake(actions).get("requested_tool_confirmations") if isinstance(actions, OBJECT) else None
-        if isinstance(asked, OBJECT) and raw.get("id") in asked:
+        if isinstance(asked, OBJECT) and text_or_none(raw.get("id")) in asked:
             return  # the call was not made yet, and this says so to the model
         output = self.report.limit(raw.get("response"), ("events",))
         error = output.get("error") if isinstance(output, OBJECT) else None

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec import UNSET
+
 from agentv.formats.draft import Draft, other_fields
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import add_fields
@@ -111,7 +113,7 @@ def _call(draft: Draft, content: _Object, kind: str) -> None:
     if known is None:
         name = content.get("name") or content.get("tool_name")
         name = name or kind.removesuffix("_call").removesuffix("_tool")
-        known = draft.call(name, call_id=call_id, **other_fields(content, *_CALL))
+        known = draft.call(name, UNSET, call_id, **other_fields(content, *_CALL))
         known["arguments"] = {} if given is None else given
     elif isinstance(given, str) and isinstance(known.get("arguments"), str):
         known["arguments"] += given  # the next piece of the same text
@@ -184,6 +186,6 @@ def _read_session(value: _Object, reader: ReplyReader) -> ProviderResponse:
     return add_fields(said, other_fields(value, "state", "type", "session_id"), thread_id=value["session_id"])
 
 
-FORMAT = ReplyFormat(name="agent_framework", detect=_detect, read=_read, items=True)
+FORMAT = ReplyFormat(name="agent_framework", detect=_detect, read=_read, items=True, translates=True)
 RESPONSE = ReplyFormat(name="agent_framework", detect=_is_response, read=_read_response)
 SESSION = ReplyFormat(name="agent_framework", detect=lambda value: _stored(value) is not None, read=_read_session)

@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
-from agentv.formats.draft import Draft, other_fields
+from agentv.formats.draft import Draft, other_fields, status_of
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import add_fields
 from agentv.jsonio import dump_json
@@ -41,9 +39,8 @@ def _translate(item: Any) -> list[Any]:
     message = {key: value for key, value in message.items() if value is not None}
     message.setdefault("content", None)
     if item["role"] == "tool":
-        failed = item.get("tool_call_error")
-        status = {} if not isinstance(failed, bool) else {"status": "error" if failed else "ok"}
-        return [{**message, "name": item.get("tool_name"), **status}]
+        status = status_of(item.get("tool_call_error"))
+        return [{**message, "name": item.get("tool_name"), **({"status": status} if status else {})}]
     return [{**message, "usage": item["metrics"]} if isinstance(item.get("metrics"), OBJECT) else message]
 
 
@@ -118,9 +115,11 @@ def _settle(item: Any, tools: Sequence[_Object]) -> Any:
     calls = item.get("tool_calls") if isinstance(item, OBJECT) else None
     if not isinstance(calls, (list, tuple)):
         return item
-    states = {tool.get("tool_call_id"): state for tool in tools if (state := _state(tool)) is not None}
+    states = {str(tool.get("tool_call_id")): state for tool in tools if (state := _state(tool)) is not None}
     marked = [
-        {**call, "status": states[call["id"]]} if isinstance(call, OBJECT) and call.get("id") in states else call
+        {**call, "status": states[str(call["id"])]}
+        if isinstance(call, OBJECT) and str(call.get("id")) in states
+        else call
         for call in calls
     ]
     return {**item, "tool_calls": marked}
@@ -134,11 +133,10 @@ def _state(tool: _Object) -> str | None:
 
 
 def _call(draft: Draft, tool: _Object) -> None:
-    call_id, failed, state = tool.get("tool_call_id"), tool.get("tool_call_error"), _state(tool)
-    call = draft.call(tool.get("tool_name"), tool.get("tool_args"), call_id)
+    call = draft.call(tool.get("tool_name"), tool.get("tool_args"), tool.get("tool_call_id"))
     if tool.get("result") is not None and "output" not in call:
         call["output"] = tool["result"]
-    status = state or (None if not isinstance(failed, bool) else "error" if failed else "ok")
+    status = _state(tool) or status_of(tool.get("tool_call_error"))
     if status is not None:
         call["status"] = status
 
@@ -155,41 +153,50 @@ def _are_events(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(_is_event(item) and "created_at" in item for item in value)
 
 
-def _read_events(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    """Read the events of a run: pieces of texts, calls when they start and when they end, and the whole at last."""
-    draft, last, error = Draft(), {}, None
-    message: dict[str, Any] | None = None
-    unread = []
-    for item in items:
-        if not _is_event(item):
-            unread.append(item)
-            continue
+class _Run:
+    """A streamed run so far: pieces of texts, calls when they start and when they end, and the whole at last."""
+
+    def __init__(self) -> None:
+        self.draft = Draft()
+        self.last: _Object = {}
+        """The event that the run ended with."""
+        self.error: str | None = None
+        self._message: dict[str, Any] | None = None
+
+    def read(self, item: _Object) -> None:
+        """Read the next event."""
         kind, content = item["event"], item.get("content")
-        if kind in _CONTENT and isinstance(content, str):
-            message = draft.say("assistant", "") if message is None else message
-            message["content"] += content
+        if kind in _CONTENT and isinstance(content, str) and content:
+            self._message = self.draft.say("assistant", "") if self._message is None else self._message
+            self._message["content"] += content
         elif isinstance(item.get("tool"), OBJECT):
-            _call(draft, item["tool"])
-            message = None
+            _call(self.draft, item["tool"])
+            self._message = None
         elif kind.endswith("ModelRequestStarted"):
-            message = None
+            self._message = None
         elif kind.endswith("RunError"):
-            error = _text(content) or "the run failed"
+            self.error = _text(content) or "the run failed"
         elif kind in _ENDED:
-            last = item
+            self.last = item
         for tool in objects_in(item.get("tools")):
-            _call(draft, tool)
-    for item in unread:
-        draft.keep(item)
-    messages = [each for each in draft.finish() if each.get("content") or each.get("tool_calls") or "role" not in each]
-    if not any(each.get("content") for each in messages) and isinstance(last.get("content"), str):
-        messages.append({"role": "assistant", "content": last["content"]})
+            _call(self.draft, tool)
+
+
+def _read_events(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    run = _Run()
+    for item in items:
+        if _is_event(item):
+            run.read(item)
+        else:
+            run.draft.keep(item)
+    messages, content = run.draft.finish(), run.last.get("content")
+    if isinstance(content, str) and not any(each.get("content") for each in messages):
+        messages.append({"role": "assistant", "content": content})
     said = reader.read_messages(messages, declared=True)
-    thread = next((each["session_id"] for each in items if _is_event(each) and each.get("session_id")), None)
-    found = add_fields(said, {}, tokens_usage=last.get("metrics"), thread_id=thread, error=error)
-    return found if found.text or not isinstance(last.get("content"), str) else replace(found, text=last["content"])
+    thread = next((item["session_id"] for item in objects_in(items) if isinstance(item.get("session_id"), str)), None)
+    return add_fields(said, {}, tokens_usage=run.last.get("metrics"), thread_id=thread, error=run.error)
 
 
-FORMAT = ReplyFormat(name="agno", detect=_detect, read=_read, items=True)
+FORMAT = ReplyFormat(name="agno", detect=_detect, read=_read, items=True, translates=True)
 RUN = ReplyFormat(name="agno", detect=_is_run, read=_read_run)
 EVENTS = ReplyFormat(name="agno", detect=_are_events, read=_read_events)

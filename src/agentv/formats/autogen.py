@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentv.formats.draft import Draft, other_fields
-from agentv.formats.fields import OBJECT, objects_in
+from agentv.formats.draft import Draft, other_fields, status_of
+from agentv.formats.fields import OBJECT, objects_in, texts_under
 from agentv.jsonio import dump_json
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -58,14 +58,11 @@ def _detect(items: Any) -> bool:
 def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     draft = Draft()
     messages = list(_flatten(items))
-    answered = {
-        each.get("call_id")
-        for item in objects_in(messages)
-        if item.get("type") in _RESULTS
-        for each in objects_in(item.get("content"))
-    }
-    humans = {item.get("source") for item in objects_in(messages) if item.get("type") == "UserInputRequestedEvent"}
-    waiting: set[Any] = set()
+    results = [item.get("content") for item in objects_in(messages) if item.get("type") in _RESULTS]
+    answered = {each for result in results for each in texts_under("call_id", result)}
+    asked = [item for item in objects_in(messages) if item.get("type") == "UserInputRequestedEvent"]
+    humans = texts_under("source", asked) | {"user"}
+    waiting: set[str] = set()
     thought: Any = None
     for item in messages:
         if not _is_message(item):
@@ -77,9 +74,8 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
         else:
             _add(draft, item, _role(item, humans), thought)
             thought = None if item["type"] not in _SILENT else thought
-            ids = {each.get("id") for each in objects_in(item.get("content"))}
-            waiting |= ids & answered
-            waiting -= {each.get("call_id") for each in objects_in(item.get("content"))}
+            waiting |= texts_under("id", item.get("content")) & answered
+            waiting -= texts_under("call_id", item.get("content"))
     return reader.read_messages(draft.finish())
 
 
@@ -87,8 +83,8 @@ def _flatten(items: Sequence[Any]) -> Iterator[Any]:
     """Yield the messages; a result that repeats those before it, as a stream ends with one, stands for them."""
     results = [listed for item in items if (listed := _listed(item)) is not None]
     if results and any(map(_is_message, items)):
-        ids = {item.get("id") for item in objects_in(results[-1])}
-        rest = [item for item in items if _is_message(item) and item.get("id") not in ids]
+        ids = texts_under("id", results[-1])
+        rest = [item for item in items if _is_message(item) and str(item.get("id")) not in ids]
         yield from rest  # the task, which some results leave out, and events that never come whole
         yield from results[-1]
         yield from (item for item in items if not _is_message(item) and _listed(item) is None)
@@ -98,11 +94,12 @@ def _flatten(items: Sequence[Any]) -> Iterator[Any]:
         yield from (item,) if listed is None else listed
 
 
-def _role(item: _Object, humans: set[Any]) -> str:
+def _role(item: _Object, humans: set[str]) -> str:
     kind, source = item.get("type"), item.get("source")
     if kind == "SystemMessage":
         return "system"
-    return "user" if kind == "UserMessage" or source == "user" or source in humans else "assistant"
+    is_human = isinstance(source, str) and source in humans
+    return "user" if kind == "UserMessage" or is_human else "assistant"
 
 
 def _add(draft: Draft, item: _Object, role: str, thought: Any) -> None:
@@ -143,8 +140,7 @@ def _answer(draft: Draft, results: Any) -> None:
         if not isinstance(result, OBJECT):
             draft.keep(result)
             continue
-        is_error = result.get("is_error")
-        status = None if not isinstance(is_error, bool) else "error" if is_error else "ok"
+        status = status_of(result.get("is_error"))
         draft.answer(result.get("call_id"), result.get("content"), tool=result.get("name"), status=status)
 
 
@@ -159,4 +155,4 @@ def _image(part: Any) -> Any:
     return {"type": "image", **part} if isinstance(part, OBJECT) and part.keys() == {"data"} else part
 
 
-FORMAT = ReplyFormat(name="autogen", detect=_detect, read=_read, items=True)
+FORMAT = ReplyFormat(name="autogen", detect=_detect, read=_read, items=True, translates=True)

@@ -25,16 +25,20 @@ class Draft:
         self._in_turn = False
         """Whether a call without a message of its own belongs to the last message."""
 
-    def say(self, role: str, content: Any = None, **beside: Any) -> dict[str, Any]:
+    def say(self, role: str, content: Any = None, /, **beside: Any) -> dict[str, Any]:
         """Add a message; what stands beside its content and says nothing is left out."""
         said = {key: value for key, value in beside.items() if key == "usage" or value not in (None, "", [], {})}
-        message = {"role": role, "content": content, **said}
+        message = {**said, "role": role, "content": content}
         self.messages.append(message)
         self._in_turn = role == "assistant"
         return message
 
     def keep(self, item: Any) -> None:
-        """Add an item that was not understood, as it is."""
+        """Add an item that was not understood: a message as it is, and anything else as a block, which is reported."""
+        if not (isinstance(item, OBJECT) and isinstance(item.get("role"), str)):
+            kind = item.get("type") if isinstance(item, OBJECT) else None
+            block = {"type": kind if isinstance(kind, str) and kind else "unknown", "item": item}
+            item = {"role": "assistant", "content": [block]}
         self.messages.append(item)
         self._in_turn = False
 
@@ -46,14 +50,14 @@ class Draft:
         """Return the call of this id."""
         return self._by_id.get(call_id) if isinstance(call_id, str) else None
 
-    def call(self, tool: Any, given: Any = UNSET, call_id: Any = None, **beside: Any) -> dict[str, Any]:
+    def call(self, tool: Any, given: Any = UNSET, call_id: Any = None, /, **beside: Any) -> dict[str, Any]:
         """Add a call to the message under way; one of a known id is that call. A text as input is parsed as JSON."""
         known = self.find(call_id)
         if known is not None:
             return known
         if not self._in_turn:
             self.say("assistant")
-        call: dict[str, Any] = {"tool": tool, **{key: value for key, value in beside.items() if value is not None}}
+        call: dict[str, Any] = {**{key: value for key, value in beside.items() if value is not None}, "tool": tool}
         if isinstance(call_id, str) and call_id:
             call["id"] = call_id
             self._by_id[call_id] = call
@@ -82,7 +86,7 @@ class Draft:
         """
         for call in self._calls:
             if "arguments" in call:
-                call |= read_arguments(call.pop("arguments"))
+                call.update(read_arguments(call.pop("arguments")))
         if any(isinstance(each, OBJECT) and isinstance(each.get("usage"), OBJECT) for each in self.messages):
             for message in self.messages:
                 if isinstance(message, dict) and message.get("role") == "assistant":
@@ -98,6 +102,11 @@ def read_arguments(given: Any) -> dict[str, Any]:
         return {"input": {}}
     value, error = parse_arguments(given)
     return {"input": value} if error is None else {"input": value, "arguments_error": error}
+
+
+def status_of(is_error: Any) -> str | None:
+    """Return the status of a call whose result says whether it failed; `None` when it does not say."""
+    return None if not isinstance(is_error, bool) else "error" if is_error else "ok"
 
 
 def join_texts(parts: Any, *keys: str) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import UNSET
 
 from agentv.formats.detect import TEXT_KEYS
-from agentv.formats.draft import Draft, other_fields
+from agentv.formats.draft import Draft, other_fields, status_of
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import add_fields
 from agentv.jsonio import dump_json
@@ -65,8 +65,7 @@ def _read_history(value: _Object, reader: ReplyReader) -> ProviderResponse:
             call_id = call.get("id") or result.get("call_id") or f"call_{len(draft.messages)}_{at}"
             draft.call(call.get("name"), call.get("args", UNSET), call_id)
             if "value" in result:
-                is_error = result.get("is_error")
-                status = None if not isinstance(is_error, bool) else "error" if is_error else "ok"
+                status = status_of(result.get("is_error"))
                 draft.answer(call_id, result["value"], status=status)
     return _finish(draft, other_fields(value, "history"), reader)
 

@@ -7,7 +7,7 @@ are aligned with the start of what came back; what follows is new.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agentv.formats.fields import OBJECT
+from agentv.formats.fields import OBJECT, texts_under
 from agentv.formats.vocabulary import CALL_ID_KEYS, snake
 from agentv.model.message import Message
 
@@ -108,7 +108,7 @@ def _role(item: Mapping[str, Any], blocks: Sequence[Any]) -> str:
     if author in ("user", "system"):  # an event of ADK's
         return str(author)
     if item.get("kind") == "request":  # a request of pydantic-ai's
-        kinds = {block.get("part_kind") for block in blocks if isinstance(block, OBJECT)}
+        kinds = texts_under("part_kind", blocks)
         return (
             "system" if kinds == {"system-prompt"} else "user" if kinds <= {"system-prompt", "user-prompt"} else "tool"
         )

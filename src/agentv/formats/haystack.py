@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentv.formats.draft import Draft, other_fields
+from msgspec import UNSET
+
+from agentv.formats.draft import Draft, other_fields, status_of
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import add_fields
 from agentv.model.response import ProviderResponse
@@ -97,10 +99,9 @@ def _call(draft: Draft, call: _Object) -> None:
 def _answer(draft: Draft, result: _Object) -> None:
     origin = result.get("origin")
     origin = origin if isinstance(origin, OBJECT) else {}
-    output, is_error = result.get("result"), result.get("error")
+    output, status = result.get("result"), status_of(result.get("error"))
     if isinstance(output, (list, tuple)) and output and all(_holds_text(part) for part in output):
         output = "".join(part["text"] for part in output)
-    status = None if not isinstance(is_error, bool) else "error" if is_error else "ok"
     draft.answer(origin.get("id"), output, tool=origin.get("tool_name"), status=status)
 
 
@@ -161,13 +162,13 @@ def _read_chunks(items: Sequence[_Object], reader: ReplyReader) -> ProviderRespo
 
 
 def _extend(draft: Draft, calls: dict[Any, dict[str, Any]], piece: _Object) -> None:
-    index, text = piece.get("index"), piece.get("arguments")
+    index, text = str(piece.get("index")), piece.get("arguments")
     if index not in calls:
-        calls[index] = draft.call(piece.get("tool_name"), call_id=piece.get("id"), arguments="")
+        calls[index] = draft.call(piece.get("tool_name"), UNSET, piece.get("id"), arguments="")
     if isinstance(text, str):
         calls[index]["arguments"] += text
 
 
-FORMAT = ReplyFormat(name="haystack", detect=_detect, read=_read, items=True)
+FORMAT = ReplyFormat(name="haystack", detect=_detect, read=_read, items=True, translates=True)
 RESULT = ReplyFormat(name="haystack", detect=lambda value: _listed(value) is not None, read=_read_result)
 CHUNKS = ReplyFormat(name="haystack", detect=_are_chunks, read=_read_chunks)

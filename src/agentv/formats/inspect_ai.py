@@ -73,5 +73,5 @@ def _read_sample(value: _Object, reader: ReplyReader) -> ProviderResponse:
     )
 
 
-FORMAT = ReplyFormat(name="inspect_ai", detect=_detect, read=_read, items=True)
+FORMAT = ReplyFormat(name="inspect_ai", detect=_detect, read=_read, items=True, translates=True)
 SAMPLE = ReplyFormat(name="inspect_ai", detect=_is_sample, read=_read_sample)

@@ -22,8 +22,7 @@ _ROLES = {
     "SystemMessageChunk": "system",
     "tool": "tool",
     "ToolMessageChunk": "tool",
-    "function": "tool",
-    "FunctionMessageChunk": "tool",
+    "FunctionMessageChunk": "function",
 }
 """Any other type is a role of its own: nobody but `ai` is taken for the assistant."""
 _CLASSES = {

@@ -7,7 +7,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.formats.detect import is_list, is_message
-from agentv.formats.fields import OBJECT, objects_in
+from agentv.formats.fields import OBJECT, objects_in, texts_under
 from agentv.formats.langchain import unwrap_langchain
 from agentv.formats.messages import is_langchain
 from agentv.formats.response import decode_fields, join_responses
@@ -80,7 +80,7 @@ def _read_state(value: _Object, reader: ReplyReader) -> ProviderResponse:
 def _with_waiting(response: ProviderResponse, interrupts: Any) -> ProviderResponse:
     """Mark the calls that the graph waits for: those that it asks about, else all that nothing came back from."""
     values = [each.get("value") for each in objects_in(interrupts)]
-    asked = {request.get("name") for each in objects_in(values) for request in objects_in(each.get("action_requests"))}
+    asked = {name for each in objects_in(values) for name in texts_under("name", each.get("action_requests"))}
     messages = list(response.output_messages or ())
     for at, message in enumerate(messages):
         calls = tuple(

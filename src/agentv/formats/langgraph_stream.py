@@ -1,4 +1,4 @@
-"""What `stream` of a LangGraph graph yields: states, updates of nodes, chunks of messages, with or without their mode."""
+"""What the stream of a LangGraph graph yields: states, updates of nodes and chunks of messages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -144,8 +144,8 @@ class _Gathered:
         if not str(chunk.get("type")).endswith("Chunk"):
             self.add(chunk)
             return
-        last = self._messages[-1] if self._messages else None
-        is_under_way = isinstance(last, OBJECT) and str(last.get("type")).endswith("Chunk")
+        last: _Object = self._messages[-1] if self._messages else {}
+        is_under_way = str(last.get("type")).endswith("Chunk")
         if is_under_way and (last.get("id") == chunk.get("id") or not any(chunk.get(key) for key in _PIECES)):
             self._messages[-1] = {**_joined(last, chunk), "id": last.get("id")}
         else:
@@ -211,11 +211,11 @@ def _whole(message: Any) -> Any:
     """Write the calls of a message that came in chunks: their arguments are pieces of one JSON text."""
     if not isinstance(message, OBJECT) or not str(message.get("type")).endswith("Chunk"):
         return message
-    calls: dict[Any, dict[str, Any]] = {}
-    last: Any = None
+    calls: dict[str, dict[str, Any]] = {}
+    last: str | None = None
     for at, piece in enumerate(objects_in(_list(message, "tool_call_chunks"))):
         index = piece.get("index")
-        last = index if index is not None else (at if piece.get("id") or last is None else last)
+        last = str(index) if index is not None else (f"at {at}" if piece.get("id") or last is None else last)
         call = calls.setdefault(last, {"name": "", "arguments": "", "id": None})
         for key, name in (("name", "name"), ("args", "arguments")):
             call[name] += piece[key] if isinstance(piece.get(key), str) else ""

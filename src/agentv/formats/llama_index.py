@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentv.formats.draft import Draft, join_texts, other_fields
-from agentv.formats.fields import OBJECT, objects_in
+from agentv.formats.draft import Draft, join_texts, other_fields, status_of
+from agentv.formats.fields import OBJECT, objects_in, texts_under
 from agentv.formats.response import add_fields
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -108,9 +108,9 @@ def _is_call(block: Any) -> bool:
 def _add_output(draft: Draft, item: _Object) -> None:
     """Read what an agent gave back; calls that its message does not hold were made before it."""
     blocks = [_block(block) for block in item["response"]["blocks"]]
-    own = {block.get("tool_call_id") for block in blocks if _is_call(block)}
+    own = texts_under("tool_call_id", [block for block in blocks if _is_call(block)])
     for call in objects_in(item.get("tool_calls")):
-        if call.get("tool_id") not in own and not draft.knows(call.get("tool_id")):
+        if str(call.get("tool_id")) not in own and not draft.knows(call.get("tool_id")):
             _add_tool_event(draft, call)
     text = join_texts(blocks, "text")
     last = draft.messages[-1] if draft.messages else {}
@@ -124,10 +124,9 @@ def _add_tool_event(draft: Draft, item: _Object) -> None:
     result = item.get("tool_output")
     if not isinstance(result, OBJECT):
         return
-    is_error = result.get("is_error")
     text = join_texts(result.get("blocks"), "text")
     output = text if text is not None else result.get("content", result.get("raw_output"))
-    status = None if not isinstance(is_error, bool) else "error" if is_error else "ok"
+    status = status_of(result.get("is_error"))
     draft.answer(item.get("tool_id"), output, tool=item.get("tool_name"), status=status)
 
 
@@ -149,12 +148,11 @@ def _read_chat_response(value: _Object, reader: ReplyReader) -> ProviderResponse
         given = source.get("raw_input")
         given = given.get("kwargs", given) if isinstance(given, OBJECT) else given
         draft.call(source.get("tool_name"), given)
-        is_error = source.get("is_error")
-        status = None if not isinstance(is_error, bool) else "error" if is_error else "ok"
+        status = status_of(source.get("is_error"))
         draft.answer(None, source.get("content", source.get("raw_output")), tool=source.get("tool_name"), status=status)
     draft.say("assistant", value["response"])
     return add_fields(reader.read_messages(draft.finish(), declared=True), other_fields(value, "response", "sources"))
 
 
-FORMAT = ReplyFormat(name="llama_index", detect=_detect, read=_read, items=True)
+FORMAT = ReplyFormat(name="llama_index", detect=_detect, read=_read, items=True, translates=True)
 CHAT_RESPONSE = ReplyFormat(name="llama_index", detect=_is_chat_response, read=_read_chat_response)

@@ -21,8 +21,9 @@ def _result_of(value: Any) -> _Object | None:
     if isinstance(value.get("jsonrpc"), str):
         return _result_of(value.get("result"))
     blocks = value.get("content")
-    is_result = isinstance(blocks, (list, tuple)) and any(key in value for key in _KEYS)
-    return value if is_result and "role" not in value and all(isinstance(each, OBJECT) for each in blocks) else None
+    if not isinstance(blocks, (list, tuple)) or not all(isinstance(each, OBJECT) for each in blocks):
+        return None
+    return value if any(key in value for key in _KEYS) and "role" not in value else None
 
 
 def _detect(value: Any) -> bool:

@@ -7,7 +7,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.formats.conversation import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
-from agentv.formats.fields import OBJECT, Path, Report, objects_in
+from agentv.formats.fields import OBJECT, Path, Report, objects_in, texts_under
 from agentv.formats.messages import as_list, as_messages
 from agentv.formats.objects import final_output, library_of, plain
 from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
@@ -291,7 +291,9 @@ def _read_run_data(value: Mapping[str, Any], reader: ReplyReader) -> ProviderRes
     said = reader.read_messages(messages)
     output, usage = value.get("output"), value.get("usage")
     deferred = output if isinstance(output, OBJECT) and "approvals" in output and "calls" in output else {}
-    waiting = {each.get("tool_call_id") for key in ("approvals", "calls") for each in objects_in(deferred.get(key))}
+    waiting = texts_under("tool_call_id", deferred.get("approvals")) | texts_under(
+        "tool_call_id", deferred.get("calls")
+    )
     text = output if isinstance(output, str) else None if output is None or deferred else dump_json(output).decode()
     others = {key: item for key, item in value.items() if key not in _RESULT and item is not None}
     return replace(
@@ -303,7 +305,7 @@ def _read_run_data(value: Mapping[str, Any], reader: ReplyReader) -> ProviderRes
     )
 
 
-def _with_waiting(message: Message, waiting: set[Any]) -> Message:
+def _with_waiting(message: Message, waiting: set[str]) -> Message:
     """Mark the calls that a run put off: somebody has to allow them, or to make them."""
     if not any(call.id in waiting for call in message.tool_calls):
         return message

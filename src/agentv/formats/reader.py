@@ -160,6 +160,10 @@ class _Reader:
         self.asked = asked
         self._inner = ""
         """The shape of the last reply that stood inside of another."""
+        self._is_declared = False
+        """Whether the list that is being translated is said to hold only what the agent added."""
+        self._translating: tuple[ReplyFormat, ...] = ()
+        """The formats that are writing items as messages, which are of another form then."""
         self._is_whole = is_whole
         """Whether all messages are kept, those of the request among them."""
 
@@ -280,12 +284,21 @@ class _Reader:
     def read_messages(self, items: Sequence[Any], *, declared: bool = False) -> ProviderResponse:
         """Read a list of messages, items or events in any known form, without the request's own."""
         items = plain_data(list(items))
-        shape = next((each for each in reply_formats() if each.items and each.detect(items)), None)
+        formats = [each for each in reply_formats() if each.items and each not in self._translating]
+        shape = next((each for each in formats if each.detect(items)), None)
         if shape is None:
             return decode_fields({"output_messages": items})
         return self._read_items(shape, items, declared=declared)
 
     def _read_items(self, shape: ReplyFormat, items: Sequence[Any], *, declared: bool) -> ProviderResponse:
+        declared = declared or self._is_declared
+        if shape.translates:
+            outer = self._is_declared, self._translating
+            self._is_declared, self._translating = declared, (*self._translating, shape)
+            try:
+                return shape.read(items, self)
+            finally:
+                self._is_declared, self._translating = outer
         new = self._new_part(items, declared=declared)
         response = shape.read(items[new.start :], self)
         if new.doubt is None:

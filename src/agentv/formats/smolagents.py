@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.formats.draft import Draft, other_fields
@@ -76,7 +77,7 @@ def _call(draft: Draft, raw: _Object) -> dict[str, Any] | None:
     if draft.knows(raw.get("id")):  # an id of theirs is only unique within its step
         return draft.call(name, given)
     if name == _INTERPRETER and isinstance(given, str):
-        call = draft.call(name, call_id=raw.get("id"))
+        call = draft.call(name, UNSET, raw.get("id"))
         call["input"] = given
         return call
     return draft.call(name, given, raw.get("id"))
@@ -84,7 +85,7 @@ def _call(draft: Draft, raw: _Object) -> dict[str, Any] | None:
 
 def _answer(items: Sequence[Any]) -> str | None:
     """Return the final answer: what the last step gave back, else what it was called with."""
-    last = next((item for item in reversed(list(objects_in(items))) if _is_step(item)), {})
+    last: _Object = next((item for item in reversed(list(objects_in(items))) if _is_step(item)), {})
     if last.get("is_final_answer") is not True:
         return None
     found = last.get("action_output")
