@@ -178,6 +178,8 @@ class ReplyFormat(Struct, frozen=True, kw_only=True):
     """Read a reply of this shape. What is not understood is kept: as content blocks, in `metadata`, or in `unread`."""
     items: bool = False
     """Whether the shape is that of a list of messages, items or events: then both functions are given such a list."""
+    translates: bool = False
+    """Whether `read` writes the items as messages and gives them to `read_messages`, which leaves out the request's."""
     keys: frozenset[str] | None = None
     """The keys of the object that are read; all others are searched for calls. `None` when `read` keeps the others."""
     detect_object: Callable[[Any], bool] | None = None

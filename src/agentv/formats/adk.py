@@ -5,13 +5,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from agentv.formats.conversation import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
 from agentv.formats.fields import OBJECT, Path, Report
 from agentv.formats.messages import as_list, as_messages
 from agentv.formats.objects import library_of
 from agentv.formats.usage import add_usage, read_usage
-from agentv.model.message import Message, ToolCall
+from agentv.model.message import Message, Status, ToolCall
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -91,6 +92,7 @@ def _response(call_id: str | None, name: str, output: Any) -> dict[str, Any]:
     return {"function_response": {**written, "name": name, "response": response}}
 
 
+_QUESTION = "adk_request_confirmation"
 _EVENT = frozenset(("content", "author", "id", "timestamp", "partial", "node_info", "actions", "long_running_tool_ids"))
 _PART = frozenset(("text", "thought", "function_call", "function_response", "thought_signature"))
 
@@ -104,7 +106,7 @@ def decode_adk(events: Iterable[Any]) -> ProviderResponse:
             reader.read(_snake(event), ("events", position))
         else:
             report.reject(("events", position), "an event", event)
-    said = reader.conversation.messages
+    said = [_with_states(message, reader.states) for message in reader.conversation.messages]
     usage = add_usage(reader.turns)
     if usage is None and any(turn is not None for turn in reader.turns):
         report.warn(("events",), "one of the model's turns does not say what it cost, so the sum is unknown")
@@ -121,6 +123,17 @@ def decode_adk(events: Iterable[Any]) -> ProviderResponse:
     )
 
 
+def _with_states(message: Message, states: Mapping[str, Status | None]) -> Message:
+    """Mark the calls that wait for somebody, or that somebody refused."""
+    if not any(states.get(call.id or "") for call in message.tool_calls):
+        return message
+    calls = tuple(
+        replace(call, status=state, error=None) if (state := states.get(call.id or "")) else call
+        for call in message.tool_calls
+    )
+    return replace(message, tool_calls=calls)
+
+
 class _Reader:
     """The conversation so far, and what each of the model's turns cost."""
 
@@ -129,6 +142,9 @@ class _Reader:
         self.conversation = Conversation()
         self.thoughts: list[str] = []
         self.turns: list[TokensUsage | None] = []
+        self.states: dict[str, Status | None] = {}
+        """How the calls stand that somebody had to allow, by id."""
+        self._questions: dict[str | None, str] = {}
         self.error: ResponseError | None = None
         """Why the last event is no answer."""
 
@@ -145,6 +161,9 @@ class _Reader:
             if not isinstance(part, OBJECT):
                 self.report.reject((*path, "content", "parts", at), "an object", part)
         self.error = _error(event) or (None if parts else self.error)
+        parts = [part for part in parts if not self._is_question(part)]
+        if listed and not parts and event.get("usage_metadata") is None:
+            return
         answers = [part["function_response"] for part in parts if isinstance(part.get("function_response"), OBJECT)]
         others = [part for part in parts if not isinstance(part.get("function_response"), OBJECT)]
         role = _role(event, content.get("role"))
@@ -155,6 +174,27 @@ class _Reader:
             self._say(event, role, others, path)
         for answer in answers:
             self._answer(_snake(answer), event)
+
+    def _is_question(self, part: Mapping[str, Any]) -> bool:
+        """Tell ADK's own question whether a call may be made, and the answer to it; note what it says of the call."""
+        asked, answered = part.get("function_call"), part.get("function_response")
+        if isinstance(asked, OBJECT) and asked.get("name") == _QUESTION:
+            given = asked.get("args")
+            call = given.get("originalFunctionCall") if isinstance(given, OBJECT) else None
+            call_id = text_or_none(call.get("id")) if isinstance(call, OBJECT) else None
+            if call_id is None:
+                return False
+            self.states[call_id] = "pending"
+            self._questions[text_or_none(asked.get("id"))] = call_id
+            return True
+        if isinstance(answered, OBJECT) and answered.get("name") == _QUESTION:
+            said = answered.get("response")
+            call_id = self._questions.get(text_or_none(answered.get("id")))
+            if call_id is None or not isinstance(said, OBJECT):
+                return call_id is not None
+            self.states[call_id] = None if said.get("confirmed") is True else "denied"
+            return True
+        return False
 
     def _say(self, event: Mapping[str, Any], role: str, parts: list[dict[str, Any]], path: Path) -> None:
         self.thoughts += [part["text"] for part in parts if _is_thought(part)]
@@ -195,6 +235,10 @@ class _Reader:
         return calls
 
     def _answer(self, raw: Mapping[str, Any], event: Mapping[str, Any]) -> None:
+        actions = event.get("actions")
+        asked = _snake(actions).get("requested_tool_confirmations") if isinstance(actions, OBJECT) else None
+        if isinstance(asked, OBJECT) and text_or_none(raw.get("id")) in asked:
+            return  # the call was not made yet, and this says so to the model
         output = self.report.limit(raw.get("response"), ("events",))
         error = output.get("error") if isinstance(output, OBJECT) else None
         if isinstance(output, OBJECT) and output.keys() == {"result"} and not isinstance(output["result"], OBJECT):
@@ -301,6 +345,19 @@ def _read_session(value: Any, reader: ReplyReader) -> ProviderResponse:
     return reader.read_messages(value.events)
 
 
+def _is_session_data(value: Any) -> bool:
+    if not isinstance(value, OBJECT) or not isinstance(value.get("events"), (list, tuple)):
+        return False
+    return any(key in value for key in ("app_name", "appName")) and any(key in value for key in ("user_id", "userId"))
+
+
+def _read_session_data(value: Mapping[str, Any], reader: ReplyReader) -> ProviderResponse:
+    said = reader.read_messages(value["events"])
+    others = {key: item for key, item in value.items() if key not in ("events", "id") and item}
+    return replace(said, thread_id=text_or_none(value.get("id")), metadata={**others, **(said.metadata or {})} or None)
+
+
+SESSION = ReplyFormat(name="adk", detect=_is_session_data, read=_read_session_data)
 FORMAT = ReplyFormat(
     name="adk", detect=_detect, read=_read, items=True, detect_object=_is_session, read_object=_read_session
 )

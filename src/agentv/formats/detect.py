@@ -11,6 +11,7 @@ from agentv.formats.fields import OBJECT
 from agentv.formats.objects import plain_data
 from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_fields, join_responses
 from agentv.formats.trace import EVENT_TYPES
+from agentv.formats.usage import sum_usage
 from agentv.model.message import Message
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -105,7 +106,8 @@ def _read_messages(items: Sequence[Any], reader: ReplyReader) -> ProviderRespons
         items = [{"role": "assistant", "tool_calls": list(items)}]
     if not are_messages(items) and holds_blocks(items):  # the content of one message
         items = [{"role": "assistant", "content": list(items)}]
-    return decode_fields({"output_messages": items})
+    response = decode_fields({"output_messages": items})
+    return response if response.tokens_usage is not None else replace(response, tokens_usage=sum_usage(items))
 
 
 def _detect_message(value: Any) -> bool:

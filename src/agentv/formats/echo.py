@@ -7,7 +7,7 @@ are aligned with the start of what came back; what follows is new.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agentv.formats.fields import OBJECT
+from agentv.formats.fields import OBJECT, texts_under
 from agentv.formats.vocabulary import CALL_ID_KEYS, snake
 from agentv.model.message import Message
 
@@ -130,7 +130,7 @@ def _role(item: Mapping[str, Any], blocks: Sequence[Any]) -> str:
     if author in ("user", "system"):  # an event of ADK's
         return str(author)
     if item.get("kind") == "request":  # a request of pydantic-ai's
-        kinds = {block.get("part_kind") for block in blocks if isinstance(block, OBJECT)}
+        kinds = texts_under("part_kind", blocks)
         return (
             "system" if kinds == {"system-prompt"} else "user" if kinds <= {"system-prompt", "user-prompt"} else "tool"
         )
@@ -148,6 +148,8 @@ def _role(item: Mapping[str, Any], blocks: Sequence[Any]) -> str:
 def _blocks_of(item: Mapping[str, Any]) -> Sequence[Any]:
     content = item.get("content")
     if isinstance(content, OBJECT):
+        if isinstance(content.get("type"), str):  # a message of one block, as MCP writes it
+            return (content,)
         item = content
     return next((item[key] for key in _BLOCKS if isinstance(item.get(key), (list, tuple))), ())
 
@@ -175,7 +177,9 @@ def _block_text(block: Any) -> Any:
     if block.get("part_kind") in ("user-prompt", "text"):
         content = block.get("content")
         return "".join(each for each in content if isinstance(each, str)) if isinstance(content, list) else content
-    return None if block.get("thought") is True or block.get("type") in ("thinking", "reasoning") else block.get("text")
+    if block.get("thought") is True or block.get("type") in ("thinking", "reasoning"):
+        return None
+    return block.get("content") if block.get("type") == "text" and "text" not in block else block.get("text")
 
 
 def _string(value: Any) -> str:

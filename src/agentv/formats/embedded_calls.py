@@ -39,7 +39,12 @@ _CONTAINERS = ("parts", "contents", "items", "blocks")
 """Keys under which a message may keep its blocks in place of `content`."""
 _EXECUTED = "executed_tools"
 """The key under which Groq lists the calls that its server made before the message, each named by its type."""
+_TYPE_KEYS = ("block_type", "content_type")
+"""Where LlamaIndex and Semantic Kernel write the type of a block."""
 _OUTPUT_KEYS = ("content", "output", "result", "response", "tool_result", "outputs", "value")
+_OUTCOMES = ("output", "result", "outputs", "errorText")
+_HOSTED_INPUTS = ("action", "code", "queries")
+"""Where calls of a vendor's own tools hold what others call their input."""
 _ERROR_OUTPUTS = frozenset(("error-text", "error-json"))
 _OUTPUT_TYPES = frozenset(("text", "json", "content", *_ERROR_OUTPUTS))
 _STATES = {"output-denied": "denied", "approval-requested": "pending", "output-error": "error"}
@@ -115,6 +120,8 @@ def _names_type(tool: Any) -> bool:
 
 
 def _split_message(item: Any) -> Iterator[Any]:
+    if isinstance(item, OBJECT) and _is_block(item.get("content")) and item.get("role") not in ("tool", "function"):
+        item = {**item, "content": [item["content"]]}
     blocks, container = _blocks_of(item) if isinstance(item, OBJECT) else (None, "")
     if blocks is None:
         return iter((item,))
@@ -139,6 +146,11 @@ def _blocks_of(item: _Object) -> tuple[list[Any] | None, str]:
     return None, ""
 
 
+def _is_block(content: Any) -> bool:
+    """Tell a message of one block, which MCP writes without a list around it."""
+    return isinstance(content, OBJECT) and isinstance(content.get("type"), str) and "parts" not in content
+
+
 def _invocations_beside(content: _Object) -> list[_Object]:
     """Return the calls that Mastra keeps beside the parts and not among them."""
     parts = [part for part in content["parts"] if isinstance(part, OBJECT)]
@@ -155,7 +167,15 @@ def _classify(block: Any) -> _Block:
     if not isinstance(block, OBJECT):
         return _Block("words", {"type": type(block).__name__, "value": block})
     word = block.get("type")
-    return _classify_typed(block, word) if isinstance(word, str) and word else _classify_untyped(block)
+    if not isinstance(word, str) or not word:
+        key = next((key for key in _TYPE_KEYS if isinstance(block.get(key), str) and block[key]), None)
+        if key is None:
+            return _classify_untyped(block)
+        word = block[key]
+        block = {"type": word, **{name: value for name, value in block.items() if name not in ("type", key)}}
+    if word == "text" and "text" not in block and isinstance(block.get("content"), str):  # OpenTelemetry's
+        block = {**{key: value for key, value in block.items() if key != "content"}, "text": block["content"]}
+    return _classify_typed(block, word)
 
 
 def _classify_typed(block: _Object, word: str) -> _Block:
@@ -312,12 +332,11 @@ def _call(block: _Block) -> dict[str, Any]:
     name = next((each for key in NAME_KEYS if isinstance(each := body.get(key), str) and each), None)
     if name is None:
         name = _tool_type(body) or (_name_in_type(word) if word else None)
-    place = next((key for key in INPUT_KEYS if key in body), None)
+    place = next((key for key in (*INPUT_KEYS, *(_HOSTED_INPUTS if word else ())) if key in body), None)
     call = {
         key: value
         for key, value in {**block.beside, **body}.items()
-        if key
-        not in (*CALL_ID_KEYS, *NAME_KEYS, *_TOOL_TYPES, "id", "type", "state", "output", "result", "errorText", place)
+        if key not in (*CALL_ID_KEYS, *NAME_KEYS, *_TOOL_TYPES, "id", "type", "state", *_OUTCOMES, place)
         and value is not None
     }
     if (
@@ -329,7 +348,8 @@ def _call(block: _Block) -> dict[str, Any]:
     call |= {"name": name, "id": _id_of(body)}
     if place is not None:
         # A text is JSON, or what a stream left whose pieces never became an object.
-        call["arguments" if isinstance(body[place], str) else "args"] = body[place]
+        is_json = isinstance(body[place], str) and place not in _HOSTED_INPUTS
+        call["arguments" if is_json else "args"] = body[place]
     return {**call, **_outcome(body)}
 
 
@@ -339,7 +359,7 @@ def _name_in_type(word: str) -> str | None:
         return word.removeprefix("tool-")
     name = snake(word)
     known = ("tool_call", "function_call", "server_tool_call", "custom_tool_call", "mcp_call", "mcp_tool_call")
-    return word[: -len("_call")] if name.endswith("_call") and name not in known else None
+    return word.removesuffix("_call").removesuffix("_tool") if name.endswith("_call") and name not in known else None
 
 
 def _id_of(body: _Object) -> Any:
@@ -361,6 +381,8 @@ def _outcome(body: _Object) -> dict[str, Any]:
         found["output"] = body["output"]
     elif "result" in body and (state == "result" or state is None):
         found["output"] = body["result"]
+    elif body.get("outputs") is not None:
+        found["output"] = body["outputs"]
     return found
 
 

@@ -135,6 +135,11 @@ def number_or_none(value: Any) -> float | None:
         return None
 
 
+def texts_under(key: str, items: Any) -> set[str]:
+    """Return the texts that the objects of a list have under a key."""
+    return {each for item in objects_in(items) if isinstance(each := item.get(key), str)}
+
+
 def is_count(value: Any) -> bool:
     """Tell whether a value is a whole number of at least 0 that can be shown."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**_MAX_SHOWN

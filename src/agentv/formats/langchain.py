@@ -112,6 +112,8 @@ def _calls(item: Mapping[Any, Any]) -> Any:
     calls = [_call(call) for call in given or ()] + [_invalid_call(call) for call in invalid]
     extra = item.get("additional_kwargs")
     raw = extra.get("tool_calls") if isinstance(extra, OBJECT) else None
+    if not calls and not raw and isinstance(extra, OBJECT) and isinstance(extra.get("function_call"), OBJECT):
+        return [{"function": extra["function_call"]}]
     if not isinstance(raw, (list, tuple)) or not raw:
         return calls
     if not calls:

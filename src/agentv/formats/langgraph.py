@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.formats.detect import is_list, is_message
-from agentv.formats.fields import OBJECT
+from agentv.formats.fields import OBJECT, objects_in, texts_under
 from agentv.formats.langchain import unwrap_langchain
 from agentv.formats.messages import is_langchain
 from agentv.formats.response import decode_fields, join_responses
@@ -40,9 +41,25 @@ def _detect(value: Any) -> bool:
 def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     if _is_state(value):
         return _read_state(value, reader)
-    response = _read_state(value["values"], reader)
+    response = _read_state({**value["values"], **_interrupts(value)}, reader)
     beside = decode_fields({"metadata": {key: item for key, item in value.items() if key != "values"}})
-    return replace(response, metadata={**(beside.metadata or {}), **(response.metadata or {})} or None)
+    metadata = {**(beside.metadata or {}), **(response.metadata or {})} or None
+    return replace(response, metadata=metadata, thread_id=response.thread_id or _thread_of(value))
+
+
+def _interrupts(value: _Object) -> dict[str, Any]:
+    """Return what the tasks of a snapshot wait for."""
+    waiting = [each for task in objects_in(value.get("tasks")) for each in objects_in(task.get("interrupts"))]
+    return {"__interrupt__": waiting} if waiting else {}
+
+
+def _thread_of(value: _Object) -> str | None:
+    """Find the thread that a snapshot belongs to."""
+    config = value.get("config")
+    places = [config.get("configurable") if isinstance(config, OBJECT) else None]
+    places += [value.get("checkpoint"), value.get("metadata")]
+    found = [place.get("thread_id") for place in objects_in(places)]
+    return next((each for each in found if isinstance(each, str) and each), None)
 
 
 def _read_state(value: _Object, reader: ReplyReader) -> ProviderResponse:
@@ -52,9 +69,28 @@ def _read_state(value: _Object, reader: ReplyReader) -> ProviderResponse:
     if not is_list(value.get("messages")):
         return replace(beside, success=False, error=error)
     found = join_responses(reader.read_messages(value["messages"]), beside)
+    if error is not None:  # the run broke off, so what it cost is not known
+        found = replace(found, tokens_usage=None)
     error = found.error or error
     waits = (_WAITS,) if value.get("__interrupt__") else ()
+    found = _with_waiting(found, value["__interrupt__"]) if waits else found
     return replace(found, success=found.success and error is None, error=error, warnings=(*found.warnings, *waits))
+
+
+def _with_waiting(response: ProviderResponse, interrupts: Any) -> ProviderResponse:
+    """Mark the calls that the graph waits for: those that it asks about, else all that nothing came back from."""
+    values = [each.get("value") for each in objects_in(interrupts)]
+    asked = {name for each in objects_in(values) for name in texts_under("name", each.get("action_requests"))}
+    messages = list(response.output_messages or ())
+    for at, message in enumerate(messages):
+        calls = tuple(
+            replace(call, status="pending")
+            if call.output is UNSET and call.status is None and (not asked or call.tool in asked)
+            else call
+            for call in message.tool_calls
+        )
+        messages[at] = message if calls == message.tool_calls else replace(message, tool_calls=calls)
+    return replace(response, output_messages=tuple(messages))
 
 
 def _state_error(value: _Object) -> ResponseError | None:
@@ -69,7 +105,10 @@ def _state_error(value: _Object) -> ResponseError | None:
 def _detect_langserve(value: Any) -> bool:
     inner = value.get("output") if isinstance(value, OBJECT) else None
     return isinstance(inner, OBJECT) and (
-        _is_state(inner) or is_message(inner) or is_langchain(unwrap_langchain(inner))
+        _is_state(inner)
+        or is_message(inner)
+        or is_langchain(unwrap_langchain(inner))
+        or is_list(inner.get("intermediate_steps"))
     )
 
 

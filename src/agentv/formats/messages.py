@@ -161,8 +161,8 @@ class _Conversation:
             self._report.skip((*path, "tool_calls"), "a text in place of calls")
         calls, function_call = fields.items("tool_calls") or (), fields.get("function_call")
         role = self._role(fields, raw, has_calls=bool(calls) or function_call is not None)
-        if role == "tool" and not calls and function_call is None:
-            self._read_result(fields, raw)
+        if role in ("tool", "function") and not calls and function_call is None:
+            self._read_result(fields, raw, role)
         else:
             self._read_message(fields, role, calls, function_call)
         self._count += 1
@@ -244,11 +244,11 @@ class _Conversation:
         self._calls.extend(calls)
         self._homes.extend([self._count] * len(calls))
 
-    def _read_result(self, fields: Fields, raw: Mapping[Any, Any]) -> None:
+    def _read_result(self, fields: Fields, raw: Mapping[Any, Any], role: str) -> None:
         call_id, name = fields.identity("tool_call_id"), fields.text("name")
         number = self._answered(fields.get("metadata"), call_id, name)
         if number is None:
-            self._read_message(fields, "tool", (), None)
+            self._read_message(fields, role, (), None)
             return
         call = self._calls[number]
         own_id, timestamp = fields.text("id"), fields.text("timestamp")
@@ -270,6 +270,8 @@ class _Conversation:
         # Nobody else has seen this call yet: it was made a moment ago, out of the same messages.
         if call.status is None and isinstance(status, str) and status in _RESULT_STATUSES:
             force_setattr(call, "status", _RESULT_STATUSES[status])
+            if call.error is None and isinstance(raw.get("error"), str) and raw["error"]:
+                force_setattr(call, "error", raw["error"])
         force_setattr(call, "output", output)
         self._pairing.answer(number)
         instead = None if marker is None else marker.result_message

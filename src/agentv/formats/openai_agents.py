@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from agentv.formats.conversation import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
-from agentv.formats.fields import OBJECT, Path, Report
+from agentv.formats.fields import OBJECT, Path, Report, objects_in
 from agentv.formats.messages import as_list, as_messages
 from agentv.formats.objects import final_output, library_of, plain, plain_item
 from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
@@ -64,7 +64,8 @@ class _Reader:
     def read(self, item: Mapping[str, Any], raw: Mapping[str, Any], path: Path) -> None:
         """Read the next item."""
         kind = str(raw.get("type") or ("message" if "role" in raw else ""))
-        agent = text_or_none(item.get("agent"))
+        speaker = item.get("agent")
+        agent = text_or_none(speaker.get("name") if isinstance(speaker, OBJECT) else speaker)
         if agent != self._agent:
             self._agent, self._in_turn = agent, False
         if item.get("type") == "tool_approval_item":
@@ -216,7 +217,11 @@ def _run_usage(result: Any) -> tuple[TokensUsage | None, tuple[str, ...]]:
     whole = _counts(plain(getattr(getattr(result, "context_wrapper", None), "usage", None)))
     if whole is not None and all(whole[name] >= count for name, count in sums.items()):
         sums = whole
-    return finish_usage({name: None if name in _PARTS and not count else count for name, count in sums.items()}), ()
+    return _finished(sums), ()
+
+
+def _finished(sums: Mapping[str, int]) -> TokensUsage | None:
+    return finish_usage({name: None if name in _PARTS and not count else count for name, count in sums.items()})
 
 
 def _counts(usage: Any) -> dict[str, int] | None:
@@ -275,6 +280,82 @@ def _read_run(value: Any, reader: ReplyReader) -> ProviderResponse:
     return decode_openai_agents_run(value)
 
 
+def _items_of(value: Any) -> list[Any] | None:
+    """Return the run items of a result that was written field by field, or of a saved state."""
+    if not isinstance(value, OBJECT):
+        return None
+    listed = value.get("new_items", value.get("generated_items"))
+    if not isinstance(listed, (list, tuple)) or not all(_is_run_item(item) for item in listed):
+        return None
+    step = value.get("current_step")
+    data = step.get("data") if isinstance(step, OBJECT) else None
+    waiting = [value.get("interruptions"), data.get("interruptions") if isinstance(data, OBJECT) else None]
+    known = "final_output" in value or "$schemaVersion" in value or "interruptions" in value or bool(listed)
+    return [*listed, *(item for each in waiting for item in objects_in(each))] if known else None
+
+
+def _is_run_item(item: Any) -> bool:
+    return isinstance(item, OBJECT) and isinstance(item.get("raw_item"), OBJECT)
+
+
+def _read_result(value: Mapping[str, Any], reader: ReplyReader) -> ProviderResponse:
+    """Read the fields of a result, or a state: the items hold everything that the model's replies hold."""
+    said = reader.read_messages(_items_of(value) or (), declared=True)
+    final, context = value.get("final_output"), value.get("context")
+    usage = value.get("usage") or (context.get("usage") if isinstance(context, OBJECT) else None)
+    counts = _counts(_with_details(usage))
+    thread = value.get("conversation_id")
+    others = {key: item for key, item in value.items() if key not in _RESULT and item is not None}
+    return replace(
+        said,
+        text=final if isinstance(final, str) else said.text if final is None else dump_json(final).decode(),
+        tokens_usage=None if counts is None else _finished(counts),
+        thread_id=thread if isinstance(thread, str) else None,
+        metadata={**others, **(said.metadata or {})} or None,
+    )
+
+
+def _with_details(usage: Any) -> Any:
+    """Return counts with each of their details as an object: a state keeps them in lists of one."""
+    if not isinstance(usage, OBJECT):
+        return usage
+    return {
+        key: value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value for key, value in usage.items()
+    }
+
+
+def _is_stream(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(
+        isinstance(item, OBJECT) and item.get("type") in _STREAM_EVENTS for item in value
+    )
+
+
+def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    """Read the events of a streamed run: its items come whole, and what each of the model's replies cost."""
+    found = [item.get("item") for item in objects_in(items) if item.get("type") == "run_item_stream_event"]
+    raw = [item.get("data") for item in objects_in(items) if item.get("type") == "raw_response_event"]
+    if not found:
+        return reader.read(raw)
+    others = [item for item in items if not isinstance(item, OBJECT) or item.get("type") not in _STREAM_EVENTS]
+    said = reader.read_messages([*found, *others], declared=True)
+    ended = [event.get("response") for event in objects_in(raw) if event.get("type") == "response.completed"]
+    turns = [_counts(_with_details(each.get("usage"))) for each in objects_in(ended)]
+    told = [turn for turn in turns if turn is not None]
+    if not told or len(told) < len(turns):
+        return said
+    return replace(said, tokens_usage=_finished({name: sum(turn[name] for turn in told) for name in told[0]}))
+
+
+_STREAM_EVENTS = ("run_item_stream_event", "raw_response_event", "agent_updated_stream_event")
+_RESULT = frozenset((
+    *("final_output", "new_items", "generated_items", "interruptions", "usage", "conversation_id", "context"),
+    *("raw_responses", "model_responses", "last_model_response", "last_processed_response", "current_step", "input"),
+    *("session_items", "original_input", "tool_use_tracker", "generated_session_item_indexes"),
+))  # fmt: skip
+"""Fields that are read, and those that hold the same items once more."""
+
+RESULT = ReplyFormat(name="openai_agents", detect=lambda value: _items_of(value) is not None, read=_read_result)
+STREAM = ReplyFormat(name="openai_agents", detect=_is_stream, read=_read_stream)
 FORMAT = ReplyFormat(
     name="openai_agents", detect=_detect, read=_read, items=True, detect_object=_is_run, read_object=_read_run
 )

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from agentv.formats.conversation import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
-from agentv.formats.fields import OBJECT, Path, Report
+from agentv.formats.fields import OBJECT, Path, Report, objects_in, texts_under
 from agentv.formats.messages import as_list, as_messages
 from agentv.formats.objects import final_output, library_of, plain
 from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
@@ -278,6 +279,72 @@ def _read_run(value: Any, reader: ReplyReader) -> ProviderResponse:
     return decode_pydantic_ai_run(value)
 
 
+def _is_run_data(value: Any) -> bool:
+    """Tell the fields of a run's result: messages, and its output beside them."""
+    return isinstance(value, OBJECT) and _detect(value.get("messages")) and ("output" in value or "usage" in value)
+
+
+def _read_run_data(value: Mapping[str, Any], reader: ReplyReader) -> ProviderResponse:
+    messages, first = value["messages"], value.get("new_message_index")
+    if isinstance(first, int) and 0 < first < len(messages):
+        messages = messages[first:]
+    said = reader.read_messages(messages)
+    output, usage = value.get("output"), value.get("usage")
+    deferred = output if isinstance(output, OBJECT) and "approvals" in output and "calls" in output else {}
+    waiting = texts_under("tool_call_id", deferred.get("approvals")) | texts_under(
+        "tool_call_id", deferred.get("calls")
+    )
+    text = output if isinstance(output, str) else None if output is None or deferred else dump_json(output).decode()
+    others = {key: item for key, item in value.items() if key not in _RESULT and item is not None}
+    return replace(
+        said,
+        text=said.text if text is None else text,
+        output_messages=tuple(_with_waiting(message, waiting) for message in said.output_messages or ()),
+        tokens_usage=read_run_usage(usage) if isinstance(usage, OBJECT) else said.tokens_usage,
+        metadata={**others, **(said.metadata or {})} or None,
+    )
+
+
+def _with_waiting(message: Message, waiting: set[str]) -> Message:
+    """Mark the calls that a run put off: somebody has to allow them, or to make them."""
+    if not any(call.id in waiting for call in message.tool_calls):
+        return message
+    calls = [replace(call, status="pending") if call.id in waiting else call for call in message.tool_calls]
+    return replace(message, tool_calls=tuple(calls))
+
+
+def _is_stream(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(
+        isinstance(item, OBJECT) and item.get("event_kind") in _EVENTS for item in value
+    )
+
+
+def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    """Read the events of a run by its result, with which they end; without one by the parts that came whole."""
+    ends = [item.get("result") for item in objects_in(items) if item.get("event_kind") == "agent_run_result"]
+    result = next((each for each in ends if isinstance(each, OBJECT)), None)
+    if result is not None and _detect(result.get("messages")):
+        return reader.read(result)
+    messages: list[dict[str, Any]] = []
+    for item in items:
+        kind, part = (item.get("event_kind"), item.get("part")) if isinstance(item, OBJECT) else (None, None)
+        if kind in ("part_end", "function_tool_result", "builtin_tool_result"):
+            side = "response" if kind == "part_end" else "request"
+            if not messages or messages[-1]["kind"] != side:
+                messages.append({"kind": side, "parts": []})
+            messages[-1]["parts"].append(item.get("result") if part is None else part)
+        elif kind not in _EVENTS:
+            messages.append(item)
+    return reader.read_messages(messages, declared=True)
+
+
+_EVENTS = (
+    *("part_start", "part_delta", "part_end", "final_result", "function_tool_call", "function_tool_result"),
+    *("builtin_tool_call", "builtin_tool_result", "agent_run_result", "output_tool_call", "output_tool_result"),
+)
+_RESULT = frozenset(("messages", "new_message_index", "usage", "output", "run_id", "conversation_id"))
+RESULT = ReplyFormat(name="pydantic_ai", detect=_is_run_data, read=_read_run_data)
+STREAM = ReplyFormat(name="pydantic_ai", detect=_is_stream, read=_read_stream)
 FORMAT = ReplyFormat(
     name="pydantic_ai", detect=_detect, read=_read, items=True, detect_object=_is_run, read_object=_read_run
 )

@@ -171,6 +171,10 @@ class _Reader:
         """Whether the data that is read is known to hold no objects of libraries."""
         self._inner = ""
         """The shape of the last reply that stood inside of another."""
+        self._is_declared = False
+        """Whether the list that is being translated is said to hold only what the agent added."""
+        self._translating: tuple[ReplyFormat, ...] = ()
+        """The formats that are writing items as messages, which are of another form then."""
         self._is_whole = is_whole
         """Whether all messages are kept, those of the request among them."""
 
@@ -239,10 +243,10 @@ class _Reader:
                     return None
                 return _own(response)
             items, declared = value[key], key != "messages"
-        if not isinstance(items, (list, tuple)):
+        messages = read_plain(items) if isinstance(items, (list, tuple)) else None
+        if messages is None or _may_be_named_speakers(messages):
             return None
-        messages = read_plain(items)
-        if messages is None or (items is value and messages and not are_messages(messages)):
+        if items is value and messages and not are_messages(messages):
             return None
         return DetectedReply("agentv" if declared else "messages", self._read_plain(messages, declared=declared))
 
@@ -312,15 +316,24 @@ class _Reader:
     def read_messages(self, items: Sequence[Any], *, declared: bool = False) -> ProviderResponse:
         """Read a list of messages, items or events in any known form, without the request's own."""
         messages = read_plain(items)
-        if messages is not None:
+        if messages is not None and not _may_be_named_speakers(messages):
             return self._read_plain(messages, declared=declared)
         items = list(items) if self._is_plain else plain_data(list(items))
-        shape = next((each for each in reply_formats() if each.items and each.detect(items)), None)
+        formats = [each for each in reply_formats() if each.items and each not in self._translating]
+        shape = next((each for each in formats if each.detect(items)), None)
         if shape is None:
             return decode_fields({"output_messages": items})
         return self._read_items(shape, items, declared=declared)
 
     def _read_items(self, shape: ReplyFormat, items: Sequence[Any], *, declared: bool) -> ProviderResponse:
+        declared = declared or self._is_declared
+        if shape.translates:
+            outer = self._is_declared, self._translating
+            self._is_declared, self._translating = declared, (*self._translating, shape)
+            try:
+                return shape.read(items, self)
+            finally:
+                self._is_declared, self._translating = outer
         new = self._new_part(items, declared=declared)
         response = shape.read(items[new.start :], self)
         if new.doubt is None:
@@ -330,6 +343,11 @@ class _Reader:
         if before.tokens_usage is None:
             return response
         return replace(response, tokens_usage=None, warnings=(*response.warnings, _USAGE_UNKNOWN))
+
+
+def _may_be_named_speakers(messages: tuple[Message, ...]) -> bool:
+    """Tell a conversation that begins with a named assistant, who in AG2 may be the one who asked."""
+    return bool(messages) and messages[0].role == "assistant" and bool(messages[0].name)
 
 
 def _name(shape: ReplyFormat, data: Any) -> str:

@@ -164,6 +164,12 @@ def join_responses(said: ProviderResponse, beside: ProviderResponse) -> Provider
     )
 
 
+def add_fields(said: ProviderResponse, others: Mapping[str, Any], **fields: Any) -> ProviderResponse:
+    """Add to messages that were read apart what stood beside them: our own fields, and others as metadata."""
+    kept = {key: value for key, value in others.items() if value is not None}
+    return join_responses(said, decode_fields({**fields, "metadata": kept or None}))
+
+
 def _raise_old_metadata(reply: Mapping[Any, Any]) -> Mapping[Any, Any]:
     metadata = reply.get("metadata")
     if not isinstance(metadata, OBJECT) or _OLD_METADATA.keys().isdisjoint(metadata):

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from agentv.formats.anthropic import MessagePieces
 from agentv.formats.fields import MAX_WARNINGS, MISSING_CALLS, OBJECT, objects_in
 from agentv.formats.gemini import finish_of, fold_gemini
+from agentv.formats.langgraph_stream import fold_parts
 from agentv.formats.ollama import fold_ollama, is_ollama
 from agentv.formats.openai_chat import ChatPieces
 from agentv.formats.openai_responses import ResponsePieces
@@ -298,7 +299,7 @@ def _call_ai_sdk(told: _Told, kind: str, value: _Object) -> None:
 
 DELTA_KEYS = ("delta", "token", "chunk", "text", "answer", "response", "output", "message", "content", "reply")
 """Where the next piece of a text usually stands."""
-_STATES = ("values", "updates", "messages/partial", "messages/complete")
+_STATES = ("values", "updates", "messages", "messages/partial", "messages/complete")
 """How LangGraph calls events that hold messages."""
 
 
@@ -508,17 +509,7 @@ def merge_usage(before: Any, after: Any) -> Any:
 
 def _fold_states(events: Sequence[StreamEvent]) -> Folded:
     """Put LangGraph's events together: the last whole state, else the messages of all steps."""
-    states = [event.value for event in events if event.name == "values" and isinstance(event.value, OBJECT)]
-    if states:
-        return Folded(states[-1])
-    gathered = Gathered()
-    for event in events:
-        if event.name == "updates" and isinstance(event.value, OBJECT):
-            for update in event.value.values():
-                gathered.add(update.get("messages") if isinstance(update, OBJECT) else None)
-        elif event.name in _STATES:
-            gathered.add(event.value)
-    return Folded({"messages": gathered.messages})
+    return Folded(fold_parts([(event.name, event.value) for event in events]))
 
 
 def _fold_messages(events: Sequence[StreamEvent]) -> Folded | None:

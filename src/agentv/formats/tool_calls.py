@@ -30,6 +30,9 @@ def decode_call(raw: Any, path: Path, report: Report) -> ToolCall:
         return copy(raw)  # its result may still come, and the caller's own value stays as it is
     if not isinstance(raw, OBJECT):
         return _no_call(raw, path, report)
+    if raw.get("tool") is None and isinstance(raw.get("function"), str) and raw.get("name") is None:
+        raw = {**{key: value for key, value in raw.items() if key != "function"}, "name": raw["function"]}
+        raw = {key: value for key, value in raw.items() if key != "type" or value != "function"}
     if raw.get("tool") is None and raw.get("function") is not None:
         fields = Fields(raw, _OPENAI, path, report)
         tool, given = _openai(fields)

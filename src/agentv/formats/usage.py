@@ -39,6 +39,17 @@ _OPENAI_CHAT = _Shape(
         "reasoning_tokens": ("completion_tokens_details.reasoning_tokens",),
     },
 )
+_AGENT_FRAMEWORK = _Shape(
+    frozenset(("input_token_count", "output_token_count")),
+    {
+        "input_tokens": ("input_token_count",),
+        "output_tokens": ("output_token_count",),
+        "total_tokens": ("total_token_count",),
+        "cache_read_tokens": ("cache_read_input_token_count", "cached_input_token_count"),
+        "cache_write_tokens": ("cache_creation_input_token_count",),
+        "reasoning_tokens": ("reasoning_output_token_count", "reasoning_token_count"),
+    },
+)
 _GEMINI = _Shape(
     frozenset(("prompt_token_count", "candidates_token_count", "total_token_count")),
     {
@@ -107,7 +118,7 @@ _OLD = _Shape(
     frozenset(("input", "output")),
     {"input_tokens": ("input",), "output_tokens": ("output",), "total_tokens": ("total",)},
 )
-_SHAPES = (_OPENAI_CHAT, _GEMINI, _INTERACTIONS, _ANTHROPIC, _OURS, _OLD)
+_SHAPES = (_OPENAI_CHAT, _AGENT_FRAMEWORK, _GEMINI, _INTERACTIONS, _ANTHROPIC, _OURS, _OLD)
 
 
 def decode_usage(data: Any, path: str = "tokens_usage", warnings: list[str] | None = None) -> TokensUsage | None:
@@ -184,6 +195,34 @@ def add_usage(turns: Iterable[TokensUsage | None]) -> TokensUsage | None:
         counts = [getattr(turn, name) for turn in known]
         sums[name] = None if None in counts else sum(counts)
     return finish_usage(sums)
+
+
+_USAGE_KEYS = ("usage", "tokens_usage", "token_usage", "usage_metadata", "usage_details", "metrics")
+_CALLS = ("tool_calls", "toolCalls", "function_call")
+"""What nobody but the assistant has."""
+_USAGE_HOMES = ("meta", "metadata", "response_metadata")
+
+
+def usage_of(message: Mapping[Any, Any]) -> Any:
+    """Find where a message says what its turn cost: in a field of its own, else in its metadata."""
+    homes = [message.get(key) for key in _USAGE_HOMES]
+    for place in (message, *homes):
+        if isinstance(place, OBJECT):
+            for key in _USAGE_KEYS:
+                if isinstance(place.get(key), (*OBJECT, TokensUsage)):
+                    return place[key]
+    return None
+
+
+def sum_usage(items: Iterable[Any]) -> TokensUsage | None:
+    """Add up what the messages of the assistant's cost; one that does not say makes the sum unknown."""
+    turns = [item for item in items if isinstance(item, OBJECT) and _is_turn(item)]
+    return add_usage([decode_usage(usage_of(turn)) for turn in turns])
+
+
+def _is_turn(item: Mapping[Any, Any]) -> bool:
+    role = item.get("role")
+    return role in ("assistant", "model", "ai") or (role is None and any(item.get(key) for key in _CALLS))
 
 
 class _Given:

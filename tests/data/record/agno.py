@@ -76,7 +76,8 @@ for scenario, found in WANTED.items():
             scenario,
             '{"content", "tools": [tool.to_dict() ...]} of the run output',
             shown,
-            found | {"usage": None, "thread_id": None},
+            # The content of a run is all that the model said, joined.
+            found | {"text": output.content, "usage": None, "thread_id": None},
         )
 
 events = [

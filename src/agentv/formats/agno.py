@@ -1,0 +1,202 @@
+"""Agno: outputs of runs and teams, their messages, and the events of a streamed run."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentv.formats.draft import Draft, other_fields, status_of
+from agentv.formats.fields import OBJECT, objects_in
+from agentv.formats.response import add_fields
+from agentv.jsonio import dump_json
+from agentv.model.response import ProviderResponse
+from agentv.protocols import ReplyFormat, ReplyReader
+
+_Object = Mapping[str, Any]
+_MARKS = frozenset(("from_history", "stop_after_tool_call"))
+_RUN = ("agent_id", "team_id", "agent_name", "team_name", "workflow_id")
+_WAITS = ("requires_confirmation", "requires_user_input", "external_execution_required")
+_FAILED = ("ERROR", "CANCELLED")
+
+
+def _is_message(item: Any) -> bool:
+    return isinstance(item, OBJECT) and isinstance(item.get("role"), str) and item.keys() >= _MARKS
+
+
+def _detect(items: Any) -> bool:
+    return isinstance(items, (list, tuple)) and any(map(_is_message, items))
+
+
+def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    return reader.read_messages([message for item in items for message in _translate(item)])
+
+
+def _translate(item: Any) -> list[Any]:
+    """Write a message without Agno's marks; one from an earlier run is left out."""
+    if not _is_message(item):
+        return [item]
+    if item.get("from_history") is True:
+        return []
+    message = other_fields(item, *_MARKS, "tool_name", "tool_args", "tool_call_error", "metrics")
+    message = {key: value for key, value in message.items() if value is not None}
+    message.setdefault("content", None)
+    if item["role"] == "tool":
+        status = status_of(item.get("tool_call_error"))
+        return [{**message, "name": item.get("tool_name"), **({"status": status} if status else {})}]
+    return [{**message, "usage": item["metrics"]} if isinstance(item.get("metrics"), OBJECT) else message]
+
+
+def _is_tool(item: Any) -> bool:
+    return isinstance(item, OBJECT) and "tool_name" in item and "tool_args" in item and "tool_call_id" in item
+
+
+def _is_run(value: Any) -> bool:
+    """Tell the output of a run, or its content and its tools alone."""
+    if not isinstance(value, OBJECT):
+        return False
+    tools = value.get("tools")
+    are_tools = isinstance(tools, (list, tuple)) and bool(tools) and all(map(_is_tool, tools))
+    is_run = isinstance(value.get("run_id"), str) and any(key in value for key in _RUN) and "event" not in value
+    return (are_tools and "content" in value) or (is_run and _detect(value.get("messages")))
+
+
+def _read_run(value: _Object, reader: ReplyReader) -> ProviderResponse:
+    messages, content = value.get("messages"), _text(value.get("content"))
+    tools = [*objects_in(value.get("tools")), *_required(value)]
+    if _detect(messages):
+        items = [_settle(each, tools) for each in _with_members(value)]
+        said = reader.read_messages(items)
+    else:
+        draft = Draft()
+        for tool in tools:
+            _call(draft, tool)
+        draft.say("assistant", content)
+        said = reader.read_messages(draft.finish(), declared=True)
+    others = other_fields(
+        value, "messages", "content", "tools", "metrics", "session_id", "member_responses", "requirements"
+    )
+    return add_fields(
+        said,
+        other_fields(others, "events", "input", "status"),
+        text=said.text or content,
+        tokens_usage=value.get("metrics") if isinstance(value.get("metrics"), OBJECT) else None,
+        thread_id=value["session_id"] if isinstance(value.get("session_id"), str) else None,
+        error=content or "the run failed" if str(value.get("status")).upper() in _FAILED else None,
+    )
+
+
+def _text(content: Any) -> str | None:
+    return content if content is None or isinstance(content, str) else dump_json(content).decode()
+
+
+def _required(value: _Object) -> list[_Object]:
+    """Return the calls that a paused run waits for, or waited for."""
+    return list(objects_in([each.get("tool_execution") for each in objects_in(value.get("requirements"))]))
+
+
+def _with_members(value: _Object) -> list[Any]:
+    """Return the messages of a run, those of the team's members behind the call that asked each of them."""
+    written = [message for item in value["messages"] for message in _translate(item)]
+    places = [at for at, item in enumerate(written) if isinstance(item, OBJECT) and item.get("tool_calls")]
+    members = list(objects_in(value.get("member_responses")))
+    for number, member in reversed(list(enumerate(members))):
+        if not isinstance(member.get("messages"), (list, tuple)):
+            continue
+        added = [each for each in _with_members(member) if not _is_prompt(each)]
+        place = places[min(number, len(places) - 1)] + 1 if places else len(written)
+        written[place:place] = [other_fields(each, "usage") if isinstance(each, OBJECT) else each for each in added]
+    return written
+
+
+def _is_prompt(item: Any) -> bool:
+    return isinstance(item, OBJECT) and item.get("role") in ("system", "user", "developer")
+
+
+def _settle(item: Any, tools: Sequence[_Object]) -> Any:
+    """Mark the calls of a message that somebody refused, or still has to allow."""
+    calls = item.get("tool_calls") if isinstance(item, OBJECT) else None
+    if not isinstance(calls, (list, tuple)):
+        return item
+    states = {str(tool.get("tool_call_id")): state for tool in tools if (state := _state(tool)) is not None}
+    marked = [
+        {**call, "status": states[str(call["id"])]}
+        if isinstance(call, OBJECT) and str(call.get("id")) in states
+        else call
+        for call in calls
+    ]
+    return {**item, "tool_calls": marked}
+
+
+def _state(tool: _Object) -> str | None:
+    if tool.get("confirmed") is False:
+        return "denied"
+    waits = any(tool.get(key) is True for key in _WAITS) and tool.get("confirmed") is None
+    return "pending" if waits and tool.get("result") is None and tool.get("answered") is None else None
+
+
+def _call(draft: Draft, tool: _Object) -> None:
+    call = draft.call(tool.get("tool_name"), tool.get("tool_args"), tool.get("tool_call_id"))
+    if tool.get("result") is not None and "output" not in call:
+        call["output"] = tool["result"]
+    status = _state(tool) or status_of(tool.get("tool_call_error"))
+    if status is not None:
+        call["status"] = status
+
+
+_CONTENT = ("RunContent", "TeamRunContent")
+_ENDED = ("RunCompleted", "TeamRunCompleted", "RunPaused", "TeamRunPaused")
+
+
+def _is_event(item: Any) -> bool:
+    return isinstance(item, OBJECT) and isinstance(item.get("event"), str) and isinstance(item.get("run_id"), str)
+
+
+def _are_events(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(_is_event(item) and "created_at" in item for item in value)
+
+
+class _Run:
+    """A streamed run so far: pieces of texts, calls when they start and when they end, and the whole at last."""
+
+    def __init__(self) -> None:
+        self.draft = Draft()
+        self.last: _Object = {}
+        """The event that the run ended with."""
+        self.error: str | None = None
+        self._message: dict[str, Any] | None = None
+
+    def read(self, item: _Object) -> None:
+        """Read the next event."""
+        kind, content = item["event"], item.get("content")
+        if kind in _CONTENT and isinstance(content, str) and content:
+            self._message = self.draft.say("assistant", "") if self._message is None else self._message
+            self._message["content"] += content
+        elif isinstance(item.get("tool"), OBJECT):
+            _call(self.draft, item["tool"])
+            self._message = None
+        elif kind.endswith("ModelRequestStarted"):
+            self._message = None
+        elif kind.endswith("RunError"):
+            self.error = _text(content) or "the run failed"
+        elif kind in _ENDED:
+            self.last = item
+        for tool in objects_in(item.get("tools")):
+            _call(self.draft, tool)
+
+
+def _read_events(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    run = _Run()
+    for item in items:
+        if _is_event(item):
+            run.read(item)
+        else:
+            run.draft.keep(item)
+    messages, content = run.draft.finish(), run.last.get("content")
+    if isinstance(content, str) and not any(each.get("content") for each in messages):
+        messages.append({"role": "assistant", "content": content})
+    said = reader.read_messages(messages, declared=True)
+    thread = next((item["session_id"] for item in objects_in(items) if isinstance(item.get("session_id"), str)), None)
+    return add_fields(said, {}, tokens_usage=run.last.get("metrics"), thread_id=thread, error=run.error)
+
+
+FORMAT = ReplyFormat(name="agno", detect=_detect, read=_read, items=True, translates=True)
+RUN = ReplyFormat(name="agno", detect=_is_run, read=_read_run)
+EVENTS = ReplyFormat(name="agno", detect=_are_events, read=_read_events)

@@ -1,0 +1,233 @@
+"""What the stream of a LangGraph graph yields: states, updates of nodes and chunks of messages."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from agentv.formats.fields import OBJECT, objects_in
+from agentv.formats.langchain import unwrap_langchain
+from agentv.formats.messages import is_langchain
+from agentv.model.response import ProviderResponse
+from agentv.protocols import ReplyFormat, ReplyReader
+
+_Object = Mapping[str, Any]
+_MODES = frozenset((
+    *("values", "updates", "messages", "custom", "debug", "tasks", "checkpoints", "error", "metadata", "end"),
+    *("messages/partial", "messages/complete", "messages/metadata", "events"),
+))  # fmt: skip
+_INTERRUPT = "__interrupt__"
+_PIECES = ("content", "tool_call_chunks", "tool_calls", "invalid_tool_calls", "usage_metadata", "response_metadata")
+
+
+class _Part(NamedTuple):
+    """One element of a stream: its mode, where it is told, and its data."""
+
+    mode: str
+    data: Any
+
+
+def _part(item: Any) -> _Part | None:
+    """Tell what an element of a stream is; `None` when it is none."""
+    if isinstance(item, OBJECT):
+        return _Part(*found) if (found := _mode_of(item)) else None
+    if not isinstance(item, (list, tuple)) or not item:
+        return None
+    head, *rest = item
+    if isinstance(head, (list, tuple)) and all(isinstance(each, str) for each in head) and rest:  # a namespace
+        return _part(rest[0] if len(rest) == 1 else rest)
+    if isinstance(head, str) and head in _MODES and len(rest) == 1:
+        return _Part(head, rest[0])
+    return _Part("messages", item) if _is_chunk(item) else None
+
+
+def _mode_of(item: _Object) -> tuple[str, Any] | None:
+    if _are_messages(item.get("messages")):
+        return "values", item
+    if not item or not all(isinstance(key, str) for key in item):
+        return None
+    return ("updates", item) if all(_is_update(value) for value in item.values()) else None
+
+
+def _is_update(value: Any) -> bool:
+    """Tell what one node changed: some of the state's fields, or nothing; or an interrupt."""
+    if value is None or (isinstance(value, (list, tuple)) and all(isinstance(each, OBJECT) for each in value)):
+        return True
+    return isinstance(value, OBJECT)
+
+
+def _are_messages(items: Any) -> bool:
+    items = [items] if isinstance(items, OBJECT) else items
+    return isinstance(items, (list, tuple)) and any(is_langchain(unwrap_langchain(item)) for item in items)
+
+
+def _is_chunk(item: Sequence[Any]) -> bool:
+    """Tell a chunk of a message with the metadata of its node."""
+    if len(item) != 2 or not isinstance(item[1], OBJECT):  # noqa: PLR2004 - the two of a pair
+        return False
+    return is_langchain(unwrap_langchain(item[0])) and any(
+        str(key).startswith(("langgraph_", "ls_")) for key in item[1]
+    )
+
+
+def _holds_messages(part: _Part) -> bool:
+    if part.mode == "updates" and isinstance(part.data, OBJECT):
+        return any(_are_messages(each.get("messages")) for each in objects_in(list(part.data.values())))
+    if part.mode == "values" and isinstance(part.data, OBJECT):
+        return _are_messages(part.data.get("messages"))
+    return part.mode == "messages" and isinstance(part.data, (list, tuple)) and _is_chunk(part.data)
+
+
+def _detect(value: Any) -> bool:
+    if not isinstance(value, (list, tuple)) or not value:
+        return False
+    parts = [_part(item) for item in value]
+    return None not in parts and any(part is not None and _holds_messages(part) for part in parts)
+
+
+def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    return reader.read(fold_parts([part for item in items if (part := _part(item)) is not None]))
+
+
+def fold_parts(parts: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Put a stream together as the state that it ends with: each part is a mode and its data."""
+    states = [data for mode, data in parts if mode == "values" and isinstance(data, OBJECT)]
+    gathered = _Gathered()
+    document: dict[str, Any] = {}
+    for mode, data in parts:
+        if mode == "updates" and isinstance(data, OBJECT):
+            for update in objects_in(list(data.values())):
+                gathered.add(update.get("messages"))
+        elif mode == "messages" and isinstance(data, (list, tuple)) and data:
+            gathered.extend(data[0])
+        elif mode in ("messages/partial", "messages/complete"):
+            gathered.add(data)
+        elif mode == "error" and data is not None:
+            document["__error__"] = data
+        if isinstance(data, OBJECT) and data.get(_INTERRUPT):
+            document[_INTERRUPT] = data[_INTERRUPT]
+    if states:
+        return {**states[-1], **document}
+    return {"messages": gathered.finish(), **document}
+
+
+class _Gathered:
+    """The messages of a stream: whole ones by their ids, and chunks that make one."""
+
+    def __init__(self) -> None:
+        self._messages: list[Any] = []
+        self._places: dict[str, int] = {}
+
+    def add(self, found: Any) -> None:
+        """Take whole messages; one that came before, in a subgraph or in chunks, is the same message."""
+        items = [unwrap_langchain(item) for item in (found if isinstance(found, (list, tuple)) else [found])]
+        waiting: list[Any] = []
+        for message in objects_in(items):
+            place = self._places.get(_key(message))
+            if place is None or not _is_same(self._messages[place], message):
+                waiting.append(message)
+                continue
+            self._messages[place] = message
+            # What stands before a message that is known already came before it.
+            self._messages[place:place] = waiting
+            waiting = []
+            self._index()
+        self._messages += waiting
+        self._index()
+
+    def _index(self) -> None:
+        self._places = {key: at for at, each in enumerate(self._messages) if (key := _key(each))}
+
+    def extend(self, item: Any) -> None:
+        """Take a chunk: to the last message of its id it is added, and any other it begins."""
+        chunk = unwrap_langchain(item)
+        if not isinstance(chunk, OBJECT):
+            return
+        if not str(chunk.get("type")).endswith("Chunk"):
+            self.add(chunk)
+            return
+        last: _Object = self._messages[-1] if self._messages else {}
+        is_under_way = str(last.get("type")).endswith("Chunk")
+        if is_under_way and (last.get("id") == chunk.get("id") or not any(chunk.get(key) for key in _PIECES)):
+            self._messages[-1] = {**_joined(last, chunk), "id": last.get("id")}
+        else:
+            self._messages.append(chunk)
+            self._index()
+
+    def finish(self) -> list[Any]:
+        """Return the messages, the calls of those that came in chunks put together."""
+        return [_whole(each) for each in self._messages]
+
+
+def _key(message: _Object) -> str:
+    own_id = message.get("id")
+    return own_id if isinstance(own_id, str) else ""
+
+
+def _is_same(before: _Object, after: _Object) -> bool:
+    """Tell a message that came again from another of the same id: some models give their runs' to all they write."""
+    if str(before.get("type")).endswith("Chunk"):
+        return True
+    return (before.get("content"), before.get("tool_calls")) == (after.get("content"), after.get("tool_calls"))
+
+
+def _joined(first: _Object, second: _Object) -> dict[str, Any]:
+    """Join two chunks of one message."""
+    joined = {**first, **{key: value for key, value in second.items() if key not in _PIECES and value is not None}}
+    joined["content"] = _joined_content(first.get("content"), second.get("content"))
+    joined["tool_call_chunks"] = [*_list(first, "tool_call_chunks"), *_list(second, "tool_call_chunks")]
+    joined["usage_metadata"] = _added(first.get("usage_metadata"), second.get("usage_metadata"))
+    told = [
+        each for each in (first.get("response_metadata"), second.get("response_metadata")) if isinstance(each, OBJECT)
+    ]
+    joined["response_metadata"] = {key: value for each in told for key, value in each.items()}
+    return joined
+
+
+def _joined_content(first: Any, second: Any) -> Any:
+    if isinstance(first, str) and isinstance(second, str):
+        return first + second
+    blocks = [[{"type": "text", "text": each}] if isinstance(each, str) and each else each for each in (first, second)]
+    return [block for each in blocks if isinstance(each, (list, tuple)) for block in each]
+
+
+def _list(message: _Object, key: str) -> Sequence[Any]:
+    value = message.get(key)
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _added(first: Any, second: Any) -> Any:
+    """Add up the counts of two chunks, as LangChain does."""
+    if not isinstance(first, OBJECT) or not isinstance(second, OBJECT):
+        return second if first is None else first
+    sums = {**first, **second}
+    for key in first.keys() & second.keys():
+        if isinstance(first[key], OBJECT):
+            sums[key] = _added(first[key], second[key])
+        elif isinstance(first[key], int) and isinstance(second[key], int):
+            sums[key] = first[key] + second[key]
+    return sums
+
+
+def _whole(message: Any) -> Any:
+    """Write the calls of a message that came in chunks: their arguments are pieces of one JSON text."""
+    if not isinstance(message, OBJECT) or not str(message.get("type")).endswith("Chunk"):
+        return message
+    calls: dict[str, dict[str, Any]] = {}
+    last: str | None = None
+    for at, piece in enumerate(objects_in(_list(message, "tool_call_chunks"))):
+        index = piece.get("index")
+        last = str(index) if index is not None else (f"at {at}" if piece.get("id") or last is None else last)
+        call = calls.setdefault(last, {"name": "", "arguments": "", "id": None})
+        for key, name in (("name", "name"), ("args", "arguments")):
+            call[name] += piece[key] if isinstance(piece.get(key), str) else ""
+        call["id"] = call["id"] or piece.get("id")
+    if not calls:
+        return message
+    made = [
+        {"id": call["id"], "function": {"name": call["name"], "arguments": call["arguments"] or "{}"}}
+        for call in calls.values()
+    ]
+    others = {key: value for key, value in message.items() if key not in ("tool_call_chunks", "invalid_tool_calls")}
+    return {**others, "tool_calls": made}
+
+
+FORMAT = ReplyFormat(name="langgraph", detect=_detect, read=_read)

@@ -1,0 +1,67 @@
+"""Several whole replies of a model in a list: the turns of one conversation, as a loop around a model gathers them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from agentv.formats.detect import is_message
+from agentv.formats.fields import OBJECT
+from agentv.formats.usage import add_usage
+from agentv.model.response import ProviderResponse
+from agentv.protocols import ReplyFormat, ReplyReader
+
+
+def _is_whole(item: Any) -> bool:
+    """Tell one whole reply: a chat completion, or a response with its items."""
+    if not isinstance(item, OBJECT):
+        return False
+    choices, output = item.get("choices"), item.get("output")
+    if isinstance(choices, (list, tuple)) and choices:
+        return all(isinstance(choice, OBJECT) and isinstance(choice.get("message"), OBJECT) for choice in choices)
+    if not isinstance(output, (list, tuple)) or not all(isinstance(each, OBJECT) for each in output):
+        return False
+    return item.get("object") == "response" or ("usage" in item and ("response_id" in item or "id" in item))
+
+
+def _detect(value: Any) -> bool:
+    if not isinstance(value, (list, tuple)) or not any(map(_is_whole, value)):
+        return False
+    return all(_is_whole(item) or is_message(item) or _is_result(item) for item in value)
+
+
+def _is_result(item: Any) -> bool:
+    return isinstance(item, OBJECT) and item.get("type") == "function_call_output"
+
+
+def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    """Read each reply by itself, and the results of tools that stand between them as messages."""
+    messages: list[Any] = []
+    turns: list[ProviderResponse] = []
+    for item in items:
+        if not _is_whole(item):
+            messages.append(_message(item))
+            continue
+        turn = reader.read(item if "choices" in item or "object" in item else {"object": "response", **item})
+        turns.append(turn)
+        messages += turn.output_messages or ()
+    said = reader.read_messages(messages)
+    return replace(
+        said,
+        success=said.success and all(turn.success for turn in turns),
+        text=said.text or (turns[-1].text if turns else ""),
+        tokens_usage=add_usage([turn.tokens_usage for turn in turns]),
+        error=said.error or next((turn.error for turn in turns if turn.error is not None), None),
+        reasoning="\n\n".join(turn.reasoning for turn in turns if turn.reasoning) or None,
+        warnings=(*said.warnings, *[each for turn in turns for each in turn.warnings]),
+        unread=(*said.unread, *[each for turn in turns for each in turn.unread]),
+    )
+
+
+def _message(item: Any) -> Any:
+    if not _is_result(item):
+        return item
+    return {"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output")}
+
+
+FORMAT = ReplyFormat(name="replies", detect=_detect, read=_read)
