@@ -271,7 +271,7 @@ class _Reader:
         response = shape.read(data, self)
         if shape.keys is not None and isinstance(data, OBJECT):
             beside = {key: item for key, item in data.items() if key not in shape.keys}
-            found = unread_fields(beside, response)
+            found = unread_fields(beside, response, self.asked or ())
             response = replace(response, unread=(*response.unread, *found)) if found else response
         return DetectedReply(self._inner if shape.name == "stream" and self._inner else _name(shape, data), response)
 

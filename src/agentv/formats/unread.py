@@ -67,11 +67,11 @@ def with_unread(response: ProviderResponse, asked: Sequence[Message] = ()) -> Pr
     return replace(response, unread=_limited(dict.fromkeys(places)))
 
 
-def unread_fields(fields: Mapping[str, Any], response: ProviderResponse) -> list[Unread]:
-    """Find calls in the fields of a reply that its format does not read."""
+def unread_fields(fields: Mapping[str, Any], response: ProviderResponse, asked: Sequence[Message] = ()) -> list[Unread]:
+    """Find calls in the fields of a reply that its format does not read; `asked` are the messages of the request."""
     calls = [call for message in response.output_messages or () for call in message.tool_calls]
     places: list[Unread] = []
-    search = _Search(places, _Known(calls, ()))
+    search = _Search(places, _Known(calls, asked))
     for key, value in fields.items():
         search.field(str(key), value, (str(key),), calls)
     return places
