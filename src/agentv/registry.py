@@ -81,6 +81,7 @@ FORMATS: Mapping[str, str] = {
     "a2a": "agentv.formats.a2a:FORMAT",
     "dify": "agentv.formats.dify:FORMAT",
     "flowise": "agentv.formats.flowise:FORMAT",
+    "flowise_stream": "agentv.formats.flowise:STREAM",
     "n8n": "agentv.formats.n8n:FORMAT",
     "letta": "agentv.formats.letta:FORMAT",
     "ai_sdk": "agentv.formats.ai_sdk:RESULT",

@@ -91,8 +91,10 @@ def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
         elif item:
             task.report.skip(("events", at), "an event")
     said = reader.read_messages(join_call_messages(task.written()))
-    report = task.report.unread(calls_read=True)
-    said = with_unread(replace(said, unread=(*said.unread, *report)), reader.asked or ())
+    beside = {"state": task.state or None, "metadata": task.metadata or None}
+    metadata = {**(said.metadata or {}), **{key: each for key, each in beside.items() if each is not None}} or None
+    unread = (*said.unread, *task.report.unread(calls_read=True))
+    said = with_unread(replace(said, unread=unread, metadata=metadata), reader.asked or ())
     if not said.unread and not any(message.tool_calls for message in said.output_messages or ()):
         said = replace(said, output_messages=None, echo_end=None)
     error = task.error or (task.text or task.state if task.state in _FAILED else None)
@@ -102,7 +104,6 @@ def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
         error=None if error is None else ResponseError(kind="agent", message=error),
         text=task.text,
         thread_id=task.thread_id,
-        metadata={**(said.metadata or {}), **({"state": task.state} if task.state else {})} or None,
     )
 
 
@@ -114,6 +115,8 @@ class _Task:
         self.thread_id: str | None = None
         self.state = ""
         self.error: str | None = None
+        self.metadata: list[_Object] = []
+        """Those of the task, its messages, artifacts and parts, in which agents may put anything."""
         self._messages: dict[str, _Object] = {}
         """By id: the message of a status may stand in the history as well."""
         self._artifacts: dict[str, list[Any]] = {}
@@ -123,6 +126,7 @@ class _Task:
     def read(self, event: _Event) -> None:
         """Read the next event."""
         body = event.body
+        self._note(body)
         self.thread_id = _field(body, "contextId") or self.thread_id
         if event.kind == "message":
             self._hear(body)
@@ -139,12 +143,19 @@ class _Task:
             told = status.get("message")
             self._status = self._hear(told) if isinstance(told, OBJECT) else None
 
+    def _note(self, item: _Object) -> None:
+        metadata = item.get("metadata")
+        if isinstance(metadata, OBJECT) and metadata and metadata not in self.metadata:
+            self.metadata.append(metadata)
+
     def _hear(self, message: _Object) -> str:
+        self._note(message)
         own_id = _field(message, "messageId") or f"message {len(self._messages)}"
         self._messages[own_id] = message
         return own_id
 
     def _keep(self, artifact: _Object, *, append: bool) -> None:
+        self._note(artifact)
         own_id, parts = _field(artifact, "artifactId") or "", artifact.get("parts")
         before = self._artifacts.get(own_id, []) if append else []
         self._artifacts[own_id] = [*before, *(parts if isinstance(parts, (list, tuple)) else ())]
@@ -177,6 +188,7 @@ class _Task:
             if not isinstance(part, OBJECT):
                 self.report.reject(path, "a part", part)
                 continue
+            self._note(part)
             data = part.get("data")
             if not isinstance(data, OBJECT):
                 blocks.append(_block(part))

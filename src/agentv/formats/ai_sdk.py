@@ -87,7 +87,7 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     steps = list(objects_in(value["steps"])) or [value]
     report = Report()
     content = [_blocks(step) for step in steps]
-    known = {block.get("toolCallId") for blocks in content for block in objects_in(blocks)}
+    known = [block.get("toolCallId") for blocks in content for block in objects_in(blocks)]
     earlier = [
         {"role": "tool", "content": [block]} for block in _results(value, steps) if block["toolCallId"] not in known
     ]

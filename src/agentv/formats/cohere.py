@@ -81,7 +81,7 @@ FORMAT = ReplyFormat(
     detect=_detect,
     read=_read,
     keys=frozenset((
-        *("id", "message", "text", "finish_reason", "usage", "meta", "tool_calls", "chat_history", "response_id"),
+        *("id", "message", "text", "finish_reason", "usage", "meta", "chat_history", "response_id"),
         *("generation_id", "logprobs"),
     )),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from agentv.formats.conversation import text_or_none
 from agentv.formats.fields import OBJECT, Report, objects_in
 from agentv.formats.response import decode_fields
 from agentv.formats.tool_calls import parse_arguments
+from agentv.formats.unread import unread_fields
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -53,7 +54,24 @@ def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
     messages = [message for record in records for message in _record_messages(record)]
     said = reader.read_messages(messages)
     last = records[-1]
-    return replace(said, text=last["answer"], thread_id=last["conversation_id"])
+    beside = {str(at): {**record, "agent_thoughts": _odd_thoughts(record)} for at, record in enumerate(records)}
+    unread = (*said.unread, *unread_fields(beside, said, reader.asked or ()))
+    return replace(said, text=last["answer"], thread_id=last["conversation_id"], unread=unread)
+
+
+def _is_thought(item: Any) -> bool:
+    """Tell a thought, which names its tool, or has no tool and no input of one."""
+    if not isinstance(item, OBJECT) or "tool" not in item:
+        return False
+    return isinstance(item["tool"], str) if item["tool"] else not item.get("tool_input")
+
+
+def _odd_thoughts(record: _Object) -> Any:
+    """Return what stands among the thoughts of a record and is none."""
+    thoughts = record.get("agent_thoughts")
+    if not isinstance(thoughts, (list, tuple)):
+        return thoughts
+    return [each for each in thoughts if not _is_thought(each)]
 
 
 def _created(record: _Object) -> float:
@@ -125,6 +143,8 @@ class _Log:
         self.ended = self.ended or kind in _ENDS
         self.is_agent = self.is_agent or kind in (_THOUGHT, "agent_message")
         if kind == _THOUGHT:
+            if not _is_thought(event):
+                return False
             self.thoughts[str(event.get("id"))] = event
         elif kind in _PIECES and isinstance(event.get("answer"), str):
             self.texts.append(event["answer"])

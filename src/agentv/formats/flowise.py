@@ -1,6 +1,6 @@
-"""Flowise's predictions: a text, and the tools that were used by a chatflow, its agents or the nodes of a flow."""
+"""Flowise's predictions, whole or streamed: a text, and the tools that a chatflow, its agents or its nodes used."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from agentv.formats.response import decode_fields
 from agentv.formats.unread import unread_fields
 from agentv.formats.usage import add_usage, read_usage
 from agentv.jsonio import dump_json
-from agentv.model.response import ProviderResponse, Unread
+from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.model.usage import TokensUsage
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -40,14 +40,21 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     reply: dict[str, Any] = {
         "text": text,
         "thread_id": text_or_none(value.get("sessionId")) or value["chatId"],
-        "metadata": {key: item for key, item in value.items() if key not in _READ},
+        "metadata": {key: item for key, item in value.items() if key not in _READ or _is_odd(key, item)},
     }
     if any(isinstance(value.get(key), (list, tuple)) for key in (_TOOLS, _AGENTS, _NODES)):
         steps = [{"role": "assistant", "content": None, "tool_calls": calls} for calls in _steps(value, report)]
         reply["output_messages"] = [*steps, {"role": "assistant", "content": text}]
     response = decode_fields(reply)
-    unread = (*response.unread, *report.unread(calls_read=True), *_unread_outputs(value, response))
+    unread = (*response.unread, *report.unread(calls_read=True), *_unread_places(value, response))
     return replace(response, tokens_usage=_usage(value, report), unread=unread)
+
+
+def _is_odd(key: str, item: Any) -> bool:
+    """Tell a list of tools, agents or nodes that is none, or that holds something else: it is kept and searched."""
+    if key not in (_TOOLS, _AGENTS, _NODES):
+        return False
+    return not isinstance(item, (list, tuple)) or not all(each is None or isinstance(each, OBJECT) for each in item)
 
 
 def _steps(value: _Object, report: Report) -> Iterator[list[dict[str, Any]]]:
@@ -95,9 +102,26 @@ def _outputs(value: _Object) -> Iterator[_Object]:
             yield output
 
 
-def _unread_outputs(value: _Object, response: ProviderResponse) -> Iterator[Unread]:
+def _unread_places(value: _Object, response: ProviderResponse) -> Iterator[Unread]:
+    """Find calls in what agents and nodes hold beside the tools that they used."""
+    for agent in objects_in(value.get(_AGENTS)):
+        yield from unread_fields({key: item for key, item in agent.items() if key != _TOOLS}, response)
+    for node in objects_in(value.get(_NODES)):
+        data = node.get("data")
+        inner = (
+            {key: item for key, item in data.items() if not _is_node_field(key, item)}
+            if isinstance(data, OBJECT)
+            else {}
+        )
+        whole = {key: item for key, item in node.items() if item is not data or not isinstance(data, OBJECT)}
+        yield from unread_fields({**whole, **inner}, response)
     for output in _outputs(value):
         yield from unread_fields({key: item for key, item in output.items() if key not in _NODE_OUTPUT}, response)
+
+
+def _is_node_field(key: str, item: Any) -> bool:
+    """Tell what a node was given, which repeats the conversation, and what it gave, which is looked at by itself."""
+    return key in ("name", "input") or (key == "output" and isinstance(item, OBJECT))
 
 
 def _usage(value: _Object, report: Report) -> TokensUsage | None:
@@ -106,3 +130,46 @@ def _usage(value: _Object, report: Report) -> TokensUsage | None:
 
 
 FORMAT = ReplyFormat(name="flowise", detect=_detect, read=_read)
+
+
+_FIELDS = (_TOOLS, _AGENTS, _NODES, "sourceDocuments", "artifacts", "fileAnnotations", "followUpPrompts")
+"""Events whose data are a field of the prediction, all of it so far."""
+_HARMLESS = ("start", "end", "nextAgent", "agentFlowEvent", "nextAgentFlow", "usageMetadata", "calledTools", "action")
+
+
+def _is_event(item: _Object) -> bool:
+    data = item.get("data")
+    return item.get("event") == "metadata" and isinstance(data, OBJECT) and isinstance(data.get("chatId"), str)
+
+
+def _detect_stream(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(map(_is_event, objects_in(value)))
+
+
+def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    report = Report()
+    texts: list[str] = []
+    document: dict[str, Any] = {}
+    for at, event in enumerate(objects_in(items)):
+        kind, data = event.get("event"), event.get("data")
+        if kind == "token" and isinstance(data, str):
+            texts.append(data)
+        elif kind == "metadata" and isinstance(data, OBJECT):
+            document |= data
+        elif kind in _FIELDS:
+            document[str(kind)] = data
+        elif kind == "error":
+            document["error"] = data
+        elif kind not in _HARMLESS:
+            report.skip(("events", at), f"an event of type {str(kind)[:60]!r}")
+    response = reader.read({**document, "text": "".join(texts)})
+    error = document.get("error")
+    return replace(
+        response,
+        success=response.success and not error,
+        error=ResponseError(kind="agent", message=str(error)) if error else response.error,
+        unread=(*response.unread, *report.unread(calls_read=True)),
+    )
+
+
+STREAM = ReplyFormat(name="flowise", detect=_detect_stream, read=_read_stream)

@@ -17,7 +17,7 @@ _MESSAGES = {"user_input": "user", "model_output": "assistant"}
 _CALL = frozenset(("type", "id", "name", "arguments"))
 _NAMED = ("function", "mcp_server_tool")
 """Calls of these types name their tool; all others are named by their type."""
-_READ = frozenset(("steps", "outputs", "usage", "id", "output_text", "error", "text"))
+_READ = frozenset(("usage", "id", "output_text", "error", "text"))
 
 
 def _detect(value: Any) -> bool:
@@ -34,13 +34,17 @@ def _is_step(item: _Object) -> bool:
     return isinstance(kind, str) and (kind in (*_MESSAGES, "thought") or kind.endswith(("_call", "_result")))
 
 
+def _has_type(item: _Object) -> bool:
+    return isinstance(item.get("type"), str)
+
+
 def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     report = Report()
-    key = next((key for key in _LISTS if isinstance(value.get(key), (list, tuple))), "")
+    key = next((key for key in _LISTS if any(map(_has_type, objects_in(value.get(key))))), "")
     items = value[key] if key else ()
     said = reader.read_messages(join_call_messages(_messages(items, key, report)))
     failed = value.get("status") in ("failed", "cancelled")
-    others = {name: item for name, item in value.items() if name not in _READ}
+    others = {name: item for name, item in value.items() if name not in _READ and name != key}
     beside = {
         "usage": value.get("usage"),
         "thread_id": text_or_none(value.get("id")),
@@ -61,7 +65,8 @@ def _messages(items: Sequence[Any], key: str, report: Report) -> Iterator[dict[s
         if not isinstance(item, OBJECT):
             report.reject((key, at), "a step", item)
         elif kind in _MESSAGES:
-            yield {"role": _MESSAGES[kind], "content": item.get("content")}
+            beside = said_fields(item, frozenset(("type", "content"))) or None
+            yield {"role": _MESSAGES[kind], "content": item.get("content"), "metadata": beside}
         elif kind is not None and kind.endswith("_call"):
             yield {"role": "assistant", "content": None, "tool_calls": [_call(item, kind)]}
         elif kind is not None and kind.endswith("_result"):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agentv.formats.conversation import text_or_none
+from agentv.formats.conversation import said_fields, text_or_none
 from agentv.formats.fields import OBJECT, Report, objects_in
 from agentv.formats.messages import join_call_messages
 from agentv.formats.response import decode_fields, join_responses
@@ -17,6 +17,7 @@ _CALLS = ("tool_call_message", "approval_request_message")
 _THOUGHTS = ("reasoning_message", "hidden_reasoning_message")
 _HARMLESS = frozenset(("ping", "stop_reason", "usage_statistics", "summary_message", "event_message", "system_alert"))
 _KNOWN = frozenset((*_ROLES, *_CALLS, *_THOUGHTS, "tool_return_message", "approval_response_message"))
+_READ = frozenset(("message_type", "content", "id", "date", "otid", "seq_id", "run_id", "step_id"))
 _STATUSES = {"success": "ok", "error": "error"}
 
 
@@ -89,6 +90,7 @@ class _Log:
             last["content"] = "".join(pieces)  # the tokens of one message
             return
         message = {"role": role, "content": content, "id": own_id, "timestamp": item.get("date")}
+        message["metadata"] = said_fields(item, _READ) or None
         self.messages.append({key: value for key, value in message.items() if key == "content" or value is not None})
 
     def _call(self, item: _Object, at: int) -> None:

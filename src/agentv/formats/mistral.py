@@ -39,7 +39,8 @@ def _detect(value: Any) -> bool:
 def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
     report = Report()
     document: _Object = value if isinstance(value, OBJECT) else {"entries": value}
-    key = next(key for key in _LISTS if isinstance(document.get(key), (list, tuple)))
+    lists = [key for key in _LISTS if isinstance(document.get(key), (list, tuple))]
+    key = next((key for key in lists if any(map(_is_entry, document[key]))), lists[0])
     messages = join_call_messages(_messages(document[key], key, report))
     said = reader.read_messages(messages, declared=key == "outputs")
     others = {name: item for name, item in document.items() if name not in (key, "usage", "conversation_id", "error")}
@@ -135,7 +136,9 @@ def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
 
 
 def _grow(entries: dict[Any, dict[str, Any]], kind: str, event: _Object) -> None:
-    entry = entries.setdefault((event.get("output_index"), str(event.get("id"))), {"type": kind.rpartition(".")[0]})
+    entry = entries.setdefault(
+        (str(event.get("output_index")), str(event.get("id"))), {"type": kind.rpartition(".")[0]}
+    )
     for key, value in event.items():
         if key in ("content", "arguments") and isinstance(value, str):
             before = entry.get(key)

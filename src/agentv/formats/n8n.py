@@ -50,7 +50,12 @@ def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
         item["output"] if isinstance(item["output"], str) else dump_json(item["output"]).decode() for item in items
     ]
     reply: dict[str, Any] = {"text": "\n".join(texts)}
-    others = {key: each for item in items for key, each in item.items() if key not in ("output", _STEPS)}
+    others = {
+        key: each
+        for item in items
+        for key, each in item.items()
+        if key != "output" and not (key == _STEPS and isinstance(each, (list, tuple)))
+    }
     if any(isinstance(item.get(_STEPS), (list, tuple)) for item in items):
         reply["output_messages"] = []
         for item, text in zip(items, texts, strict=True):

@@ -310,7 +310,7 @@ class _Reader:
             return DetectedReply(shape.name, self._read_items(shape, data, declared=False))
         response = shape.read(data, self)
         if shape.keys is not None and isinstance(data, OBJECT):
-            response = with_unread_fields(response, data, shape.keys)
+            response = with_unread_fields(response, data, shape.keys, self.asked or ())
         return DetectedReply(self._inner if shape.name == "stream" and self._inner else _name(shape, data), response)
 
     def read_messages(self, items: Sequence[Any], *, declared: bool = False) -> ProviderResponse:

@@ -69,11 +69,11 @@ def with_unread(response: ProviderResponse, asked: Sequence[Message] = ()) -> Pr
     return replace(response, unread=_limited(dict.fromkeys(places)))
 
 
-def unread_fields(fields: Mapping[Any, Any], response: ProviderResponse) -> list[Unread]:
-    """Find calls in the fields of a reply that its format does not read."""
+def unread_fields(fields: Mapping[Any, Any], response: ProviderResponse, asked: Sequence[Message] = ()) -> list[Unread]:
+    """Find calls in the fields of a reply that its format does not read; `asked` are the messages of the request."""
     calls = [call for message in response.output_messages or () for call in message.tool_calls]
     places: list[Unread] = []
-    search = _Search(places, _Known(calls, ()))
+    search = _Search(places, _Known(calls, asked))
     for key, value in fields.items():
         search.field(str(key), value, (str(key),), calls)
     return places
@@ -81,7 +81,7 @@ def unread_fields(fields: Mapping[Any, Any], response: ProviderResponse) -> list
 
 def with_unread_fields(response: ProviderResponse, body: Mapping[Any, Any], keys: Collection[str]) -> ProviderResponse:
     """Return a reply with the calls in those fields of its body that its format does not read; it reads `keys`."""
-    places = unread_fields({key: value for key, value in body.items() if key not in keys}, response)
+    places = unread_fields({key: value for key, value in body.items() if key not in keys}, response, asked)
     return replace(response, unread=(*response.unread, *places)) if places else response
 
 
