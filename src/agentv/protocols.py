@@ -178,6 +178,8 @@ class ReplyFormat(Struct, frozen=True, kw_only=True):
     """Read a reply of this shape. What is not understood is kept: as content blocks, in `metadata`, or in `unread`."""
     items: bool = False
     """Whether the shape is that of a list of messages, items or events: then both functions are given such a list."""
+    events: bool = False
+    """Whether the shape is that of a list of events, as a stream sends them one by one."""
     translates: bool = False
     """Whether `read` writes the items as messages and gives them to `read_messages`, which leaves out the request's."""
     keys: frozenset[str] | None = None

@@ -359,5 +359,11 @@ def _read_session_data(value: Mapping[str, Any], reader: ReplyReader) -> Provide
 
 SESSION = ReplyFormat(name="adk", detect=_is_session_data, read=_read_session_data)
 FORMAT = ReplyFormat(
-    name="adk", detect=_detect, read=_read, items=True, detect_object=_is_session, read_object=_read_session
+    name="adk",
+    detect=_detect,
+    read=_read,
+    items=True,
+    events=True,
+    detect_object=_is_session,
+    read_object=_read_session,
 )

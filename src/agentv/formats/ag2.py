@@ -167,6 +167,6 @@ def _read_result(value: _Object, reader: ReplyReader) -> ProviderResponse:
     return add_fields(said, others, tokens_usage=usage, cost_usd=counts.get("total_cost") or None)
 
 
-FORMAT = ReplyFormat(name="ag2", detect=_detect, read=_read, items=True, translates=True)
+FORMAT = ReplyFormat(name="ag2", detect=_detect, read=_read, items=True, translates=True, events=True)
 CLASSIC = ReplyFormat(name="ag2_classic", detect=_detect_classic, read=_read_classic, items=True, translates=True)
 CHAT_RESULT = ReplyFormat(name="ag2_classic", detect=_is_result, read=_read_result)

@@ -186,6 +186,6 @@ def _read_session(value: _Object, reader: ReplyReader) -> ProviderResponse:
     return add_fields(said, other_fields(value, "state", "type", "session_id"), thread_id=value["session_id"])
 
 
-FORMAT = ReplyFormat(name="agent_framework", detect=_detect, read=_read, items=True, translates=True)
+FORMAT = ReplyFormat(name="agent_framework", detect=_detect, read=_read, items=True, translates=True, events=True)
 RESPONSE = ReplyFormat(name="agent_framework", detect=_is_response, read=_read_response)
 SESSION = ReplyFormat(name="agent_framework", detect=lambda value: _stored(value) is not None, read=_read_session)

@@ -199,4 +199,4 @@ def _read_events(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
 
 FORMAT = ReplyFormat(name="agno", detect=_detect, read=_read, items=True, translates=True)
 RUN = ReplyFormat(name="agno", detect=_is_run, read=_read_run)
-EVENTS = ReplyFormat(name="agno", detect=_are_events, read=_read_events)
+EVENTS = ReplyFormat(name="agno", detect=_are_events, read=_read_events, events=True)

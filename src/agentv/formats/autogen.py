@@ -155,4 +155,4 @@ def _image(part: Any) -> Any:
     return {"type": "image", **part} if isinstance(part, OBJECT) and part.keys() == {"data"} else part
 
 
-FORMAT = ReplyFormat(name="autogen", detect=_detect, read=_read, items=True, translates=True)
+FORMAT = ReplyFormat(name="autogen", detect=_detect, read=_read, items=True, translates=True, events=True)

@@ -183,4 +183,4 @@ def _add_step(draft: Draft, step: _Object) -> str | None:
 
 
 FORMAT = ReplyFormat(name="calls_beside", detect=_detect, read=_read)
-STEPS = ReplyFormat(name="react_steps", detect=_detect_steps, read=_read_steps)
+STEPS = ReplyFormat(name="react_steps", detect=_detect_steps, read=_read_steps, events=True)

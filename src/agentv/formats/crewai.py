@@ -15,6 +15,8 @@ from agentv.protocols import ReplyFormat, ReplyReader
 
 _Object = Mapping[str, Any]
 _USAGE = ("token_usage", "usage_metrics")
+_STRUCTURED = ("json_dict", "pydantic")
+"""Where an answer stands that has a schema of its own."""
 _WRITTEN_CALL = re.compile(r"^\s*Action\s*:.*^\s*Action Input\s*:", re.MULTILINE | re.DOTALL)
 """A call as an agent without native tools writes it."""
 
@@ -39,8 +41,9 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     messages += _added(value)
     said = reader.read_messages(messages, declared=True) if messages else decode_fields({})
     usage = next((value[key] for key in _USAGE if isinstance(value.get(key), OBJECT)), None)
-    others = other_fields(value, "raw", "messages", "tasks_output", *_USAGE)
-    response = add_fields(said, others, text=value["raw"], tokens_usage=usage)
+    answer = next((value[key] for key in _STRUCTURED if value.get(key) is not None), None)
+    others = other_fields(value, "raw", "messages", "tasks_output", *_USAGE, *_STRUCTURED)
+    response = add_fields(said, others, text=value["raw"], tokens_usage=usage, raw_response=answer)
     written = [at for at, message in enumerate(response.output_messages or ()) if _writes_call(message)]
     unread = [
         Unread(

@@ -109,6 +109,13 @@ def status_of(is_error: Any) -> str | None:
     return None if not isinstance(is_error, bool) else "error" if is_error else "ok"
 
 
+def as_content(blocks: list[Any]) -> Any:
+    """Return blocks as the content of a message: a text when there is nothing else."""
+    if len(blocks) == 1 and isinstance(blocks[0], OBJECT) and blocks[0].keys() == {"type", "text"}:
+        return blocks[0]["text"]
+    return blocks or None
+
+
 def join_texts(parts: Any, *keys: str) -> str | None:
     """Join the texts of a list of parts, each a text or an object with one under these keys; `None` without any."""
     if isinstance(parts, str):

@@ -62,11 +62,9 @@ def _read_history(value: _Object, reader: ReplyReader) -> ProviderResponse:
         draft.say("assistant", step.get("next_thought"))
         for at, call in enumerate(_listed(box, "tool_calls")):
             result: _Object = results[at] if at < len(results) else {}
-            call_id = call.get("id") or result.get("call_id") or f"call_{len(draft.messages)}_{at}"
-            draft.call(call.get("name"), call.get("args", UNSET), call_id)
+            made = draft.call(call.get("name"), call.get("args", UNSET), call.get("id") or result.get("call_id"))
             if "value" in result:
-                status = status_of(result.get("is_error"))
-                draft.answer(call_id, result["value"], status=status)
+                made |= {"output": result["value"], "status": status_of(result.get("is_error"))}
     return _finish(draft, other_fields(value, "history"), reader)
 
 
@@ -78,7 +76,9 @@ def _finish(draft: Draft, fields: dict[str, Any], reader: ReplyReader) -> Provid
     key = next((key for key in TEXT_KEYS if key in texts), texts[0] if len(texts) == 1 else None)
     text = answers[key] if key is not None else dump_json(answers).decode() if answers else None
     said = reader.read_messages(draft.finish(), declared=True)
-    return add_fields(said, fields, text=text, reasoning=thoughts if isinstance(thoughts, str) else None)
+    others = {key: value for key, value in fields.items() if key not in answers}
+    thoughts = thoughts if isinstance(thoughts, str) else None
+    return add_fields(said, others, text=text, reasoning=thoughts, raw_response=answers or None)
 
 
 REACT = ReplyFormat(name="dspy", detect=_is_trajectory, read=_read_trajectory)

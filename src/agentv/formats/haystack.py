@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from agentv.formats.draft import Draft, other_fields, status_of
+from agentv.formats.draft import Draft, as_content, other_fields, status_of
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import add_fields
 from agentv.model.response import ProviderResponse
@@ -53,7 +53,7 @@ def _add(draft: Draft, item: _Object) -> None:
     if role != "tool":
         beside = other_fields(item, "role", "content", "meta")
         beside |= {"usage": meta["usage"]} if isinstance(meta.get("usage"), OBJECT) else {}
-        draft.say(role, _content(blocks), meta=other_fields(meta, "usage"), **beside)
+        draft.say(role, as_content(blocks), meta=other_fields(meta, "usage"), **beside)
         blocks = []
     for part in parts:
         if _holds(part, "tool_call"):
@@ -79,12 +79,6 @@ def _block(part: Any) -> Any:
         return {"type": "thinking", "thinking": part["reasoning"].get("reasoning_text"), **part["reasoning"]}
     key = next((key for key in _PARTS if key in part), None)
     return part if key is None else {"type": key, **part}
-
-
-def _content(blocks: list[Any]) -> Any:
-    if len(blocks) == 1 and isinstance(blocks[0], OBJECT) and blocks[0].keys() == {"type", "text"}:
-        return blocks[0]["text"]
-    return blocks or None
 
 
 def _call(draft: Draft, call: _Object) -> None:
@@ -169,6 +163,6 @@ def _extend(draft: Draft, calls: dict[Any, dict[str, Any]], piece: _Object) -> N
         calls[index]["arguments"] += text
 
 
-FORMAT = ReplyFormat(name="haystack", detect=_detect, read=_read, items=True, translates=True)
+FORMAT = ReplyFormat(name="haystack", detect=_detect, read=_read, items=True, translates=True, events=True)
 RESULT = ReplyFormat(name="haystack", detect=lambda value: _listed(value) is not None, read=_read_result)
-CHUNKS = ReplyFormat(name="haystack", detect=_are_chunks, read=_read_chunks)
+CHUNKS = ReplyFormat(name="haystack", detect=_are_chunks, read=_read_chunks, events=True)

@@ -251,4 +251,4 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     return decode_langchain(items, "output_messages")
 
 
-FORMAT = ReplyFormat(name="langchain", detect=_detect, read=_read, items=True)
+FORMAT = ReplyFormat(name="langchain", detect=_detect, read=_read, items=True, events=True)

@@ -27,6 +27,8 @@ class _Part(NamedTuple):
 
 def _part(item: Any) -> _Part | None:
     """Tell what an element of a stream is; `None` when it is none."""
+    if is_langchain(message := unwrap_langchain(item)):  # as a model streams it
+        return _Part("messages", [message, {}])
     if isinstance(item, OBJECT):
         return _Part(*found) if (found := _mode_of(item)) else None
     if not isinstance(item, (list, tuple)) or not item:
@@ -68,12 +70,19 @@ def _is_chunk(item: Sequence[Any]) -> bool:
     )
 
 
+def _is_piece(message: Any) -> bool:
+    kind = message.get("type") if isinstance(message, OBJECT) else None
+    return isinstance(kind, str) and kind.endswith("MessageChunk")
+
+
 def _holds_messages(part: _Part) -> bool:
     if part.mode == "updates" and isinstance(part.data, OBJECT):
         return any(_are_messages(each.get("messages")) for each in objects_in(list(part.data.values())))
     if part.mode == "values" and isinstance(part.data, OBJECT):
         return _are_messages(part.data.get("messages"))
-    return part.mode == "messages" and isinstance(part.data, (list, tuple)) and _is_chunk(part.data)
+    if part.mode != "messages" or not isinstance(part.data, (list, tuple)) or not part.data:
+        return False
+    return _is_chunk(part.data) or _is_piece(part.data[0])
 
 
 def _detect(value: Any) -> bool:
@@ -90,7 +99,9 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
 def fold_parts(parts: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Put a stream together as the state that it ends with: each part is a mode and its data."""
     states = [data for mode, data in parts if mode == "values" and isinstance(data, OBJECT)]
-    gathered = _Gathered()
+    gathered, shown = _Gathered(), _Gathered()
+    for state in states:
+        shown.replace(state.get("messages"))
     document: dict[str, Any] = {}
     for mode, data in parts:
         if mode == "updates" and isinstance(data, OBJECT):
@@ -105,7 +116,7 @@ def fold_parts(parts: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         if isinstance(data, OBJECT) and data.get(_INTERRUPT):
             document[_INTERRUPT] = data[_INTERRUPT]
     if states:
-        return {**states[-1], **document}
+        return {**states[-1], "messages": shown.finish(), **document}
     return {"messages": gathered.finish(), **document}
 
 
@@ -115,6 +126,13 @@ class _Gathered:
     def __init__(self) -> None:
         self._messages: list[Any] = []
         self._places: dict[str, int] = {}
+
+    def replace(self, found: Any) -> None:
+        """Take all messages of a later state; what it no longer holds, as after a summary, stays."""
+        items = found if isinstance(found, (list, tuple)) else []
+        if [unwrap_langchain(item) for item in items[: len(self._messages)]] == self._messages:
+            self._messages, self._places = [], {}
+        self.add(items)
 
     def add(self, found: Any) -> None:
         """Take whole messages; one that came before, in a subgraph or in chunks, is the same message."""
@@ -141,11 +159,11 @@ class _Gathered:
         chunk = unwrap_langchain(item)
         if not isinstance(chunk, OBJECT):
             return
-        if not str(chunk.get("type")).endswith("Chunk"):
+        if not _is_piece(chunk):
             self.add(chunk)
             return
         last: _Object = self._messages[-1] if self._messages else {}
-        is_under_way = str(last.get("type")).endswith("Chunk")
+        is_under_way = _is_piece(last)
         if is_under_way and (last.get("id") == chunk.get("id") or not any(chunk.get(key) for key in _PIECES)):
             self._messages[-1] = {**_joined(last, chunk), "id": last.get("id")}
         else:
@@ -164,7 +182,7 @@ def _key(message: _Object) -> str:
 
 def _is_same(before: _Object, after: _Object) -> bool:
     """Tell a message that came again from another of the same id: some models give their runs' to all they write."""
-    if str(before.get("type")).endswith("Chunk"):
+    if _is_piece(before):
         return True
     return (before.get("content"), before.get("tool_calls")) == (after.get("content"), after.get("tool_calls"))
 
@@ -209,7 +227,7 @@ def _added(first: Any, second: Any) -> Any:
 
 def _whole(message: Any) -> Any:
     """Write the calls of a message that came in chunks: their arguments are pieces of one JSON text."""
-    if not isinstance(message, OBJECT) or not str(message.get("type")).endswith("Chunk"):
+    if not _is_piece(message):
         return message
     calls: dict[str, dict[str, Any]] = {}
     last: str | None = None
@@ -230,4 +248,4 @@ def _whole(message: Any) -> Any:
     return {**others, "tool_calls": made}
 
 
-FORMAT = ReplyFormat(name="langgraph", detect=_detect, read=_read)
+FORMAT = ReplyFormat(name="langgraph", detect=_detect, read=_read, events=True)

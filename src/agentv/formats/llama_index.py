@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentv.formats.draft import Draft, join_texts, other_fields, status_of
+from agentv.formats.draft import Draft, as_content, join_texts, other_fields, status_of
 from agentv.formats.fields import OBJECT, objects_in, texts_under
 from agentv.formats.response import add_fields
 from agentv.model.response import ProviderResponse
@@ -85,7 +85,7 @@ def _add(draft: Draft, item: _Object) -> None:
         "additional_kwargs": other_fields(beside, "tool_calls"),
         **other_fields(item, "role", "blocks", "additional_kwargs"),
     }
-    draft.say(item["role"], others, **kept)
+    draft.say(item["role"], as_content(others), **kept)
     for block in calls:
         draft.call(block.get("tool_name"), block.get("tool_kwargs"), block.get("tool_call_id"))
     for call in objects_in(beside.get("tool_calls")):
@@ -154,5 +154,5 @@ def _read_chat_response(value: _Object, reader: ReplyReader) -> ProviderResponse
     return add_fields(reader.read_messages(draft.finish(), declared=True), other_fields(value, "response", "sources"))
 
 
-FORMAT = ReplyFormat(name="llama_index", detect=_detect, read=_read, items=True, translates=True)
+FORMAT = ReplyFormat(name="llama_index", detect=_detect, read=_read, items=True, translates=True, events=True)
 CHAT_RESPONSE = ReplyFormat(name="llama_index", detect=_is_chat_response, read=_read_chat_response)

@@ -355,9 +355,15 @@ _RESULT = frozenset((
 """Fields that are read, and those that hold the same items once more."""
 
 RESULT = ReplyFormat(name="openai_agents", detect=lambda value: _items_of(value) is not None, read=_read_result)
-STREAM = ReplyFormat(name="openai_agents", detect=_is_stream, read=_read_stream)
+STREAM = ReplyFormat(name="openai_agents", detect=_is_stream, read=_read_stream, events=True)
 FORMAT = ReplyFormat(
-    name="openai_agents", detect=_detect, read=_read, items=True, detect_object=_is_run, read_object=_read_run
+    name="openai_agents",
+    detect=_detect,
+    read=_read,
+    items=True,
+    events=True,
+    detect_object=_is_run,
+    read_object=_read_run,
 )
 
 

@@ -344,9 +344,15 @@ _EVENTS = (
 )
 _RESULT = frozenset(("messages", "new_message_index", "usage", "output", "run_id", "conversation_id"))
 RESULT = ReplyFormat(name="pydantic_ai", detect=_is_run_data, read=_read_run_data)
-STREAM = ReplyFormat(name="pydantic_ai", detect=_is_stream, read=_read_stream)
+STREAM = ReplyFormat(name="pydantic_ai", detect=_is_stream, read=_read_stream, events=True)
 FORMAT = ReplyFormat(
-    name="pydantic_ai", detect=_detect, read=_read, items=True, detect_object=_is_run, read_object=_read_run
+    name="pydantic_ai",
+    detect=_detect,
+    read=_read,
+    items=True,
+    events=True,
+    detect_object=_is_run,
+    read_object=_read_run,
 )
 
 

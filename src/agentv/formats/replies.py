@@ -64,4 +64,4 @@ def _message(item: Any) -> Any:
     return {"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output")}
 
 
-FORMAT = ReplyFormat(name="replies", detect=_detect, read=_read)
+FORMAT = ReplyFormat(name="replies", detect=_detect, read=_read, events=True)

@@ -107,5 +107,5 @@ def _read_result(value: _Object, reader: ReplyReader) -> ProviderResponse:
     return add_fields(said, other_fields(value, "output", "steps", "token_usage"), text=text, tokens_usage=usage)
 
 
-STEPS = ReplyFormat(name="smolagents", detect=_are_steps, read=_read_steps)
+STEPS = ReplyFormat(name="smolagents", detect=_are_steps, read=_read_steps, events=True)
 RESULT = ReplyFormat(name="smolagents", detect=_is_result, read=_read_result)

@@ -311,6 +311,11 @@ class StreamEvent(NamedTuple):
     name: str = "message"
 
     @property
+    def mode(self) -> str:
+        """What LangGraph calls it: its name, without that of the subgraph."""
+        return self.name.partition("|")[0]
+
+    @property
     def kind(self) -> str:
         """What it calls itself: its name, else its `type`, else its `event`."""
         if self.name != "message" or not isinstance(self.value, OBJECT):
@@ -342,8 +347,11 @@ def fold_stream(events: Sequence[StreamEvent], *, snapshots: bool = False) -> Fo
     folded = _fold_vendor(events, values)
     if folded is not None:
         return folded
-    if any(event.name in _STATES for event in events):
+    if any(event.mode in _STATES for event in events):
         return _fold_states(events)
+    listed = _fold_listed(events)
+    if listed is not None:
+        return listed
     if any(each.detect(values) for each in reply_formats() if not each.items and each is not FORMAT):
         return Folded(values, unread=_unknown_events(events, _knows_all))
     return _fold_messages(events) or _fold_last(values) or _fold_texts(events, snapshots=snapshots)
@@ -509,7 +517,15 @@ def merge_usage(before: Any, after: Any) -> Any:
 
 def _fold_states(events: Sequence[StreamEvent]) -> Folded:
     """Put LangGraph's events together: the last whole state, else the messages of all steps."""
-    return Folded(fold_parts([(event.name, event.value) for event in events]))
+    return Folded(fold_parts([(event.mode, event.value) for event in events]))
+
+
+def _fold_listed(events: Sequence[StreamEvent]) -> Folded | None:
+    """Take all events as a list, when it is one of a library's."""
+    values = [event.value for event in events if event.value not in ("", "[DONE]", None)]
+    formats: tuple[ReplyFormat, ...] = reply_formats()
+    shape = next((each for each in formats if each.events and each.detect(values)), None)
+    return None if shape is None else Folded(values, shape=shape.name)
 
 
 def _fold_messages(events: Sequence[StreamEvent]) -> Folded | None:

@@ -79,7 +79,9 @@ def unread_fields(fields: Mapping[Any, Any], response: ProviderResponse, asked: 
     return places
 
 
-def with_unread_fields(response: ProviderResponse, body: Mapping[Any, Any], keys: Collection[str]) -> ProviderResponse:
+def with_unread_fields(
+    response: ProviderResponse, body: Mapping[Any, Any], keys: Collection[str], asked: Sequence[Message] = ()
+) -> ProviderResponse:
     """Return a reply with the calls in those fields of its body that its format does not read; it reads `keys`."""
     places = unread_fields({key: value for key, value in body.items() if key not in keys}, response, asked)
     return replace(response, unread=(*response.unread, *places)) if places else response
