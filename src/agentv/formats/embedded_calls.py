@@ -7,7 +7,7 @@ by step, and one `role: tool` message for each result.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agentv.formats.fields import OBJECT
+from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.vocabulary import CALL_ID_KEYS, INPUT_KEYS, NAME_KEYS, snake
 
 _Object = Mapping[str, Any]
@@ -35,6 +35,8 @@ _CODE_TOOL = "code_execution"
 _CODE_STATUSES = {"OUTCOME_OK": "ok", "OUTCOME_FAILED": "error", "OUTCOME_DEADLINE_EXCEEDED": "error"}
 _TOOL_TYPES = ("toolType", "tool_type")
 """Where Gemini names a tool of its own."""
+_MASTRA = ("parts", "toolInvocations")
+"""Keys of a content that is an object, as Mastra writes it."""
 _CONTAINERS = ("parts", "contents", "items", "blocks")
 """Keys under which a message may keep its blocks in place of `content`."""
 _EXECUTED = "executed_tools"
@@ -136,8 +138,9 @@ def _blocks_of(item: _Object) -> tuple[list[Any] | None, str]:
     content = item.get("content")
     if isinstance(content, (list, tuple)):
         return list(content), "content"
-    if isinstance(content, OBJECT) and isinstance(content.get("parts"), (list, tuple)):
-        return [*content["parts"], *_invocations_beside(content)], "content"
+    if isinstance(content, OBJECT) and any(isinstance(content.get(key), (list, tuple)) for key in _MASTRA):
+        parts = content.get("parts")
+        return [*(parts if isinstance(parts, (list, tuple)) else ()), *_invocations_beside(content)], "content"
     if content is None or content == "":
         for key in _CONTAINERS:
             blocks = item.get(key)
@@ -153,8 +156,7 @@ def _is_block(content: Any) -> bool:
 
 def _invocations_beside(content: _Object) -> list[_Object]:
     """Return the calls that Mastra keeps beside the parts and not among them."""
-    parts = [part for part in content["parts"] if isinstance(part, OBJECT)]
-    inside = [part.get("toolInvocation") for part in parts]
+    inside = [part.get("toolInvocation") for part in objects_in(content.get("parts"))]
     ids = [each.get("toolCallId") for each in inside if isinstance(each, OBJECT)]
     listed = content.get("toolInvocations")
     beside = [each for each in listed if isinstance(each, OBJECT)] if isinstance(listed, (list, tuple)) else []
@@ -228,6 +230,10 @@ def _split_blocks(item: _Object, blocks: list[_Block], container: str) -> Iterat
             turn = _new_step(role)
             written.insert(0, turn)
         turn["tool_calls"].extend(given.values())
+    content = item.get("content")
+    if isinstance(content, OBJECT):  # what stands in it beside its parts is kept, too
+        beside = {key: value for key, value in content.items() if key not in (*_MASTRA, "format", "content")}
+        item = {**item, "content_fields": {key: value for key, value in beside.items() if value} or None}
     others = {key: value for key, value in item.items() if key not in ("role", "content", "tool_calls", container)}
     others = {key: value for key, value in others.items() if value is not None and value != ""}
     for message in written:
