@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 import agentv
 from agentv.formats.reader import decode_response
+from agentv.formats.response import follow_trace_ref
 from agentv.model.message import UNSET
 from agentv.model.response import Unread
 from agentv.scoring.calls import resolve_calls
@@ -221,3 +222,10 @@ def test_the_time_from_call_to_result_is_the_duration() -> None:
         {"type": "tool_result", "id": "3", "timestamp": "2025-01-01T00:00:00Z"},
     )
     assert (timed.duration_ms, backwards.duration_ms, untimed.duration_ms) == (250.0, None, None)
+
+
+def test_what_was_not_understood_of_a_trace_file_makes_the_calls_a_lower_bound() -> None:
+    events = b'[{"type": "tool_call", "name": "a"}, {"type": "errand", "name": "b", "input": {}}]'
+    response = follow_trace_ref(agentv.ProviderResponse(text="x", trace_ref="t.json"), lambda _: events)
+    assert [place.path for place in response.unread] == ["trace[1]"]
+    assert not resolve_calls(response).complete

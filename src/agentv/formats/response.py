@@ -257,7 +257,10 @@ def follow_trace_ref(response: ProviderResponse, read: Callable[[str], bytes]) -
     if not found.trace and not warnings:
         warnings = [f"trace_ref: {response.trace_ref!r} holds no events"]
     # A file without any says nothing that the events sent along could not.
-    return replace(response, trace=found.trace or response.trace, warnings=(*response.warnings, *warnings))
+    unread = (*response.unread, *found.unread)
+    return replace(
+        response, trace=found.trace or response.trace, warnings=(*response.warnings, *warnings), unread=unread
+    )
 
 
 def leave_trace_ref(response: ProviderResponse) -> ProviderResponse:

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentv.formats.langchain import decode_langchain, unwrap_langchain
+from agentv.formats.unread import with_unread_fields
 from agentv.jsonio import dump_json, scrub_text
 from agentv.model.response import ProviderResponse
 
@@ -92,8 +93,9 @@ class Gathered:
         decoded = decode_langchain([_labelled(sent) for sent in self._sent])
         state, warnings = _bounded(self.state)
         metadata = {**(decoded.metadata or {}), **({"state": state} if state else {})}
+        left_out = {key: value for key, value in self.state.items() if key not in state}
         return replace(
-            decoded,
+            with_unread_fields(decoded, left_out, ()),
             text=_words(self.state[answer_key]) if answer_key in self.state else self._answer(),
             output_messages=decoded.output_messages or None,
             metadata=metadata or None,
