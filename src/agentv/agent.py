@@ -26,9 +26,8 @@ from agentv.formats.reader import decode_response
 from agentv.jsonio import dump_json, parse_json
 from agentv.model.request import Request
 from agentv.providers.base import failure
-from agentv.providers.function import Function
-from agentv.providers.python import PythonAgent
-from agentv.providers.python_job import Asked, Job
+from agentv.providers.python import Function, PythonAgent
+from agentv.providers.python.workers import Asked, Job
 from agentv.run.attempt import Patience, try_run
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from agentv.providers.cli_reply import Printed, read_printed
 from agentv.providers.http_events import Received, read_events
 from agentv.providers.http_pointers import Pointers
 from agentv.providers.http_reply import Reading, read_document
-from agentv.providers.python_call import Callee
+from agentv.providers.python.call import Callee
 from agentv.providers.replay import Replay
 from agentv.providers.wire_answer import Answer, WireError
 from tests.support.samples import Sample, sample, sample_names

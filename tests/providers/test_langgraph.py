@@ -19,9 +19,11 @@ from agentv.jsonio import dump_json
 from agentv.model.message import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
-from agentv.providers import langgraph_messages, langgraph_run, langgraph_server
 from agentv.providers.langgraph import LangGraph
-from agentv.providers.langgraph_messages import Gathered
+from agentv.providers.langgraph import messages as langgraph_messages
+from agentv.providers.langgraph import run as langgraph_run
+from agentv.providers.langgraph import server as langgraph_server
+from agentv.providers.langgraph.messages import Gathered
 
 THREAD, RUN = "6a1f3a54-0f0e-4f4e-9f7e-0d1d2c3b4a59", "0190a5d8-7a3f-7c5e-8f00-aaaaaaaaaaaa"
 DEEP = ("sub:1", "inner:2")

@@ -14,7 +14,7 @@ from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.model.usage import TokensUsage
 from agentv.providers.base import ProviderBase
-from agentv.providers.function import Function
+from agentv.providers.python import Function
 from agentv.testing import Check, assert_conforms, provider_conformance
 from tests.testing import agents
 

@@ -18,7 +18,7 @@ from agentv.checked import Eval, Target
 from agentv.errors import Problem, SpecError
 from agentv.model.event import RunFinished
 from agentv.model.record import ResultRecord, Summary  # noqa: TC001 - fields of a struct are looked up when it runs
-from agentv.providers.function import Function
+from agentv.providers.python import Function
 from agentv.run.options import RunOptions
 from agentv.spec.check import as_json, build
 from agentv.spec.load import load_data, load_evals
@@ -151,7 +151,7 @@ def _one(given: Any, what: str, expected: str) -> Target | str:
 
 
 def _can_be_asked(given: Any) -> bool:
-    from agentv.providers.python_call import can_be_asked  # noqa: PLC0415 - only an object needs it
+    from agentv.providers.python.call import can_be_asked  # noqa: PLC0415 - only an object needs it
 
     return can_be_asked(given)
 

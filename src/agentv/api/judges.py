@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agentv.checked import Eval, every_check
 from agentv.errors import Problem, SpecError, StoreError
 from agentv.jsonio import dump_json
-from agentv.providers.function import Function
+from agentv.providers.python import Function
 from agentv.redaction import Redactor
 from agentv.redaction.credential_patterns import is_credential_field
 from agentv.run.judging import Judges, JudgeTarget

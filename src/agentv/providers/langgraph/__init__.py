@@ -76,6 +76,6 @@ class LangGraph(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, di
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """What the graph added to the conversation, on a thread of its own unless the request names one."""
-        from agentv.providers.langgraph_run import Attempt  # noqa: PLC0415 - loaded when a target uses it
+        from agentv.providers.langgraph.run import Attempt  # noqa: PLC0415 - loaded when a target uses it
 
         return await Attempt(self, self.wire, request).answer()

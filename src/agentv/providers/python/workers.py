@@ -8,16 +8,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from msgspec import Struct
+
 from agentv.jsonio import MAX_BYTES, dump_json
+from agentv.model.request import Request, Scope  # noqa: TC001 - fields of structs
 from agentv.process import Command
 from agentv.providers.cli_command import Launch
 from agentv.providers.cli_stream import Stream
-from agentv.providers.python_job import Asked, Job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agentv.model.request import Request, Scope
     from agentv.model.response import ProviderResponse
 
 
@@ -74,3 +75,18 @@ def _command() -> tuple[str, ...]:
     path = [str(Path(each).absolute()) for each in sys.path]
     program = f"import sys; sys.path[:] = {path!r}; from agentv.agent import work; work()"
     return (sys.executable, "-P", "-c", program)
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """The first line: which code, and where it would find itself in the process of agentv."""
+
+    function: str
+    args: dict[str, Any]
+    scope: Scope
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """Every other line."""
+
+    id: str
+    request: Request

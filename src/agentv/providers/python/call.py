@@ -19,7 +19,7 @@ from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.process.thread import in_thread, is_its_own
 from agentv.providers.base import failure
-from agentv.providers.python_agents import find_agent
+from agentv.providers.python.agents import find_agent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable  # noqa: TC003 - a field of a struct
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
@@ -9,14 +10,17 @@ from msgspec.structs import force_setattr
 
 from agentv.errors import Problem
 from agentv.files.code import is_place
+from agentv.formats.normalize import failure_of
+from agentv.model.request import Request
+from agentv.model.response import ProviderResponse
 from agentv.providers.base import ProviderBase
 from agentv.providers.cli_check import check_names
 
 if TYPE_CHECKING:
     from agentv.model.request import Request, Scope
     from agentv.model.response import ProviderResponse
-    from agentv.providers.python_call import Callee
-    from agentv.providers.python_workers import Workers
+    from agentv.providers.python.call import Callee
+    from agentv.providers.python.workers import Workers
 
 
 class PythonAgent(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -57,7 +61,7 @@ class PythonAgent(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields
         """Nothing is loaded yet; from now on, prints of the code's do not mix with results."""
         await super().open(scope)
         if self.workers is None:
-            from agentv.providers.python_prints import install  # noqa: PLC0415 - a target is checked without it
+            from agentv.providers.python.loading import install  # noqa: PLC0415 - a target is checked without it
 
             install()
 
@@ -65,7 +69,7 @@ class PythonAgent(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields
         """What the code returns, normalised; what it throws is the run's error."""
         if self.workers is not None:
             return await self._workers.invoke(request)
-        from agentv.providers.python_prints import printing_to_stderr  # noqa: PLC0415 - as above
+        from agentv.providers.python.loading import printing_to_stderr  # noqa: PLC0415 - as above
 
         try:
             with printing_to_stderr():
@@ -85,7 +89,7 @@ class PythonAgent(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields
         if workers is not None:
             await workers.close()
         elif self.workers is None:
-            from agentv.providers.python_prints import remove  # noqa: PLC0415 - as above
+            from agentv.providers.python.loading import remove  # noqa: PLC0415 - as above
 
             remove()
 
@@ -93,8 +97,8 @@ class PythonAgent(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields
     def _callee(self) -> Callee:
         callee: Callee | None = self.__dict__.get("callee")
         if callee is None:
-            from agentv.providers.python_call import Callee  # noqa: PLC0415 - a target is checked without it
-            from agentv.providers.python_load import load  # noqa: PLC0415 - as above
+            from agentv.providers.python.call import Callee  # noqa: PLC0415 - a target is checked without it
+            from agentv.providers.python.loading import load  # noqa: PLC0415 - as above
 
             callee = self.__dict__["callee"] = Callee(lambda: load(self.function, self.scope), self.args)
         return callee
@@ -103,8 +107,39 @@ class PythonAgent(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields
     def _workers(self) -> Workers:
         workers: Workers | None = self.__dict__.get("workers_up")
         if workers is None:
-            from agentv.providers.python_workers import Workers  # noqa: PLC0415 - only a target that has some
+            from agentv.providers.python.workers import Workers  # noqa: PLC0415 - only a target that has some
 
             workers = Workers(self.function, self.args, self.scope, self.workers or 1)
             self.__dict__["workers_up"] = workers
         return workers
+
+
+class Function(ProviderBase, frozen=True, kw_only=True, dict=True):
+    """Calls it with the prompt, with the messages or with the whole request, by what its first parameter is."""
+
+    provider: Literal["function"] = "function"
+    function: Callable[..., Any]
+
+    @property
+    def executes(self) -> bool:  # type: ignore[override]  # read on instances only
+        """It is the caller's own code, in the caller's own process."""
+        return False
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        """What the function returns, normalised; what it throws is the run's error."""
+        callee = self.__dict__.get("callee")
+        if callee is None:
+            from agentv.providers.python.call import Callee  # noqa: PLC0415 - a target is checked without it
+
+            callee = self.__dict__["callee"] = Callee(lambda: self.function)
+        try:
+            response: ProviderResponse = await callee.ask(request)
+        except Exception as error:  # noqa: BLE001 - whatever the user's code throws is this run's error alone
+            return failure_of(error)
+        return response
+
+    async def close(self) -> None:
+        """Close what was made here; who opens it again begins anew."""
+        callee = self.__dict__.pop("callee", None)
+        if callee is not None:
+            await callee.close()
