@@ -119,6 +119,27 @@ class TestStored:
         assert "target agent: 1 of 1 reply was only partly understood" in again.out
         assert "unread" in run.records()[0]
 
+    def test_places_of_a_trace_file_are_stored_exported_and_kept_without_the_file(self, run: Command) -> None:
+        events = [{"type": "tool_call", "name": "search"}, {"type": "errand", "name": "delete", "input": {"id": 1}}]
+        run.write("trace.json", json.dumps(events))
+        check = {"type": "tool_trajectory", "forbidden": ["delete"]}
+        listed = [{"id": "a", "input": "a", "evaluators": [check]}]
+        agent = mocked({"text": "x", "trace_ref": "trace.json"})
+        run.write("a.eval.yaml", {"targets": [agent], "cases": listed})
+        assert run.inside("eval", "a.eval.yaml", "--out", "results.jsonl").code == 3
+        (record,) = run.records()
+        assert [place["path"] for place in record["unread"]] == ["trace[1]"]
+        stored = shown(run, "runs", "show", "last", "--case", "a")
+        assert stored["response"]["unread"] == record["unread"]
+        run.inside("runs", "export", "--out", "first.jsonl")
+        exported = json.loads((run.folder / "first.jsonl").read_text().splitlines()[1])
+        assert exported["result"]["unread"] == record["unread"]
+        (run.folder / "trace.json").unlink()
+        assert run.inside("rescore", "--out", "results.jsonl").code == 3
+        (again,) = run.records()
+        assert again["unread"] == record["unread"]
+        assert again["evaluators"] == record["evaluators"]
+
     def test_secrets_are_redacted(self, run: Command) -> None:
         secret = "open-sesame-4f7c19d2"  # noqa: S105 - it opens nothing
         write(run, python("leaks", secrets=["TOKEN"]))

@@ -178,13 +178,22 @@ class Engine:
         )
         response = tried.response
         try:
+            response = scorer.include_trace_file(response)
             result = await scorer.evaluate(response)
         except Exception as error:  # noqa: BLE001 - one reply that cannot be scored never stops another
             message = f"the reply could not be evaluated: {type(error).__name__}: {error}"
             result = RunResult(status="error", score=None, error=ResponseError(kind="protocol", message=message))
         sides = tuple(scorer.sides(response, result)) if result.status != "pass" and result.evaluators else ()
         return RunFinished(
-            record=make_record(self._execution_id, planned, tried, result, started_at, self._options, self._part),
+            record=make_record(
+                self._execution_id,
+                planned,
+                tried._replace(response=response),
+                result,
+                started_at,
+                self._options,
+                self._part,
+            ),
             response=response,
             sides=sides,
             order=planned.order,

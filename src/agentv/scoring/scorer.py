@@ -55,7 +55,7 @@ class CaseScorer:
     def read(self, response: ProviderResponse) -> tuple[Calls, Context | None]:
         """What evaluators are handed; nothing when the agent gave no usable reply."""
         known = resolve_calls(response)
-        if response.trace_ref is not None and not (known.complete and any(call.tool for call in known.calls or ())):
+        if _needs_trace_file(response, known):
             response = self._follow(response)
             known = resolve_calls(response)
         if not response.success:
@@ -76,6 +76,18 @@ class CaseScorer:
             ask=self._ask,
         )
         return known, context
+
+    def include_trace_file(self, response: ProviderResponse) -> ProviderResponse:
+        """Return the reply with the events of its `trace_ref` file and the places of it that were not understood.
+
+        Stored so, it is evaluated again without the file. A file that cannot be read leaves the reply as it is.
+        """
+        if response.trace_ref is None or not _needs_trace_file(response, resolve_calls(response)):
+            return response
+        found = self._follow(response)
+        if found.trace is response.trace and found.unread == response.unread:
+            return response
+        return replace(found, trace_ref=None)
 
     def readings(self, context: Context) -> tuple[Context, ...]:
         """Return the context, and where its messages may begin with an echo of the request, one without it too."""
@@ -115,6 +127,13 @@ class CaseScorer:
             Sides(*found) if context is not None and (found := checked.evaluator.sides(context)) else None
             for checked in self._checks[: len(result.evaluators)]
         ]
+
+
+def _needs_trace_file(response: ProviderResponse, known: Calls) -> bool:
+    """Return whether the calls of a reply are to be looked for in the file that it names."""
+    if response.trace_ref is None:
+        return False
+    return not (known.complete and any(call.tool for call in known.calls or ()))
 
 
 def evaluate(checked: Checked, context: Context) -> Found:
