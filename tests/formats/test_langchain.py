@@ -151,6 +151,30 @@ def test_a_result_gives_its_call_output_and_status(status: str | None, expected:
     assert (found.output, found.status) == ("3 hits", expected)
 
 
+REJECTED = "User rejected the tool call for `search` with "
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "expected"),
+    [
+        (f"{REJECTED}id c1. The tool was not executed.", "error", "denied"),
+        (f"{REJECTED}id c1", "error", "denied"),
+        (f"{REJECTED}reason: not now", "error", "denied"),
+        (f"{REJECTED}id c1", "success", "ok"),
+        ("User rejected the tool call for `delete` with id c1", "error", "error"),
+        (f"Error: {REJECTED}id c1", "error", "error"),
+        ("The user rejected it.", "error", "error"),
+        ([{"type": "text", "text": f"{REJECTED}id c1"}], "error", "error"),
+    ],
+)
+def test_a_call_is_denied_by_the_words_of_langchain_s_middleware_together_with_its_status(
+    content: Any, status: str, expected: str
+) -> None:
+    messages = decode_langchain([ai(tool_calls=[call()]), result("c1", content=content, status=status)]).output_messages
+    assert messages is not None
+    assert [each.status for each in messages[0].tool_calls] == [expected]
+
+
 def test_results_find_their_calls_by_id_in_any_order() -> None:
     asked = ai(tool_calls=[call(id="a"), call(id="b")])
     found = calls(asked, result("b", content="of b"), result("a", content="of a"))

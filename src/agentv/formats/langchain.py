@@ -40,6 +40,7 @@ _READ = frozenset(("type", "role", "tool_calls", "invalid_tool_calls", "tool_cal
 _CACHE_WRITES = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 _MODELS = ("model_name", "model", "model_id")
 """Under which name clients of different vendors say who answered."""
+_REJECTED = ("with id ", "with reason: ")
 _NO_REASON = "the agent did not say why they could not be read"
 
 
@@ -90,12 +91,25 @@ def _plain(item: Any) -> Any:
     content = item.get("content")
     if plain["role"] != "tool" and isinstance(content, (list, tuple)):
         plain["content"] = [{"type": "text", "text": part} if isinstance(part, str) else part for part in content]
+    if _is_rejection(item):
+        plain["status"] = "denied"
     calls = _calls(item)
     if calls:
         plain["tool_calls"] = calls
     elif item.get("tool_call_chunks"):
         plain["tool_call_chunks"] = item["tool_call_chunks"]
     return plain
+
+
+def _is_rejection(item: Mapping[Any, Any]) -> bool:
+    """Tell the result that LangChain's `HumanInTheLoopMiddleware` writes for a call that a person rejected.
+
+    It is an error whose fixed first words name the tool of the message; a tool's own error is not taken for it.
+    """
+    content, name = item.get("content"), item.get("name")
+    if item.get("status") != "error" or not isinstance(content, str) or not isinstance(name, str):
+        return False
+    return content.startswith(tuple(f"User rejected the tool call for `{name}` {words}" for words in _REJECTED))
 
 
 def _says_something(key: Any, value: Any) -> bool:

@@ -178,8 +178,8 @@ def approvals() -> None:
             decision = {"type": "reject", "message": "the user said no"}
             state = agent.invoke(Command(resume={"decisions": [decision]}), config)
             told = state["messages"][2].content
-            found = expect(notes(output=told, status="error"), ANSWER_DENIED, usage("delete"))
-            note = "The library calls it an error; that a human said no is only in the text."
+            found = expect(notes(output=told, status="denied"), ANSWER_DENIED, usage("delete"))
+            note = "The library calls it an error; that a human said no is in its fixed first words."
             record.save(
                 "denied-state",
                 "denied: a human rejects the call",
