@@ -142,7 +142,8 @@ class Provider(Protocol):
     async def invoke(self, request: Request) -> ProviderResponse:
         """One reply; a failure is a reply too, with its `error`.
 
-        It is cancelled when its time is over and must then leave nothing running.
+        It is cancelled when its time is over and must then leave nothing running. The `CancelledError` that it
+        passes on may carry the reply as far as it had come: see `PARTIAL_REPLY`.
         """
         ...
 
@@ -192,6 +193,13 @@ class ReplyFormat(Struct, frozen=True, kw_only=True):
 
 REPLIES = "replies"
 """Under this name a `CancelledError` may carry the replies that came in time, by the place of their requests."""
+
+
+PARTIAL_REPLY = "partial_reply"
+"""Under this name the `CancelledError` that ends an `invoke` may carry the reply as far as it had come.
+
+A run that ran out of time keeps its messages, usage and thread, as a reply that is only partly understood.
+`agentv.providers.base.attach_partial_reply` sets it."""
 
 
 class BatchProvider(Provider, Protocol):

@@ -10,16 +10,18 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
 import agentv
 from agentv.api.evaluate import function_target
 from agentv.checked import Target
 from agentv.formats.plain_blocks import unknown_block_reasons
 from agentv.model.attempt import Attempt
+from agentv.model.message import Message, ToolCall
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.model.usage import TokensUsage
-from agentv.providers.base import ProviderBase, failure
+from agentv.providers.base import ProviderBase, attach_partial_reply, failure
 from agentv.run import attempt
 from agentv.run.attempt import Patience, Tried, try_many, try_run
 from agentv.run.limits import Limiter, Pace
@@ -238,6 +240,60 @@ def test_a_run_that_is_cut_off_in_an_attempt_says_which() -> None:
 
     (record,) = evaluate(agent, 1, run_timeout_s=1).results
     assert (record.status, record.attempts) == ("error", 2)
+
+
+class Cut(Script):
+    """A provider that hands over, when it is cancelled, what it has of its reply."""
+
+    def __init__(self, partial: Any) -> None:
+        super().__init__(OK, seconds=100)
+        self._partial = partial
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        try:
+            return await super().invoke(request)
+        except asyncio.CancelledError as cancelled:
+            attach_partial_reply(cancelled, self._partial)
+            raise
+
+
+class TestAReplyThatIsCut:
+    BEGUN = ProviderResponse(
+        text="One moment.",
+        output_messages=(Message(role="assistant", content="One moment.", tool_calls=(ToolCall(tool="search"),)),),
+        tokens_usage=TokensUsage(input_tokens=3, output_tokens=2, total_tokens=5),
+        thread_id="t-1",
+    )
+
+    def test_is_kept_as_a_failure_that_is_partly_understood(self) -> None:
+        found = tried(Cut(self.BEGUN), timeout_s=1)
+        response = found.response
+        assert not response.success
+        assert response.error == ResponseError(kind="timeout", message="no reply within 1 s")
+        assert response.output_messages == self.BEGUN.output_messages
+        assert response.tokens_usage == self.BEGUN.tokens_usage
+        assert response.thread_id == found.log[0].thread_id == "t-1"
+        (place,) = response.unread
+        assert str(place) == "reply: the time was over before the reply was complete, so calls may be missing"
+
+    @pytest.mark.parametrize("partial", [None, "words", {"text": "x"}])
+    def test_that_is_none_is_left_out(self, partial: Any) -> None:
+        response = tried(Cut(partial), timeout_s=1).response
+        error = ResponseError(kind="timeout", message="no reply within 1 s")
+        assert replace(response, latency_ms=None) == ProviderResponse(success=False, error=error)
+
+    def test_is_kept_when_the_time_of_the_run_is_over(self) -> None:
+        async def agent(_: Request) -> None:
+            try:
+                await asyncio.sleep(100)
+            except asyncio.CancelledError as cancelled:
+                attach_partial_reply(cancelled, self.BEGUN)
+                raise
+
+        (record,) = evaluate(agent, 1, run_timeout_s=1).results
+        assert record.error == ResponseError(kind="timeout", message="the run did not end within 1 s")
+        assert record.thread_id == "t-1"
+        assert record.unread
 
 
 def test_what_cancels_a_run_takes_its_story_along() -> None:

@@ -9,6 +9,7 @@ from agentv.formats.plain_blocks import PLAIN_BLOCK_SCHEMA
 from agentv.model.price import Price
 from agentv.model.request import Request, Scope
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
+from agentv.protocols import PARTIAL_REPLY
 
 PerMinute = Annotated[float, Meta(gt=0, le=1_000_000_000)]
 PlainBlock = Annotated[str, Meta(min_length=1, extra_json_schema=PLAIN_BLOCK_SCHEMA)]
@@ -85,3 +86,8 @@ def failure(
     """The reply of a target that did not give one."""
     error = ResponseError(kind=kind, message=message, retryable=retryable, code=code, retry_after_s=retry_after_s)
     return ProviderResponse(success=False, error=error)
+
+
+def attach_partial_reply(cancelled: BaseException, response: ProviderResponse) -> None:
+    """Let the `CancelledError` that ends an `invoke` carry the reply as far as it had come."""
+    cancelled.__dict__[PARTIAL_REPLY] = response

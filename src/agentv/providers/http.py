@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.providers.base import failure
+from agentv.providers.base import attach_partial_reply, failure
 from agentv.providers.http_pointers import Pointers
 from agentv.providers.wired import Wired
 
 if TYPE_CHECKING:
+    from asyncio import CancelledError
     from collections.abc import Sequence
 
     from agentv.errors import Problem
     from agentv.model.message import Message
     from agentv.model.request import Request, Scope
     from agentv.model.response import ProviderResponse
+    from agentv.providers.http_events import Received
     from agentv.providers.http_reply import Reading
     from agentv.providers.http_request import Outgoing, Writer
     from agentv.providers.wire import Answer
@@ -133,10 +136,15 @@ class Http(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=Tr
 
         wire = self.wire
         reading: Reading = self.__dict__["reading"]
+
+        def keep(cancelled: CancelledError, cut: Received) -> None:
+            with suppress(Exception):  # as far as it came, it may be of no use
+                attach_partial_reply(cancelled, read_events(cut, stream.head, kind, reading, asked))
+
         async with wire.stream(outgoing.method, outgoing.url, headers=outgoing.headers, data=outgoing.data) as stream:
             is_success = stream.status in self.success_status if self.success_status else stream.is_ok
             kind = stream_kind(stream.head.content_type, self.stream) if is_success else "none"
-            received = None if kind == "none" else await receive(stream, kind, self.done)
+            received = None if kind == "none" else await receive(stream, kind, self.done, keep)
             answer = await stream.read() if received is None else stream.head
         # Outside: what is wrong with the words is not trouble with the connection.
         if not is_success:

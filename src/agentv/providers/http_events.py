@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,8 +55,11 @@ def stream_kind(content_type: str, setting: str | None) -> str:
     return "ndjson" if main in ("application", "text") and sub in _JSON_LINES else "none"
 
 
-async def receive(stream: Stream, kind: str, done: str | None) -> Received:
-    """Every event up to the mark that ends them, or to the end of the stream."""
+Keep = Callable[[asyncio.CancelledError, Received], None]
+
+
+async def receive(stream: Stream, kind: str, done: str | None, keep: Keep | None = None) -> Received:
+    """Return every event up to the mark that ends them, or to the end of the stream; `keep` those until it is cut."""
     reader = _Reader(kind)
     marks = (DONE, done)
     events: list[tuple[str, str]] = []
@@ -73,6 +77,8 @@ async def receive(stream: Stream, kind: str, done: str | None) -> Received:
     except asyncio.CancelledError as error:
         if events:
             error.add_note(f"events of its stream that had come: {len(events):,}")
+        if events and keep is not None:
+            keep(error, Received(events, is_done=True))
         raise
     except FormatError as error:  # told outside, where it is not taken for trouble with the connection
         return Received(events, is_done=False, trouble=error)

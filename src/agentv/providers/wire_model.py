@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from agentv.errors import FormatError
 from agentv.formats.sse import EventReader, ServerEvent
 from agentv.formats.unread import with_unread_fields
-from agentv.providers.base import failure
+from agentv.providers.base import attach_partial_reply, failure
 from agentv.providers.wire import WireError, failure_from, failure_in_stream, hide, read_json, wire_error
 from agentv.providers.wire_answer import first_words
 
@@ -93,12 +94,12 @@ async def _ask_for_pieces(wire: Wire, url: str, body: Mapping[str, Any], dialect
     async with wire.stream("POST", url, json=body, headers={"Accept": _EVENTS}) as stream:
         head = stream.head
         if stream.is_ok and head.content_type == _EVENTS:
-            await _gather(stream, pieces, head)
+            await _gather(stream, pieces, head, dialect)
         else:
             answer = await stream.read()
             if not answer.is_ok or not answer.body.lstrip().startswith(_EVENT_STARTS):
                 return _read(answer, dialect)  # an error, or a server that does not stream
-            await _gather(_once(answer.body), pieces, head)
+            await _gather(_once(answer.body), pieces, head, dialect)
     if pieces.error is not None:
         return failure_in_stream(pieces.error, head)
     if not pieces.is_complete:
@@ -111,8 +112,8 @@ async def _once(body: bytes) -> AsyncIterator[bytes]:
     yield body
 
 
-async def _gather(chunks: AsyncIterable[bytes], pieces: Pieces, head: Answer) -> None:
-    """Feed all events, up to an error among them."""
+async def _gather(chunks: AsyncIterable[bytes], pieces: Pieces, head: Answer, dialect: Dialect) -> None:
+    """Feed all events, up to an error among them; when this is cancelled, the reply until then is kept."""
     reader = EventReader()
     event: ServerEvent | None = None
     try:
@@ -121,6 +122,11 @@ async def _gather(chunks: AsyncIterable[bytes], pieces: Pieces, head: Answer) ->
                 pieces.feed(event)
                 if pieces.error is not None:
                     return
+    except asyncio.CancelledError as cancelled:
+        if event is not None:
+            with suppress(Exception):  # as far as it came, it may be of no use
+                attach_partial_reply(cancelled, _normalise(pieces.body, head, dialect))
+        raise
     except FormatError as error:
         words = hide(first_words(event.data.encode()), head.hidden) if event else ""
         msg = f"{head.url} sent an event that cannot be read ({error}): {words}"

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from agentv.formats.fields import MISSING_CALLS
 from agentv.formats.normalize import failure_of, settle, sound
 from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.unread import with_unread
 from agentv.model.attempt import Attempt
-from agentv.model.response import ProviderResponse, ResponseError
+from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.process.thread import is_its_own
-from agentv.protocols import REPLIES
+from agentv.protocols import PARTIAL_REPLY, REPLIES
 from agentv.run.eager import within
 from agentv.run.limits import QUOTA_EXHAUSTED, RATE_LIMITED, Limiter, Turn
 
@@ -29,6 +30,7 @@ FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 20.0
 MOST_LIMITED = 10
 """How often a run may be told that its target is too busy."""
+_CUT = Unread(path="reply", reason=f"the time was over before the reply was complete, {MISSING_CALLS}")
 LOG = "log"
 """Under this name a `CancelledError` carries the attempts of the run that it ends."""
 
@@ -248,8 +250,21 @@ def _is_the_end(error: BaseException) -> bool:
 def _failure_of(error: BaseException, timeout_s: float | None) -> ProviderResponse:
     """What an exception means; a time is given when it was ours that ran out."""
     if timeout_s is not None:
-        return _failed("timeout", _out_of_time(error, timeout_s))
+        failed = ResponseError(kind="timeout", message=_out_of_time(error, timeout_s))
+        return cut_reply(error.__cause__, failed)
     return failure_of(error)
+
+
+def cut_reply(cancelled: BaseException | None, error: ResponseError) -> ProviderResponse:
+    """Return the failure of an attempt that was cancelled, with what its provider had of the reply until then."""
+    partial = getattr(cancelled, PARTIAL_REPLY, None)
+    if not isinstance(partial, ProviderResponse):
+        return ProviderResponse(success=False, error=error)
+    try:
+        partial = with_unread(sound(settle(partial)))
+    except Exception:  # noqa: BLE001 - objects of anybody's may be in it; that the time was over stands all the same
+        return ProviderResponse(success=False, error=error)
+    return replace(partial, success=False, error=error, unread=(*partial.unread, _CUT))
 
 
 def _sound(value: object, provider: Provider, request: Request) -> ProviderResponse:

@@ -12,7 +12,7 @@ from agentv.model.event import AttemptFinished, RunFinished
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.result import RunResult
-from agentv.run.attempt import LOG, Patience, Tried, try_many, try_run
+from agentv.run.attempt import LOG, Patience, Tried, cut_reply, try_many, try_run
 from agentv.run.claims import Claims
 from agentv.run.limits import Limiter, Pace
 from agentv.run.options import DEFAULT_BATCH, DEFAULT_RETRIES, DEFAULT_TIMEOUT_S
@@ -213,7 +213,7 @@ class Engine:
             error = ResponseError(kind="timeout", message=f"the run did not end within {limit:g} s")
             log: tuple[Attempt, ...] | None = getattr(late.__cause__, LOG, None)
             attempts = 1 if log is None else len(log)
-            return [Tried(ProviderResponse(success=False, error=error), attempts, log or ())] * len(work)
+            return [Tried(cut_reply(late.__cause__, error), attempts, log or ())] * len(work)
 
     async def _ask(self, work: list[PlannedRun]) -> Sequence[Tried | None]:
         first = work[0]
