@@ -1,7 +1,10 @@
 """The server, and how tests talk to it."""
 
+from pathlib import Path
+
 import pytest
 
+from tests.cli.command import Command
 from tests.langgraph.server import COMMAND, shared_server
 
 
@@ -12,3 +15,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> str:
         pytest.skip("no LangGraph server in .venv-langgraph: `make test` installs one")
     base = tmp_path_factory.getbasetemp()
     return shared_server(base.parent if base.name.startswith("popen-") else base)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Command:
+    folder, temporary = tmp_path / "project", tmp_path / "temporary"
+    folder.mkdir()
+    temporary.mkdir()
+    return Command(folder, temporary)

@@ -1,9 +1,5 @@
 """`agentv eval` on a real server, from the file to the results."""
 
-from pathlib import Path
-
-import pytest
-
 from tests.cli.command import Command, Result
 from tests.langgraph.asking import statuses
 from tests.langgraph.server import KEY
@@ -48,14 +44,6 @@ cases:
     input: approve
     evaluators: [{type: tool_trajectory, minimums: {forecast: 1}}]
 """
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Command:
-    folder, temporary = tmp_path / "project", tmp_path / "temporary"
-    folder.mkdir()
-    temporary.mkdir()
-    return Command(folder, temporary)
 
 
 def evaluate(run: Command, server: str, *args: str) -> Result:

@@ -131,7 +131,10 @@ def test_a_busy_thread_is_worth_another_try(server: str) -> None:
 
 @pytest.mark.parametrize(
     ("assistant", "hint"),
-    [("agnet", "agent, careful, team, committee, plain"), ("1b4e28ba-2fa1-4d2e-883f-0016d3cca427", "`langgraph.json`")],
+    [
+        ("agnet", "agent, careful, team, committee, plain, "),
+        ("1b4e28ba-2fa1-4d2e-883f-0016d3cca427", "`langgraph.json`"),
+    ],
 )
 def test_an_unknown_assistant_is_said_so(server: str, assistant: str, hint: str) -> None:
     response = reply(target(server, assistant=assistant), "hello")

@@ -1,4 +1,4 @@
-"""The `langgraph` provider where no real server is needed: settings, updates of every shape, servers that misbehave.
+"""The `langgraph` provider where no real server is needed: settings, and servers that misbehave.
 
 How it gets on with a real one is tested in `tests/langgraph`.
 """
@@ -6,217 +6,21 @@ How it gets on with a real one is tested in `tests/langgraph`.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from copy import deepcopy
 from typing import Any
 
 import pytest
 from aiohttp import web
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec import UNSET, convert
 
-from agentv.jsonio import dump_json
 from agentv.model.message import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.providers.langgraph import LangGraph
-from agentv.providers.langgraph import messages as langgraph_messages
 from agentv.providers.langgraph import run as langgraph_run
 from agentv.providers.langgraph import server as langgraph_server
-from agentv.providers.langgraph.messages import Gathered
+from tests.providers.test_langgraph_messages import CALL, ai, by
 
 THREAD, RUN = "6a1f3a54-0f0e-4f4e-9f7e-0d1d2c3b4a59", "0190a5d8-7a3f-7c5e-8f00-aaaaaaaaaaaa"
-DEEP = ("sub:1", "inner:2")
-USAGE = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
-
-
-def ai(content: Any, own_id: str | None = None, **fields: Any) -> dict[str, Any]:
-    empty: dict[str, Any] = {"additional_kwargs": {}, "response_metadata": {}, "name": None, "tool_calls": []}
-    return {"type": "ai", "content": content, "id": own_id, **empty, **fields}
-
-
-def human(content: str, own_id: str | None = None) -> dict[str, Any]:
-    return {**ai(content, own_id), "type": "human"}
-
-
-def said(gathered: Gathered) -> list[str]:
-    return [message.text for message in gathered.response().output_messages or ()]
-
-
-def gather(*updates: Any, known: tuple[str, ...] = ()) -> Gathered:
-    """What is gathered of these updates, each with its namespace if it is a pair."""
-    gathered = Gathered("messages", known)
-    for update in updates:
-        gathered.take_update(*update if isinstance(update, tuple) else (update,))
-    return gathered
-
-
-def by(node: str, *messages: Any) -> dict[str, Any]:
-    return {node: {"messages": list(messages)}}
-
-
-# Every message once
-
-
-def test_messages_that_were_there_before_are_no_output() -> None:
-    assert said(gather(by("a", human("hi", "in"), ai("yes", "1")), known=("in",))) == ["yes"]
-
-
-def test_a_message_that_is_sent_again_takes_the_place_of_the_first_and_is_paid_for_once() -> None:
-    gathered = gather(
-        by("a", ai("draft", "1", usage_metadata=USAGE)),
-        by("b", ai("more", "2", usage_metadata=USAGE)),
-        by("c", ai("final", "1", usage_metadata=USAGE)),
-    )
-    assert said(gathered) == ["final", "more"]
-    usage = gathered.response().tokens_usage
-    assert usage is not None
-    assert usage.total_tokens == 30
-
-
-def test_a_node_that_sends_the_whole_state_adds_only_what_is_new() -> None:
-    gathered = gather(by("a", ai("one")), by("b", human("hi", "in"), ai("one", "id-1"), ai("two", "2")), known=("in",))
-    assert said(gathered) == ["one", "two"]
-    assert [message.id for message in gathered.response().output_messages or ()] == ["id-1", "2"]
-
-
-def test_what_a_subgraph_said_without_an_id_is_known_again_when_the_graph_around_it_says_it() -> None:
-    inner = by("inner", ai("found it"))
-    assert said(gather((inner, ("sub:1",)), by("sub", ai("found it", "9")))) == ["found it"]
-    assert said(gather((inner, ("sub:1",)), by("sub", ai("found it")))) == ["found it"]
-    assert said(
-        gather((inner, DEEP), (by("inner", ai("found it", "9")), DEEP[:1]), by("sub", ai("found it", "9")))
-    ) == ["found it"]
-
-
-def test_a_pair_and_a_message_in_openai_s_form_are_known_again_in_langchain_s() -> None:
-    again = by("sub", human("hi", "in"), ai("one", "1"), ai("two", "2"))
-    inner = {"inner": {"messages": [["ai", "one"], {"role": "assistant", "content": "two"}]}}
-    assert said(gather((inner, ("sub:1",)), again, known=("in",))) == ["one", "two"]
-
-
-def test_two_messages_with_the_same_words_are_two() -> None:
-    assert said(gather(by("a", ai("working")), by("b", ai("working", "2")), by("a", ai("working")))) == ["working"] * 3
-    assert said(gather((by("a", ai("ok")), ("one:1",)), (by("a", ai("ok", "2")), ("two:2",)))) == ["ok", "ok"]
-    assert said(gather(by("a", ai("ok", "1"), ai("ok", "2")))) == ["ok", "ok"]
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        {"messages": [ai("hi")]},
-        {"messages": ai("hi")},
-        {"messages": [["ai", "hi"]]},
-        {"messages": ["assistant", "hi"]},
-        {"messages": [{"role": "assistant", "content": "hi"}]},
-        {"messages": {"type": "__overwrite__", "value": [ai("hi")]}},
-        {"messages": [{"type": "ai", "data": {"content": "hi"}}]},
-        [{"messages": [ai("hi")]}],
-        [None, {"other": 1}, {"messages": [ai("hi")]}],
-        [ai("hi")],
-        ai("hi"),
-    ],
-)
-def test_a_node_may_write_in_any_form(written: Any) -> None:
-    response = gather({"node": written}).response()
-    assert [(message.role, message.text) for message in response.output_messages or ()] == [("assistant", "hi")]
-    assert response.text == "hi"
-
-
-@pytest.mark.parametrize(
-    "update", [None, [], 7, {"a": None}, {"a": 7}, {"a": {}}, {"a": {"messages": None}}, {"__metadata__": {"x": 1}}]
-)
-def test_a_node_that_writes_nothing_says_nothing(update: Any) -> None:
-    response = gather(update).response()
-    assert response.output_messages is None
-    assert response.metadata is None
-
-
-def test_a_bare_text_is_the_user_s() -> None:
-    response = gather({"a": {"messages": "hi"}}).response()
-    assert [message.role for message in response.output_messages or ()] == ["user"]
-    assert response.text == ""
-
-
-def test_the_answer_is_the_graph_s_own_last_word_and_not_a_subgraph_s() -> None:
-    gathered = gather((by("worker", ai("result", "1"), ai("scratch", "2")), ("sub:1",)), by("sub", ai("result", "1")))
-    assert said(gathered) == ["result", "scratch"]
-    assert gathered.response().text == "result"
-    assert gather((by("worker", ai("alone", "1")), ("sub:1",))).response().text == "alone"
-
-
-def test_what_is_taken_back_was_said_but_is_not_the_answer() -> None:
-    gathered = gather(by("a", ai("good", "1")), by("a", ai("bad", "2")), by("guard", {"type": "remove", "id": "2"}))
-    response = gathered.response()
-    assert [(message.role, message.text) for message in response.output_messages or ()] == [
-        ("assistant", "good"),
-        ("assistant", "bad"),
-        ("remove", ""),
-    ]
-    assert response.text == "good"
-
-
-def test_a_summary_that_replaces_the_conversation_keeps_what_it_keeps() -> None:
-    everything = {"type": "remove", "id": "__remove_all__", "content": ""}
-    gathered = gather(
-        by("a", ai("old", "1"), ai("kept", "2")), by("sum", everything, human("so far", "s"), ai("kept", "2"))
-    )
-    assert said(gathered) == ["old", "kept", "", "so far"]
-    assert gathered.response().text == "kept"
-
-
-def test_messages_tell_their_node_and_subgraph() -> None:
-    response = gather((by("inner", ai("hi", "1")), DEEP), by("sub", ai("hi", "1"), ai("bye", "2"))).response()
-    first, second = response.output_messages or ()
-    assert first.metadata == {"langgraph_node": "inner", "langgraph_subgraph": "sub/inner"}
-    assert second.metadata == {"langgraph_node": "sub"}
-
-
-def test_questions_of_a_subgraph_are_asked_once() -> None:
-    question = {"value": "may I?", "id": "q1"}
-    gathered = gather(
-        ({"__interrupt__": [question]}, ("sub:1",)), {"__interrupt__": [question, {"value": 2, "id": "q2"}]}
-    )
-    assert gathered.interrupts == [question, {"value": 2, "id": "q2"}]
-    assert gather({"__interrupt__": []}).interrupts == []
-    assert gather(by("a", ai("hi"))).interrupts is None
-
-
-def test_the_rest_of_the_state_is_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(langgraph_messages, "MAX_STATE_BYTES", 50)
-    response = gather(
-        {"a": {"plan": "x" * 100, "score": 1}}, {"b": {"score": 2}}, ({"c": {"inner": 3}}, DEEP)
-    ).response()
-    assert response.metadata == {"state": {"score": 2}}
-    assert response.warnings == ("metadata.state.plan: left out, it takes 102 bytes",)
-
-
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.text(max_size=4)
-    | st.sampled_from(["ai", "remove", "__remove_all__"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["messages", "content", "type", "role", "id", "__interrupt__", "value", "data", "a"]),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=20,
-)
-
-
-@settings(deadline=None, max_examples=120)
-@given(st.lists(st.tuples(JSON, st.sampled_from([(), ("sub:1",), DEEP])), max_size=4), JSON)
-def test_no_update_breaks_it_or_is_changed_by_it(updates: list[tuple[Any, Any]], state: Any) -> None:
-    before = deepcopy((updates, state))
-    gathered = gather(*updates)
-    gathered.take_state(state)
-    dump_json(gathered.response("a"))
-    assert (updates, state) == before
 
 
 # Settings
@@ -262,17 +66,34 @@ Handler = Callable[["Scripted", web.Request], Awaitable[web.StreamResponse]]
 class Scripted:
     """A server that answers a run as it is told, and notes what it was asked."""
 
-    def __init__(self, run: Handler, status: str = "success", join: Any = None) -> None:
+    def __init__(
+        self,
+        run: Handler,
+        status: str = "success",
+        join: Any = None,
+        recorded: Handler | None = None,
+        history: Any = None,
+    ) -> None:
         self._run = run
         self._status = status
         self._join = join
+        self._recorded = recorded
+        self._history = history
         self.seen: list[tuple[str, str, Any]] = []
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.json() if request.can_read_body else None
         self.seen.append((request.method, request.path, body))
+        if request.method == "GET" and request.path.endswith("/stream"):
+            assert request.headers["Last-Event-ID"] == "-1"
+            return await (self._recorded or plain(404, "{}"))(self, request)
         if request.path.endswith(("/stream", "/wait")):
             return await self._run(self, request)
+        return self._tell(request)
+
+    def _tell(self, request: web.Request) -> web.StreamResponse:
+        if request.path.endswith("/history"):
+            return web.json_response(self._history)
         if request.path.endswith("/cancel"):
             return web.Response(status=202)
         if request.path.endswith("/join"):
@@ -360,7 +181,7 @@ def test_a_run_is_asked_for_so_that_nothing_goes_on_without_us() -> None:
     assert body == {
         "assistant_id": "agent",
         "input": {"k": 1},
-        "stream_mode": ["updates"],
+        "stream_mode": ["updates", "tasks"],
         "stream_subgraphs": True,
         "on_disconnect": "cancel",
         "if_not_exists": "create",
@@ -403,6 +224,65 @@ def test_a_stream_that_ends_before_its_run_is_completed_from_the_state() -> None
     assert response.success
     assert [message.text for message in response.output_messages or ()] == ["hi", "the rest"]
     assert response.text == "the rest"
+    assert [place.path for place in response.unread] == ["run"]
+    assert "ended before the run did" in response.unread[0].reason
+
+
+PLACE = {"Content-Location": f"/threads/{THREAD}/runs/{RUN}"}
+START = event("metadata", {"run_id": RUN})
+
+
+def waited(**given: Any) -> Scripted:
+    """A server that waits for the run, whose last state holds one message."""
+    return Scripted(plain(200, json.dumps({"messages": [ai("the end", "9")]}), **PLACE), **given)
+
+
+def test_a_run_that_is_waited_for_is_read_from_its_recorded_events() -> None:
+    nested = event("updates|sub:1", by("worker", ai("", "1", tool_calls=[CALL])))
+    server = waited(recorded=events(START, nested, event("updates", by("say", ai("the end", "9")))))
+    response = reply(server, stream=False)
+    assert server.seen[0][2]["stream_resumable"] is True
+    assert [call.tool for message in response.output_messages or () for call in message.tool_calls] == ["delete"]
+    assert response.text == "the end"
+    assert response.unread == ()
+
+
+@pytest.mark.parametrize(
+    "recorded",
+    [
+        None,
+        plain(200, "<html>login</html>", "text/html"),
+        plain(200, "", "text/event-stream"),  # the record is gone
+        events(event("updates", by("say", ai("the end", "9")))),  # its beginning is gone
+        events(START, cut=True),
+    ],
+)
+def test_a_server_without_a_record_is_asked_for_the_history_and_calls_may_be_missing(recorded: Handler | None) -> None:
+    states = [
+        {"values": {"messages": [ai("the end", "9")]}, "metadata": {"run_id": RUN}},
+        {"values": {"messages": [ai("", "1", tool_calls=[CALL])]}, "metadata": {"run_id": RUN}},
+        {"values": {"messages": [ai("long ago", "0")]}, "metadata": {"run_id": "another"}},
+    ]
+    response = reply(waited(recorded=recorded, history=states), stream=False)
+    assert response.success
+    assert {message.id for message in response.output_messages or ()} == {"1", "9"}
+    assert response.text == "the end"
+    assert [place.path for place in response.unread] == ["run"]
+    assert "`stream: true` reads them" in response.unread[0].reason
+
+
+@pytest.mark.parametrize("has_subgraphs", [True, False])
+def test_a_server_that_knows_no_results_of_tasks_leaves_subgraphs_partly_understood(*, has_subgraphs: bool) -> None:
+    async def run(server: Scripted, request: web.Request) -> web.StreamResponse:
+        if "tasks" in server.seen[-1][2]["stream_mode"]:
+            return web.json_response({"detail": "On instance['stream_mode']: not valid"}, status=422)
+        place = ("sub:1",) if has_subgraphs else ()
+        return await events(event("|".join(("updates", *place)), by("a", ai("hi", "1"))))(server, request)
+
+    response = reply(Scripted(run))
+    assert response.success
+    assert response.text == "hi"
+    assert len(response.unread) == has_subgraphs
 
 
 def test_a_failure_that_only_the_state_tells_is_a_failure() -> None:
@@ -459,22 +339,6 @@ def test_a_state_that_is_none_says_nothing(body: str) -> None:
 def test_what_a_function_returns_in_place_of_a_state_is_the_answer(body: str, text: str) -> None:
     response = reply(Scripted(plain(200, body)), stream=False)
     assert (response.text, response.output_messages, response.warnings) == (text, None, ())
-
-
-@pytest.mark.parametrize(
-    ("updates", "text"),
-    [
-        ([{"task": 7}, {"flow": "It rains."}], "It rains."),
-        ([{"task": "not yet"}, {"flow": {"answer": "It rains."}}], ""),
-        ([{"task": "not yet"}, {"flow": None}], ""),
-        ([{"task": "not yet"}, {"flow": {"messages": [{"type": "ai", "content": "It rains."}]}}], "It rains."),
-    ],
-)
-def test_of_a_function_and_its_tasks_the_function_s_own_result_counts(updates: list[Any], text: str) -> None:
-    gathered = Gathered("messages")
-    for update in updates:
-        gathered.take_update(update)
-    assert gathered.response().text == text
 
 
 def test_what_is_kept_of_a_long_reply_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

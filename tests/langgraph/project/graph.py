@@ -2,12 +2,13 @@
 
 import asyncio
 import json
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
@@ -185,3 +186,142 @@ def plain() -> Any:
     builder.add_node("look_up", lambda state: {"answer": state["question"].upper(), "sources": ["a book"]})
     builder.add_edge(START, "look_up")
     return builder.compile()
+
+
+class Work(TypedDict):
+    """The state of a subgraph that shares no messages with the graph around it."""
+
+    work: Annotated[list[Any], add_messages]
+    answer: str
+
+
+class Answered(MessagesState):
+    """Messages, and an answer that a subgraph finds."""
+
+    answer: str
+
+
+class Answer(TypedDict):
+    """All that a subgraph shows to the graph around it."""
+
+    answer: str
+
+
+def worker(state: type, key: str, **schema: type) -> Any:
+    """Build a subgraph that calls a tool and keeps that under a key."""
+    builder = StateGraph(state, **schema)
+    builder.add_node("ask", lambda _: {key: [said("", 1, tool_calls=CALLS["weather"])]})
+    builder.add_node("tools", ToolNode([forecast], messages_key=key))
+    builder.add_node("answer", lambda _: {"answer": "fine"})
+    builder.add_edge(START, "ask")
+    builder.add_edge("ask", "tools")
+    builder.add_edge("tools", "answer")
+    return builder.compile()
+
+
+def around(subgraph: Any) -> Any:
+    """Build a graph whose own messages hold nothing of what its subgraph did."""
+    builder = StateGraph(Answered)
+    builder.add_node("work", subgraph)
+    builder.add_node("say", lambda state: {"messages": [said(f"It is {state['answer']}.", 1)]})
+    builder.add_edge(START, "work")
+    builder.add_edge("work", "say")
+    return builder.compile()
+
+
+def private() -> Any:
+    """Build a graph with a subgraph that has a state of its own."""
+    return around(worker(Work, "work"))
+
+
+def tacit() -> Any:
+    """Build a graph with a subgraph whose output schema leaves its messages out."""
+    return around(worker(Answered, "messages", output_schema=Answer))
+
+
+@tool
+async def ask_expert(question: str) -> str:
+    """Ask another agent."""
+    answered = await agent.ainvoke({"messages": [("user", question)]})
+    return str(answered["messages"][-1].content)
+
+
+async def asks_expert(state: MessagesState) -> dict[str, Any]:
+    """Ask the expert first, then say what it found."""
+    last = state["messages"][-1]
+    if last.type == "tool":
+        return {"messages": [said(str(last.content), 1)]}
+    calls = [call("ask_expert", "call_e", question=str(last.content))]
+    return {"messages": [said("", 1, tool_calls=calls)]}
+
+
+def boss() -> Any:
+    """Build an agent that has another one inside of a tool."""
+    builder = StateGraph(MessagesState)
+    builder.add_node("model", asks_expert)
+    builder.add_node("tools", ToolNode([ask_expert]))
+    builder.add_edge(START, "model")
+    builder.add_conditional_edges("model", tools_condition)
+    builder.add_edge("tools", "model")
+    return builder.compile()
+
+
+def forgetful() -> Any:
+    """Build a graph that ends with a summary in place of its messages."""
+    builder = StateGraph(MessagesState)
+    builder.add_node("agent", agent)
+    summary = [RemoveMessage(id=REMOVE_ALL_MESSAGES), AIMessage(content="it was asked and answered", id="s1")]
+    builder.add_node("sum_up", lambda _: {"messages": summary})
+    builder.add_edge(START, "agent")
+    builder.add_edge("agent", "sum_up")
+    return builder.compile()
+
+
+async def wait(_: MessagesState) -> None:
+    """Do nothing for ten minutes."""
+    await asyncio.sleep(600)
+
+
+def slow() -> Any:
+    """Build a graph that calls a tool, and takes for ever to say what it found."""
+    builder = StateGraph(MessagesState)
+    builder.add_node("agent", agent)
+    builder.add_node("wait", wait)
+    builder.add_edge(START, "agent")
+    builder.add_edge("agent", "wait")
+    return builder.compile()
+
+
+def review(state: MessagesState) -> dict[str, Any] | None:
+    """Ask about each call as `HumanInTheLoopMiddleware` of LangChain does, in the words of its first version."""
+    calls = state["messages"][-1].tool_calls
+    requests = [{"name": each["name"], "args": each["args"], "description": "may it?"} for each in calls]
+    configs = [{"action_name": each["name"], "allowed_decisions": ["approve", "reject"]} for each in calls]
+    decisions = interrupt({"action_requests": requests, "review_configs": configs})["decisions"]
+    rejected = [
+        ToolMessage(decision["message"], name=each["name"], tool_call_id=each["id"], status="error")
+        for each, decision in zip(calls, decisions, strict=True)
+        if decision["type"] == "reject"
+    ]
+    return {"messages": rejected}
+
+
+def reviewed() -> Any:
+    """Build an agent whose calls a person reviews."""
+    builder = StateGraph(MessagesState)
+    builder.add_node(
+        "model", lambda state: {"messages": [said("", 1, tool_calls=CALLS[state["messages"][-1].content])]}
+    )
+    builder.add_node("review", review)
+    builder.add_node("tools", run_approved)
+    builder.add_node("say", lambda _: {"messages": [said("reviewed", 1)]})
+    for before, after in [(START, "model"), ("model", "review"), ("review", "tools"), ("tools", "say")]:
+        builder.add_edge(before, after)
+    return builder.compile()
+
+
+async def run_approved(state: MessagesState) -> dict[str, Any]:
+    """Carry out the calls that have no result yet."""
+    answered = {message.tool_call_id for message in state["messages"] if message.type == "tool"}
+    asked = next(message for message in reversed(state["messages"]) if message.type == "ai")
+    return {"messages": [await forecast.ainvoke(each) for each in asked.tool_calls if each["id"] not in answered]}

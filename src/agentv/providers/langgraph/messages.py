@@ -19,6 +19,9 @@ _OVERWRITE = "__overwrite__"
 _TYPES = {"assistant": "ai", "user": "human"}
 _PAIR_ROLES = frozenset(("ai", "assistant", "human", "user", "system", "developer", "tool", "function"))
 _PAIR = 2
+_RETURN = "__return__"
+_WRITES = "$writes"
+_TYPED = frozenset(("ai", "AIMessageChunk", "human", "system", "tool", "function", "chat", "remove"))
 
 
 class _Sent:
@@ -51,6 +54,10 @@ class Gathered:
         self._sent: list[_Sent] = []
         self._by_id: dict[str, _Sent] = {}
         self._nameless: list[_Sent] = []
+        self._shown: dict[tuple[tuple[str, ...], str], set[str]] = {}
+        """Keys that the last update of each subgraph's node held."""
+        self._beside: dict[str, Any] = {}
+        """The state of subgraphs without their messages, which is searched for calls and not kept."""
         self.state: dict[str, Any] = {}
         self.returned: Any = None
         """What a graph in functional form (`@entrypoint`) returned, where that is no state: a text, most of all."""
@@ -59,6 +66,11 @@ class Gathered:
 
     def __len__(self) -> int:
         return len(self._sent)
+
+    @property
+    def has_subgraphs(self) -> bool:
+        """Whether subgraphs sent updates."""
+        return bool(self._shown)
 
     @property
     def last_node(self) -> str:
@@ -73,11 +85,26 @@ class Gathered:
             if node == INTERRUPT:
                 self._ask(written)
             elif node != _METADATA:
-                if not namespace:
+                if namespace:
+                    self._shown[namespace, node] = _keys_of(written)
+                else:
                     self._return(written)
                 # A node may write several times in one step.
                 for each in written if isinstance(written, (list, tuple)) else (written,):
                     self._take_written(each, node, namespace)
+
+    def take_task(self, task: Any, namespace: tuple[str, ...]) -> None:
+        """Take note of what a subgraph's node wrote and its update left out.
+
+        The updates of a subgraph hold the keys of its output schema alone; the graph's own hold all keys.
+        """
+        node = task.get("name") if namespace and isinstance(task, Mapping) else None
+        if not isinstance(node, str):
+            return
+        shown = self._shown.get((namespace, node), set())
+        for key, value in _task_writes(task.get("result")):
+            if key not in shown:
+                self._take_written({key: value}, node, namespace)
 
     def take_state(self, state: Any) -> None:
         """Take note of the whole state; whatever of it is known already stays where it is."""
@@ -93,7 +120,7 @@ class Gathered:
         decoded = decode_langchain([_labelled(sent) for sent in self._sent])
         state, warnings = _bounded(self.state)
         metadata = {**(decoded.metadata or {}), **({"state": state} if state else {})}
-        left_out = {key: value for key, value in self.state.items() if key not in state}
+        left_out = {key: value for key, value in self.state.items() if key not in state} | self._beside
         return replace(
             with_unread_fields(decoded, left_out, ()),
             text=_words(self.state[answer_key]) if answer_key in self.state else self._answer(),
@@ -129,11 +156,37 @@ class Gathered:
         if self._key not in written and "content" in written and ("type" in written or "role" in written):
             self._take_messages([dict(written)], node, namespace)  # a state that is nothing but its messages
             return
+        if self._key in written:
+            self._take_messages(list(_messages(written[self._key])), node, namespace)
         for key, value in written.items():
-            if key == self._key:
-                self._take_messages(list(_messages(value)), node, namespace)
-            elif not namespace and isinstance(key, str):
+            if key == self._key or not isinstance(key, str):
+                continue
+            if not namespace:
                 self.state[key] = value
+            if _are_messages(value):
+                self._take_other_messages(list(_messages(value)), node, namespace)
+            elif namespace:
+                self._beside[f"subgraphs.{_subgraph(namespace)}.{key}"] = value
+
+    def _take_other_messages(self, messages: list[dict[str, Any]], node: str, namespace: tuple[str, ...]) -> None:
+        """Take messages under another key, such as those between a subgraph's own agents.
+
+        They are never the answer of the graph itself. Copies of messages that are known already are left out.
+        """
+        for raw in messages:
+            own_id = _id(raw)
+            if raw.get("type") == "remove":
+                self._remove(own_id)
+            elif own_id is None or (own_id not in self._known and own_id not in self._by_id):
+                sent = next((each for each in self._sent if _said(each.raw) == _said(raw)), None)
+                if sent is None:
+                    sent = _Sent(raw, node, namespace)
+                    sent.by_root = False
+                    self._sent.append(sent)
+                    if own_id is None:
+                        self._nameless.append(sent)
+                if own_id is not None:
+                    self._by_id[own_id] = sent
 
     def _take_messages(self, messages: list[dict[str, Any]], node: str, namespace: tuple[str, ...]) -> None:
         again = any(_id(raw) in self._known or _id(raw) in self._by_id for raw in messages if _id(raw))
@@ -180,9 +233,45 @@ class Gathered:
             self._by_id[own_id].removed = True
 
 
-def message_ids(value: Any) -> set[str]:
-    """The ids of the messages that a state holds."""
-    return {own_id for raw in _messages(value) if (own_id := _id(raw)) is not None}
+def message_ids(state: Mapping[str, Any], key: str) -> set[str]:
+    """Return the ids of the messages that a state holds, under this key and others."""
+    lists = [value for name, value in state.items() if name == key or _are_messages(value)]
+    return {own_id for value in lists for raw in _messages(value) if (own_id := _id(raw)) is not None}
+
+
+def _are_messages(value: Any) -> bool:
+    """Return whether a value of the state is a message of LangChain's or OpenAI's, or a list of nothing else."""
+    if isinstance(value, Mapping) and value.get("type") == _OVERWRITE:
+        value = value.get("value")
+    items = list(value) if isinstance(value, (list, tuple)) else [value]
+    return bool(items) and all(map(_is_message, items))
+
+
+def _is_message(item: Any) -> bool:
+    raw = unwrap_langchain(item)
+    if not isinstance(raw, Mapping):
+        return False
+    kind, role = raw.get("type"), raw.get("role")
+    if isinstance(kind, str) and kind in _TYPED:
+        return "content" in raw or kind == "remove"
+    return isinstance(role, str) and role in _PAIR_ROLES and ("content" in raw or "tool_calls" in raw)
+
+
+def _keys_of(written: Any) -> set[str]:
+    items = written if isinstance(written, (list, tuple)) else [written]
+    return {key for item in items if isinstance(item, Mapping) for key in item}
+
+
+def _task_writes(result: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each key with a value that a task wrote to it: an object, or in older servers a list of pairs."""
+    listed = result if isinstance(result, (list, tuple)) else ()
+    pairs = [each for each in listed if isinstance(each, (list, tuple)) and len(each) == _PAIR]
+    for key, value in result.items() if isinstance(result, Mapping) else pairs:
+        if not isinstance(key, str) or key == _RETURN:
+            continue
+        several = value.get(_WRITES) if isinstance(value, Mapping) else None
+        for each in several if isinstance(several, list) else [value]:
+            yield key, each
 
 
 def _words(value: Any) -> str:
@@ -234,8 +323,12 @@ def _labelled(sent: _Sent) -> dict[str, Any]:
     """The message with the names of its node and of its subgraph, which end up in its metadata."""
     label = {"langgraph_node": sent.node} if sent.node else {}
     if sent.namespace:
-        label["langgraph_subgraph"] = "/".join(name.partition(":")[0] for name in sent.namespace)
+        label["langgraph_subgraph"] = _subgraph(sent.namespace)
     return {**label, **sent.raw}
+
+
+def _subgraph(namespace: tuple[str, ...]) -> str:
+    return "/".join(name.partition(":")[0] for name in namespace)
 
 
 def _bounded(state: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -4,30 +4,46 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.openai import to_openai
+from agentv.formats.fields import MISSING_CALLS
+from agentv.formats.langgraph import with_waiting
 from agentv.formats.sse import EventReader
 from agentv.jsonio import MAX_BYTES, parse_json
+from agentv.model.response import ResponseError, Unread
+from agentv.providers.base import attach_partial_reply
+from agentv.providers.langgraph.bodies import UPDATES, first_body, resume_body, wire_messages
 from agentv.providers.langgraph.messages import Gathered, message_ids
-from agentv.providers.langgraph.server import Server, agent_error, asked, ended, refused
+from agentv.providers.langgraph.rejections import rejected_calls, with_rejected
+from agentv.providers.langgraph.server import CANCEL_S, Server, agent_error, asked, ended, refused
 from agentv.providers.wire import WireError, read_json, wire_error
 
 if TYPE_CHECKING:
     from agentv.formats.sse import ServerEvent
-    from agentv.model.message import Message
     from agentv.model.request import Request
-    from agentv.model.response import ProviderResponse, ResponseError
+    from agentv.model.response import ProviderResponse
     from agentv.providers.langgraph import LangGraph
-    from agentv.providers.wire import Stream, Wire
+    from agentv.providers.wire import Answer, Stream, Wire
 
 
 MAX_RAW_BYTES = 100_000
 """How much of what the server sent a reply keeps as it was."""
+_INVALID = 422
+_CANCELLED = ResponseError(kind="interrupted", message="the attempt was cancelled")
+_NOT_RECORDED = Unread(
+    path="run",
+    reason="the server has no record of the run's events, and the states of its thread hold neither the messages of"
+    f" subgraphs nor those of agents inside of nodes and tools, {MISSING_CALLS}; `stream: true` reads them",
+)
+_ENDED_EARLY = Unread(path="run", reason=f"the stream of its events ended before the run did, {MISSING_CALLS}")
+_WITHOUT_TASKS = Unread(
+    path="run",
+    reason="the server cannot stream the results of tasks, and the updates of a subgraph hold the keys of its output"
+    f" schema alone, {MISSING_CALLS}",
+)
 
 
 class Attempt:
@@ -40,6 +56,13 @@ class Attempt:
         self._server = Server(wire, settings.url, settings.assistant, request.thread_id)
         self._gathered = Gathered(self._key)
         self._raw = _Raw()
+        self._unread: dict[Unread, None] = {}
+        """Why calls of the graph may be missing, in order and each once."""
+        self._rejected: set[str] = set()
+        self._is_replayed = False
+        """Whether the events of the run under way were asked for again."""
+        self._began = False
+        """Whether the event that begins a run was among its events."""
 
     async def answer(self) -> ProviderResponse:
         """The graph's reply; when it fails, the failure with all that came before."""
@@ -52,6 +75,8 @@ class Attempt:
         except asyncio.CancelledError as cancelled:
             cancelled.add_note(self._progress())
             await self._server.cancel()
+            await self._salvage()
+            attach_partial_reply(cancelled, self._response(_CANCELLED))
             raise
         return self._response(error)
 
@@ -62,7 +87,7 @@ class Attempt:
         known = {message["id"] for message in messages}
         if request.thread_id is not None:
             values = (await self._server.state()).get("values")
-            known |= message_ids(values.get(self._key)) if isinstance(values, dict) else set()
+            known |= message_ids(values, self._key) if isinstance(values, dict) else set()
         self._gathered = Gathered(self._key, known)
         body = first_body(settings, request, messages)
         answers = 0 if settings.resume is UNSET else settings.max_resumes
@@ -71,15 +96,21 @@ class Attempt:
             interrupts, self._gathered.interrupts = self._gathered.interrupts, None
             if error is not None or interrupts is None:
                 return error
+            self._rejected |= rejected_calls(interrupts, settings.resume, self._gathered.response())
             error = await self._run(resume_body(settings, request, interrupts))
         interrupts = self._gathered.interrupts
         return error if error is not None or interrupts is None else asked(interrupts, answers)
 
     async def _run(self, body: dict[str, Any]) -> ResponseError | None:
         streams = self._settings.stream
+        self._is_replayed = False
         async with self._server.start(body, stream=streams) as stream:
             if not stream.is_ok:
-                return refused(await stream.read(), self._settings.assistant, self._request.thread_id)
+                answer = await stream.read()
+                if _refuses_tasks(answer, body):
+                    self._unread[_WITHOUT_TASKS] = None
+                    return await self._run({**body, "stream_mode": [*UPDATES]})
+                return refused(answer, self._settings.assistant, self._request.thread_id)
             self._server.note_place(stream.headers)
             error = await (self._follow(stream) if streams else self._wait(stream))
         if error is None and self._gathered.interrupts is None:
@@ -98,6 +129,8 @@ class Attempt:
         try:
             async for chunk in stream:
                 for event in reader.feed(chunk):
+                    if self._is_replayed and not self._began and event.event != "metadata":
+                        return None  # the beginning of the record is gone, and with it the order of messages
                     error = self._take(event) or error
         except FormatError as broken:
             msg = f"{stream.url} sent what cannot be read: {broken}"
@@ -106,12 +139,16 @@ class Attempt:
 
     def _take(self, event: ServerEvent) -> ResponseError | None:
         mode, *namespace = event.event.split("|")
-        if mode not in ("updates", "error", "metadata"):
+        if mode not in ("updates", "tasks", "error", "metadata"):
             return None
         data = parse_json(event.data)
+        if mode == "tasks":
+            self._gathered.take_task(data, tuple(namespace))
+            return None
         self._raw.keep({"event": event.event, "data": data}, len(event.data))
         if mode == "error":
             return agent_error(data)
+        self._began = self._began or mode == "metadata"
         if mode == "updates":
             self._gathered.take_update(data, tuple(namespace))
         elif isinstance(data, dict) and isinstance(data.get("run_id"), str):
@@ -119,17 +156,47 @@ class Attempt:
         return None
 
     async def _wait(self, stream: Stream) -> ResponseError | None:
-        """Read the state that a run ends with; until then, the server sends empty lines."""
+        """Wait until the run is over, then read the events that the server recorded; empty lines come until then."""
         answer = await stream.read()
         state = read_json(answer)
         self._raw.keep({"state": state}, len(answer.body))
+        is_recorded, error = await self._replay()
+        if is_recorded:
+            return error or _error_in(state)
+        self._unread[_NOT_RECORDED] = None
+        for values in await self._server.history():
+            self._gathered.take_state(values)  # messages that later ones took the place of
         return self._take_end(state)
 
+    async def _replay(self) -> tuple[bool, ResponseError | None]:
+        """Read the recorded events; return whether they were there from the first on, and the error among them."""
+        if self._server.run_id is None:
+            return False, None
+        self._is_replayed, self._began = True, False
+        try:
+            async with self._server.replay() as stream:
+                if not stream.is_ok or stream.head.content_type != "text/event-stream":
+                    return False, None
+                error = await self._follow(stream)
+        except WireError:
+            return False, None
+        return self._began, error
+
+    async def _salvage(self) -> None:
+        """Read what a run that was cut off has done so far, where that was to be read at its end."""
+        if self._settings.stream or self._is_replayed:
+            return
+        try:
+            async with asyncio.timeout(CANCEL_S):
+                await self._replay()
+        except TimeoutError:
+            pass  # as far as it came
+
     def _take_end(self, state: Any) -> ResponseError | None:
-        if isinstance(state, dict) and "__error__" in state:
-            return agent_error(state["__error__"])
-        self._gathered.take_state(state)
-        return None
+        error = _error_in(state)
+        if error is None:
+            self._gathered.take_state(state)
+        return error
 
     async def _conclude(self) -> ResponseError | None:
         """Ask how the run ended: one that was cancelled or cut off looks like one that is done."""
@@ -137,13 +204,15 @@ class Attempt:
             return None
         status = await self._server.status()
         if status in ("pending", "running", "error"):
+            if status != "error":
+                self._unread[_ENDED_EARLY] = None
             error = self._take_end(await self._server.join())
             if error is not None or self._gathered.interrupts is not None:
                 return error
             status = await self._server.status()
         if status != "success":
             return ended(status)
-        if not self._settings.stream and (await self._server.state()).get("next"):
+        if _NOT_RECORDED in self._unread and (await self._server.state()).get("next"):
             self._gathered.interrupts = []  # a breakpoint, of which the state that was sent tells nothing
         return None
 
@@ -160,7 +229,9 @@ class Attempt:
         settings = self._settings
         if error is not None:
             error = replace(error, message=self._server.shorten(error.message))
-        response = self._gathered.response(settings.output_key)
+        response = with_rejected(self._gathered.response(settings.output_key), self._rejected)
+        if self._gathered.interrupts is not None:
+            response = with_waiting(response, self._gathered.interrupts)
         warnings = response.warnings
         if error is None and not (response.output_messages or response.text or self._has_answer()):
             keys = ", ".join(self._gathered.state) or "nothing"
@@ -173,7 +244,11 @@ class Attempt:
             raw_response=self._raw.value(),
             error=error,
             warnings=warnings,
+            unread=(*response.unread, *[place for place in self._unread if self._concerns(place)]),
         )
+
+    def _concerns(self, place: Unread) -> bool:
+        return place != _WITHOUT_TASKS or self._gathered.has_subgraphs
 
 
 class _Raw:
@@ -199,58 +274,10 @@ class _Raw:
         return {"events": self._items, **({"left_out": self._left_out} if self._left_out else {})}
 
 
-def wire_messages(request: Request) -> list[dict[str, Any]]:
-    """The messages that the thread does not have yet, each with an id by which its echo is known."""
-    messages = request.input_messages
-    if request.thread_id is not None:
-        messages = _new_turn(messages)
-    written = []
-    for message in to_openai(messages):
-        # To LangChain, fields that it does not know are arguments for the model.
-        fields = {key: value for key, value in message.items() if key != "metadata"}
-        written.append({**fields, "id": fields.get("id") or str(uuid4())})
-    return written
+def _error_in(state: Any) -> ResponseError | None:
+    return agent_error(state["__error__"]) if isinstance(state, dict) and "__error__" in state else None
 
 
-def _new_turn(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """What was said since the agent's last word."""
-    last = max((at for at, message in enumerate(messages) if message.role == "assistant"), default=-1)
-    return messages[last + 1 :]
-
-
-def first_body(settings: LangGraph, request: Request, messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """The request that starts a run."""
-    given = request.prompt if settings.input_text else messages
-    return {**_common(settings, request), "input": {**settings.input, settings.input_key: given}}
-
-
-def resume_body(settings: LangGraph, request: Request, interrupts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The request that lets a waiting graph go on."""
-    common = {**_common(settings, request), "if_not_exists": "reject"}
-    if not interrupts:
-        return {**common, "input": None}  # a breakpoint asks nothing
-    ids = [item.get("id") for item in interrupts]
-    # Several at once, and null, are taken only with the ids of what is answered.
-    if (len(ids) > 1 or settings.resume is None) and all(isinstance(each, str) for each in ids):
-        return {**common, "command": {"resume": dict.fromkeys(ids, settings.resume)}}
-    return {**common, "command": {"resume": settings.resume}}
-
-
-def _common(settings: LangGraph, request: Request) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "assistant_id": settings.assistant,
-        "on_disconnect": "cancel",
-        # A conversation that goes on must be there; an empty one in its place would lose what was said.
-        "if_not_exists": "create" if request.thread_id is None else "reject",
-        "multitask_strategy": settings.multitask_strategy,
-    }
-    if settings.stream:
-        body["stream_mode"] = ["updates"]
-        body["stream_subgraphs"] = settings.subgraphs
-    own = {
-        "config": settings.config,
-        "context": settings.context,
-        "metadata": settings.metadata,
-        "durability": settings.durability,
-    }
-    return {**body, **{key: value for key, value in own.items() if value}}
+def _refuses_tasks(answer: Answer, body: dict[str, Any]) -> bool:
+    """Tell a server of before there was the mode `tasks`."""
+    return answer.status == _INVALID and b"stream_mode" in answer.body and body["stream_mode"] != [*UPDATES]

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 CANCEL_S = 2.0
 """How long telling the server to stop may take."""
+MAX_HISTORY = 1000
+"""How many states of a thread are read."""
+_FROM_THE_FIRST = {"Accept": "text/event-stream", "Last-Event-ID": "-1"}
 _PLACE = re.compile(r"/threads/([^/?#]+)/runs/([^/?#]+)")
 _NOT_FOUND = 404
 _LIVE = ("pending", "running")
@@ -63,8 +66,24 @@ class Server:
 
     async def join(self) -> Any:
         """The state that the run ends with, when it has ended."""
-        url = self._place("runs", self.run_id or "", "join")
-        return self._read(await self._wire.send("GET", f"{url}{'&' if '?' in url else '?'}cancel_on_disconnect=1"))
+        url = _with_query(self._place("runs", self.run_id or "", "join"), "cancel_on_disconnect=1")
+        return self._read(await self._wire.send("GET", url))
+
+    def replay(self) -> AbstractAsyncContextManager[Stream]:
+        """Ask for the events that the server recorded of the run, from the first on."""
+        return self._wire.stream("GET", self._place("runs", self.run_id or "", "stream"), headers=_FROM_THE_FIRST)
+
+    async def history(self) -> list[Any]:
+        """Return the states that the thread had during the run, the first one first."""
+        if self.run_id is None and not self._is_ours:
+            return []  # it is not known which of them are of this run
+        answer = await self._wire.send("GET", _with_query(self._place("history"), f"limit={MAX_HISTORY}"))
+        told = read_json(answer) if answer.is_ok else []
+        states = [each for each in told if isinstance(each, dict)] if isinstance(told, list) else []
+        return [each.get("values") for each in reversed(states) if self._is_of_run(each.get("metadata"))]
+
+    def _is_of_run(self, metadata: Any) -> bool:
+        return self.run_id is None or (isinstance(metadata, dict) and metadata.get("run_id") == self.run_id)
 
     async def state(self) -> dict[str, Any]:
         """The thread's state as it is now."""
@@ -101,6 +120,10 @@ class Server:
             raise WireError(refused(answer, self._assistant, self.thread_id))
         told = read_json(answer)
         return told if isinstance(told, dict) else {}
+
+
+def _with_query(url: str, query: str) -> str:
+    return f"{url}{'&' if '?' in url else '?'}{query}"
 
 
 MAX_WORDS = 2000
