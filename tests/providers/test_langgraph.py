@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from msgspec import UNSET, convert
 
+from agentv.jsonio import dump_json
 from agentv.model.message import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
@@ -348,6 +349,14 @@ def test_what_is_kept_of_a_long_reply_is_bounded(monkeypatch: pytest.MonkeyPatch
     assert len(response.output_messages or ()) == 9
     assert len(response.raw_response["events"]) == 2
     assert response.raw_response["left_out"] == 7
+
+
+def test_the_inputs_of_tasks_are_passed_over_however_long_they_are() -> None:
+    piece = b"event: tasks\ndata: " + b"x" * 1_000_000 + b"\n\n"
+    response = reply(Scripted(events(*[piece] * 70, UPDATE)))
+    assert response.success, response.error
+    assert response.text == "hi"
+    assert len(dump_json(response)) < 2000
 
 
 def test_giving_up_takes_no_longer_than_telling_the_server_may(monkeypatch: pytest.MonkeyPatch) -> None:

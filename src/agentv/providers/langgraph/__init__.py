@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from agentv.model.response import ProviderResponse
 
 _Name = Annotated[str, Meta(min_length=1)]
+MAX_RUN_BYTES = 1024 * 1024 * 1024
+"""What the server may send for one run: every task comes with its whole input again, and none of that is kept."""
 
 
 class LangGraph(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -43,9 +45,9 @@ class LangGraph(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, di
     metadata: dict[str, Any] = {}
     """What the server notes with the run, to find it again."""
     stream: bool = True
-    """Whether messages are read while the graph works; else from the state that it ends with."""
+    """Whether events are read while the graph works; else those that the server recorded, when it is done."""
     subgraphs: bool = True
-    """Whether messages that only a subgraph has are part of the reply; the state at the end has none."""
+    """Whether messages that only a subgraph has are part of the reply."""
     resume: Any = UNSET
     """What a graph that waits for somebody (`interrupt`) is answered; without it, that is an error."""
     max_resumes: Annotated[int, Meta(ge=1, le=1000)] = 20
@@ -67,12 +69,10 @@ class LangGraph(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, di
     async def open(self, scope: Scope) -> None:
         """Get ready to connect; nothing is sent yet."""
         await super().open(scope)
-        from agentv.jsonio import MAX_BYTES  # noqa: PLC0415 - loaded when a target uses it
-        from agentv.providers.wire import merge_headers  # noqa: PLC0415 - as above
+        from agentv.providers.wire import merge_headers  # noqa: PLC0415 - loaded when a target uses it
 
         key = {"x-api-key": self.api_key} if self.api_key else {}
-        # A graph with subgraphs sends its whole state again and again, and none of it is kept.
-        await self.connect(merge_headers(key, self.headers), MAX_BYTES)
+        await self.connect(merge_headers(key, self.headers), MAX_RUN_BYTES)
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """What the graph added to the conversation, on a thread of its own unless the request names one."""

@@ -139,12 +139,11 @@ class Attempt:
 
     def _take(self, event: ServerEvent) -> ResponseError | None:
         mode, *namespace = event.event.split("|")
-        if mode not in ("updates", "tasks", "error", "metadata"):
+        if mode == "tasks" and namespace:  # the graph's own tasks tell nothing that its updates do not
+            self._gathered.take_task(parse_json(event.data), tuple(namespace))
+        if mode not in ("updates", "error", "metadata"):
             return None
         data = parse_json(event.data)
-        if mode == "tasks":
-            self._gathered.take_task(data, tuple(namespace))
-            return None
         self._raw.keep({"event": event.event, "data": data}, len(event.data))
         if mode == "error":
             return agent_error(data)
