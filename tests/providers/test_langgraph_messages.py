@@ -148,6 +148,19 @@ def test_a_summary_that_replaces_the_conversation_keeps_what_it_keeps() -> None:
     assert gathered.response().text == "kept"
 
 
+@pytest.mark.parametrize(
+    "update",
+    [
+        (by("trim", {"type": "remove", "id": "__remove_all__", "content": ""}), ("sub:1",)),
+        (by("trim", {"type": "remove", "id": "1", "content": ""}), ("sub:1",)),
+        {"trim": {"notes": [{"type": "remove", "id": "__remove_all__", "content": ""}]}},
+    ],
+)
+def test_what_is_removed_elsewhere_is_still_the_graph_s_own_answer(update: Any) -> None:
+    gathered = gather(by("say", ai("the answer", "1")), (by("worker", ai("scratch", "2")), ("sub:1",)), update)
+    assert gathered.response().text == "the answer"
+
+
 def test_messages_tell_their_node_and_subgraph() -> None:
     response = gather((by("inner", ai("hi", "1")), DEEP), by("sub", ai("hi", "1"), ai("bye", "2"))).response()
     first, second = response.output_messages or ()

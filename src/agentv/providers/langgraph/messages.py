@@ -176,8 +176,8 @@ class Gathered:
         for raw in messages:
             own_id = _id(raw)
             if raw.get("type") == "remove":
-                self._remove(own_id)
-            elif own_id is None or (own_id not in self._known and own_id not in self._by_id):
+                continue  # it concerns that key alone
+            if own_id is None or (own_id not in self._known and own_id not in self._by_id):
                 sent = next((each for each in self._sent if _said(each.raw) == _said(raw)), None)
                 if sent is None:
                     sent = _Sent(raw, node, namespace)
@@ -192,7 +192,7 @@ class Gathered:
         again = any(_id(raw) in self._known or _id(raw) in self._by_id for raw in messages if _id(raw))
         for raw in messages:
             if raw.get("type") == "remove":
-                self._remove(_id(raw))
+                self._remove(_id(raw), namespace)
                 self._sent.append(_Sent(raw, node, namespace))
             elif _id(raw) not in self._known:
                 self._take_message(raw, node, namespace, again=again)
@@ -224,13 +224,15 @@ class Gathered:
                 return sent
         return None
 
-    def _remove(self, own_id: str | None) -> None:
-        """A message that is taken back was said all the same; only the last word it cannot be."""
-        if own_id == _REMOVE_ALL:
-            for sent in self._sent:
+    def _remove(self, own_id: str | None, namespace: tuple[str, ...]) -> None:
+        """Note that messages were removed: they were said all the same, but none of them is the answer.
+
+        What a subgraph removes from its own state stays in that of the graph around it.
+        """
+        found = self._sent if own_id == _REMOVE_ALL else [self._by_id[own_id]] if own_id in self._by_id else []
+        for sent in found:
+            if not namespace or (not sent.by_root and sent.namespace[: len(namespace)] == namespace):
                 sent.removed = True
-        elif own_id in self._by_id:
-            self._by_id[own_id].removed = True
 
 
 def message_ids(state: Mapping[str, Any], key: str) -> set[str]:
