@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from msgspec import UNSET, convert
 
+import agentv
 from agentv.jsonio import dump_json
 from agentv.model.message import Message
 from agentv.model.request import Request, Scope
@@ -270,6 +271,8 @@ def test_a_server_without_a_record_is_asked_for_the_history_and_calls_may_be_mis
     assert response.text == "the end"
     assert [place.path for place in response.unread] == ["run"]
     assert "`stream: true` reads them" in response.unread[0].reason
+    forbids = {"type": "tool_trajectory", "forbidden": ["wipe"]}
+    assert agentv.score(response, [forbids]).status == "error"
 
 
 @pytest.mark.parametrize("has_subgraphs", [True, False])
