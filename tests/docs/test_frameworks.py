@@ -3,6 +3,7 @@
 A page whose library is not installed here is only checked for its form; `make frameworks` installs all of them.
 """
 
+import os
 import re
 import socket
 import subprocess
@@ -19,18 +20,25 @@ from agentv.spec.load import load_evals
 from tests.docs import test_guides as guides
 
 PAGES = sorted((guides.DOCS / "guide" / "frameworks").glob("*.md"))
-RUN = {
-    "adk": ".venv-adk",
-    "ai-sdk": ".venv-samples/ai_sdk",
-    "claude-agent-sdk": ".venv-samples/claude_agent_sdk",
-    "crewai": ".venv-samples/crewai",
-    "langgraph": ".venv-langgraph",
-    "llama-index": ".venv-samples/llama_index",
-    "openai-agents": ".venv",
-    "pydantic-ai": ".venv",
-    "strands": ".venv-samples/strands",
+SYSTEMS = {
+    "adk": "adk",
+    "ai-sdk": "ai_sdk",
+    "claude-agent-sdk": "claude_agent_sdk",
+    "crewai": "crewai",
+    "langgraph": "langgraph",
+    "llama-index": "llama_index",
+    "openai-agents": "openai_agents",
+    "pydantic-ai": "pydantic_ai",
+    "strands": "strands",
 }
-"""The environment that has the library of each page."""
+"""The system of each page, by the name of its folder below `.venv-samples`."""
+AT_HAND = {
+    "adk": ".venv-adk",
+    "langgraph": ".venv-langgraph",
+    "openai_agents": ".venv",
+    "pydantic_ai": ".venv",
+}
+"""Systems that `make test` has."""
 LAUNCHER = """#!{python}
 import sys
 sys.path.insert(0, {ours!r})
@@ -39,6 +47,14 @@ from agentv.cli.main import main
 sys.argv[0] = "agentv"
 main()
 """
+
+
+def environment_of(system: str) -> Path:
+    """Find the environment that has the library: `make frameworks` names a folder of others."""
+    chosen = os.environ.get("AGENTV_FRAMEWORKS")
+    if system in AT_HAND and not chosen:
+        return guides.ROOT / AT_HAND[system]
+    return guides.ROOT / (chosen or ".venv-samples") / system
 
 
 def install_agentv(python: Path, folder: Path) -> Path:
@@ -84,11 +100,11 @@ def run(text: str, environment: Path, folder: Path, **env: str) -> tuple[str, li
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the examples are for a POSIX shell")
-@pytest.mark.parametrize("name", RUN)
+@pytest.mark.parametrize("name", SYSTEMS)
 def test_examples_do_what_the_page_shows(name: str, tmp_path: Path) -> None:
-    environment = guides.ROOT / RUN[name]
-    if environment.name != ".venv" and not environment.exists():
-        pytest.skip(f"there is no {RUN[name]}: `make frameworks` installs it")
+    environment = environment_of(SYSTEMS[name])
+    if environment.name != ".venv" and not (environment / ".stamp").exists():
+        pytest.skip(f"there is no {environment.relative_to(guides.ROOT)}: `make frameworks` installs it")
     page = next(page for page in PAGES if page.stem == name)
     text = page.read_text(encoding="utf-8")
     port = str(free_port())
@@ -125,7 +141,7 @@ def test_each_page_is_in_form(page: Path, tmp_path: Path) -> None:
 
 def test_every_page_is_run_and_listed() -> None:
     names = {page.stem for page in PAGES} - {"index"}
-    assert names == set(RUN)
+    assert names == set(SYSTEMS)
     index = (guides.DOCS / "guide" / "frameworks" / "index.md").read_text(encoding="utf-8")
     readme = (guides.ROOT / "README.md").read_text(encoding="utf-8")
     assert names == set(re.findall(r"\]\(([\w-]+)\.md\)", index))
