@@ -18,7 +18,7 @@ from tests.data.record.environments import (
     NODE_SYSTEMS,
     SYSTEMS,
     interpreter,
-    node_modules,
+    node_versions,
     run_script,
 )
 from tests.docs.test_frameworks import SYSTEMS as PAGES
@@ -45,9 +45,11 @@ def check(system: str, *, latest: bool) -> Report:
 
 
 def check_node(system: str, *, latest: bool) -> Report:
-    """Install a JavaScript library; its page alone runs it."""
-    modules = node_modules(system, latest=latest)
-    return Report(system, problem="" if isinstance(modules, Path) else f"does not install: {modules}")
+    """Install a JavaScript library, which its page alone runs."""
+    versions = node_versions(system, latest=latest)
+    if isinstance(versions, str):
+        return Report(system, problem=f"does not install: {versions}")
+    return Report(system, ", ".join(f"{name} {version}" for name, version in versions.items()))
 
 
 def check_all(chosen: list[str], *, latest: bool) -> list[Report]:

@@ -61,25 +61,26 @@ def interpreter(system: str, *, latest: bool = False) -> Path | str:
     return python
 
 
-def node_modules(system: str, *, latest: bool = False) -> Path | str:
-    """Return the folder of the system's JavaScript packages, or why there is none."""
+def node_versions(system: str, *, latest: bool = False) -> dict[str, str] | str:
+    """Install the system's JavaScript packages and return their versions, or why there are none."""
     text = (HERE / "requirements" / f"{system}.json").read_text(encoding="utf-8")
     home = (LATEST if latest else ENVIRONMENTS) / system
     stamp = home / ".stamp"
+    names = json.loads(text)["dependencies"]
     if not latest and stamp.exists() and stamp.read_text(encoding="utf-8") == text:
-        return home / "node_modules"
+        return dict(names)
     npm = shutil.which("npm")
     if npm is None:
         return "there is no npm"
     home.mkdir(parents=True, exist_ok=True)
-    names = json.loads(text)["dependencies"]
     wanted = [f"{name}@{'latest' if latest else version}" for name, version in names.items()]
     install = [npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(home), *wanted]
     done = subprocess.run(install, check=False, capture_output=True, text=True)
     if done.returncode:
         return _last_line(done.stderr or done.stdout)
     stamp.write_text(text, encoding="utf-8")
-    return home / "node_modules"
+    packages = {name: home / "node_modules" / name / "package.json" for name in names}
+    return {name: json.loads(path.read_text(encoding="utf-8"))["version"] for name, path in packages.items()}
 
 
 def run_script(system: str, python: Path, folder: Path | None = None) -> str:
