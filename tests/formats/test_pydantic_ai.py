@@ -7,7 +7,7 @@ from typing import Any
 
 import pydantic
 import pytest
-from pydantic_ai import Agent, ModelRetry
+from pydantic_ai import Agent, DeferredToolRequests, ModelRetry
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -174,6 +174,19 @@ def test_a_prompt_that_was_put_in_other_words_is_no_output_either() -> None:
         assert [message.role for message in decode_returned(returned, "weather?").output_messages or ()] == [
             "assistant"
         ]
+
+
+def test_a_call_that_somebody_must_allow_waits_and_is_no_answer() -> None:
+    asked = ModelResponse(parts=[TextPart("May I?"), ToolCallPart("delete_file", {"path": "a"}, tool_call_id="c1")])
+    agent = Agent(FunctionModel(lambda *_: asked), output_type=[str, DeferredToolRequests])
+
+    @agent.tool_plain(requires_approval=True)
+    def delete_file(path: str) -> str:
+        return path
+
+    response = decode_returned(run(agent))
+    assert [(call.tool, call.status) for call in calls_of(response)] == [("delete_file", "pending")]
+    assert response.text == "May I?"
 
 
 def test_a_structured_output_is_the_answer_and_its_value() -> None:
