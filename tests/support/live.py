@@ -42,7 +42,8 @@ class Report(NamedTuple):
         made = [each for each in self.findings if not each.is_gone]
         read = len(made) - len([each for each in made if each.lost or each.unread])
         changed = len([each for each in self.findings if each.changes or each.is_new or each.is_gone])
-        return [self.system, self.version or "-", str(len(made)), str(read), str(changed), self.problem]
+        note = self.problem or ("" if self.findings else "its page alone runs it")
+        return [self.system, self.version or "-", str(len(made)), str(read), str(changed), note]
 
 
 HEAD = ["system", "version", "samples", "read", "changed", ""]
