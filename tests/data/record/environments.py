@@ -89,7 +89,7 @@ def run_script(system: str, python: Path, folder: Path | None = None) -> str:
     # -P: a script may be named like the library that it imports.
     command = [str(python), "-P", "-m", f"record.{system}"]
     done = subprocess.run(command, check=False, env={**os.environ, **QUIET, **into}, capture_output=True, text=True)
-    if done.stdout:
+    if done.stdout and not folder:  # what does not look right to the recorder
         print(done.stdout, end="", flush=True)
     return _last_line(done.stderr) if done.returncode else ""
 
