@@ -82,7 +82,9 @@ def _read_result(value: Any, reader: ReplyReader) -> ProviderResponse:
     value = _wrapped(value)
     metrics = value.get("metrics")
     metrics = metrics if isinstance(metrics, OBJECT) else {}
-    traced = list(value["messages"]) if _is_state(value) else _traced(metrics.get("traces"))
+    traced = _traced(metrics.get("traces"))
+    if _is_state(value):
+        traced = list(value["messages"])
     said = reader.read_messages(traced or [value["message"]], declared=True)
     usage = decode_usage(metrics.get("accumulated_usage")) or said.tokens_usage
     calls = [call for message in said.output_messages or () for call in message.tool_calls]
