@@ -17,7 +17,7 @@ COMPILE = $$tmp/bin/uv pip compile --quiet --universal --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test environments lint format bench bench-peers soak record-samples lock clean
+.PHONY: help demo test environments lint format bench bench-peers soak record-samples frameworks lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ soak: $(READY) ## the long random tests
 
 record-samples: ## record tests/data/replies anew, with the real libraries (ARGS=strands for one)
 	@$(PYTHON) tests/data/record $(ARGS)
+
+frameworks: $(READY) ## run the real libraries, and say what changed (ARGS=strands for one, LATEST=1 for the newest)
+	@$(BIN)/python -m tests.frameworks.live $(if $(LATEST),--latest) $(ARGS)
 
 # uv writes a lock that names no index; which index it asks is the environment's affair (UV_DEFAULT_INDEX).
 lock: ## pin the requirements anew (LOCK=--upgrade for newer versions)

@@ -1,11 +1,14 @@
 """What the guides and the reference show is what happens: their examples are run, in order, in a folder of their own.
 
 - `<!-- file: NAME -->` before a block: it is written to that file.
+- `<!-- file: NAME, in tests: PATH -->` before a block: that file of this repository is written instead.
 - `<!-- patch: NAME -->` before a `diff` block: it is applied to that file.
 - `<!-- cases -->`, `<!-- targets -->` before a `yaml` block: an eval with these cases or targets is valid.
 - `<!-- same as: PATH -->` before a block: it is part of that file of this repository.
 - `<!-- yaml -->` before a `yaml` block: it is YAML for somebody else.
 - `console`: each `$ command` is run and must print what stands below it; a line `...` stands for any lines.
+- `<!-- server -->` before a `console` block: its one command is started, waited for until it prints what stands below
+  it, and stopped at the end of the page.
 - `json`, `jsonl`: it is JSON.
 
 `AGENTV_REWRITE_DOCS=1 pytest tests/docs/test_guides.py` writes what was printed into the pages; read the diff.
@@ -62,6 +65,7 @@ VARYING = {
     r'(?<=\btimestamp=")[\d:T-]+': "TIME",
     r"\b\d+(?:\.\d+)? m?s\b": "0 s",
     r"\b\d+\.\d+s\b": "0s",
+    r"(?m)^agentv: \d+ of \d+.*\n": "",  # progress, of what takes long
 }
 """What no two runs have in common."""
 
@@ -107,12 +111,12 @@ def fits(shown: str, printed: str) -> bool:
 class Shell:
     """Runs the commands of one page in its folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *paths: Path, **env: str) -> None:
         self._folder = folder
         self._code = 0
-        paths = [str(Path(sys.executable).parent), "/usr/bin", "/bin"]
+        self._servers: list[subprocess.Popen[str]] = []
         self._env = {
-            "PATH": os.pathsep.join(paths),
+            "PATH": os.pathsep.join([*map(str, paths or [Path(sys.executable).parent]), "/usr/bin", "/bin"]),
             "HOME": str(folder),
             "LANG": "C.UTF-8",
             "PYTHONIOENCODING": "utf-8",
@@ -120,6 +124,7 @@ class Shell:
             # Of all plugins that may be installed here, ours alone.
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "PYTEST_ADDOPTS": "-p agentv",
+            **env,
         }
 
     def run(self, line: str) -> str:
@@ -137,6 +142,27 @@ class Shell:
         )
         self._code = done.returncode
         return done.stdout.replace(str(self._folder), "/project")
+
+    def start(self, line: str, shown: str) -> str:
+        """Start a server and read what it prints, as many lines as are shown; its end is waited for by `stop`."""
+        server = subprocess.Popen(
+            line.split(),
+            cwd=self._folder,
+            env=self._env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+        )
+        self._servers.append(server)
+        assert server.stdout is not None
+        return "".join(server.stdout.readline() for _ in shown.splitlines())
+
+    def stop(self) -> None:
+        """End the servers."""
+        for server in self._servers:
+            server.terminate()
+            server.communicate()
 
 
 def patched(text: str, diff: str) -> str:
@@ -164,17 +190,25 @@ def check_snippet(block: Block, folder: Path) -> None:
         yaml.safe_load(block.text)
 
 
-def run_page(text: str, folder: Path) -> tuple[str, list[str]]:
+def run_page(text: str, folder: Path, shell: Shell | None = None) -> tuple[str, list[str]]:
     """The page with what was really printed, and where that is something else than it shows."""
-    shell = Shell(folder)
+    shell = shell or Shell(folder)
+    try:
+        return _run_blocks(text, folder, shell)
+    finally:
+        shell.stop()
+
+
+def _run_blocks(text: str, folder: Path, shell: Shell) -> tuple[str, list[str]]:
     wrong: list[str] = []
     moved = 0
     for block in blocks(text):
         kind, _, name = block.marker.partition(": ")
         if kind == "file":
+            name, _, stand_in = name.partition(", in tests: ")
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(block.text, encoding="utf-8")
+            path.write_text((ROOT / stand_in).read_text(encoding="utf-8") if stand_in else block.text, encoding="utf-8")
         elif kind == "patch":
             path = folder / name
             path.write_text(patched(path.read_text(encoding="utf-8"), block.text), encoding="utf-8")
@@ -183,7 +217,7 @@ def run_page(text: str, folder: Path) -> tuple[str, list[str]]:
         elif block.language == "console":
             rewritten = ""
             for command in commands(block):
-                printed = shell.run(command.line)
+                printed = shell.start(*command) if kind == "server" else shell.run(command.line)
                 same = fits(command.shown, printed)
                 rewritten += f"$ {command.line}\n{command.shown if same else printed}"
                 if not same:
@@ -208,7 +242,7 @@ def test_examples_do_what_the_page_shows(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_example_is_run(page: Path) -> None:
-    known = re.compile(r"(file|patch|same as): .+|cases|targets|evaluator|yaml|")
+    known = re.compile(r"(file|patch|same as): .+|cases|targets|evaluator|yaml|server|")
     for block in blocks(page.read_text(encoding="utf-8")):
         assert known.fullmatch(block.marker), block.marker
         needs_marker = block.language in ("yaml", "python", "toml", "diff")
@@ -232,7 +266,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*/*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*/**/*.md")), ids=lambda page: page.stem)
 def test_every_link_to_a_heading_leads_to_one(page: Path) -> None:
     for name, anchor in re.findall(r"\]\(([^)#]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
         assert anchor in anchors(page.parent / name if name else page), f"{name}#{anchor}"

@@ -1,149 +1,117 @@
-"""Are recorded replies of real systems read right? They are not ours, so they are read in place."""
+"""Is a sample left as it was, read alike in all its forms, and written again as its own library writes it?
+
+What must be read from each sample is held by `tests/docs/test_what_is_read.py`.
+"""
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentv.formats.adk import to_adk
 from agentv.formats.ai_sdk import to_mastra
+from agentv.formats.anthropic import from_anthropic, to_anthropic
 from agentv.formats.openai import from_openai, to_openai
-from agentv.formats.reader import decode_response
-from agentv.formats.usage import add_usage, decode_usage
-from agentv.model.message import ToolCall
-from agentv.model.usage import TokensUsage
-
-SAMPLES = os.environ.get("AGENTV_SAMPLES")
-
-pytestmark = pytest.mark.skipif(SAMPLES is None, reason="AGENTV_SAMPLES names no folder of recorded replies")
+from agentv.formats.openai_chat import to_completions
+from agentv.formats.openai_responses import from_responses, to_responses
+from agentv.model.message import Message, ToolCall
+from tests.support.samples import read_sample, sample, sample_names
 
 
-def sample(name: str) -> Any:
-    return json.loads((Path(SAMPLES or "") / name).read_text(encoding="utf-8"))
+def messages_of(name: str) -> tuple[Message, ...]:
+    return read_sample(sample(name)).output_messages or ()
 
 
-def bodies(name: str) -> list[Any]:
-    return [interaction["response_body"] for interaction in sample(name)["interactions"]]
+def calls_of(messages: tuple[Message, ...]) -> list[ToolCall]:
+    return [call for message in messages for call in message.tool_calls]
 
 
-def total(name: str, field: str) -> TokensUsage | None:
-    return add_usage(decode_usage(body[field]) for body in bodies(name))
+def parsed(value: Any) -> Any:
+    """Replace the texts of arguments by their data: vendors differ in the spaces of their JSON."""
+    if isinstance(value, dict):
+        return {key: json.loads(item) if key == "arguments" else parsed(item) for key, item in value.items()}
+    return [parsed(item) for item in value] if isinstance(value, list) else value
 
 
-def test_openai_chat_completions() -> None:
-    exchange = sample("openai_chat_completions.json")["interactions"][-1]
-    reply = exchange["response_body"]["choices"][0]["message"]
-    messages = [*exchange["request_body"]["messages"], reply]
-    response = decode_response({"messages": messages, "usage": exchange["response_body"]["usage"]})
-    assert not response.warnings
-    assert response.output_messages is not None
-    assert [message.role for message in response.output_messages] == ["user", "assistant", "assistant"]
-    calls = [call for message in response.output_messages for call in message.tool_calls]
-    assert calls == [
-        ToolCall(tool="get_user_country", input={}, output="Mexico", id="call_iXFttys57ap0o16JSlC8yhYo"),
-        ToolCall(
-            tool="final_result",
-            input={"city": "Mexico City", "country": "Mexico"},
-            id="call_gmD2oUZUzSoCkmNmp3JPUF7R",
-        ),
+def only(value: Any, *keys: str) -> dict[str, Any]:
+    return {key: value[key] for key in keys if value.get(key) is not None}
+
+
+def test_reading_changes_no_sample() -> None:
+    for name in sample_names():
+        before = json.dumps(sample(name).reply)
+        read_sample(sample(name))
+        assert json.dumps(sample(name).reply) == before, name
+
+
+def test_every_sample_says_the_same_when_it_is_written_as_openai_s_messages() -> None:
+    for name in sample_names():
+        messages = messages_of(name)
+        again = from_openai(to_openai(messages))
+        assert calls_of(again) == calls_of(messages), name
+        assert [(each.role, each.text) for each in again] == [(each.role, each.text) for each in messages], name
+
+
+@pytest.mark.parametrize("form", ["messages-to-dict", "dumpd", "openai"])
+def test_a_conversation_of_langchain_is_read_alike_in_every_form(form: str) -> None:
+    expected, found = messages_of("langchain.parallel-state"), messages_of(f"langchain.parallel-{form}")
+    assert [(each.role, each.text) for each in found] == [(each.role, each.text) for each in expected]
+    assert [(call.tool, call.input, call.output, call.id) for call in calls_of(found)] == [
+        (call.tool, call.input, call.output, call.id) for call in calls_of(expected)
     ]
-    assert response.tokens_usage == TokensUsage(
-        input_tokens=89, output_tokens=36, total_tokens=125, cache_read_tokens=0, reasoning_tokens=0
-    )
-    assert from_openai(to_openai(response.output_messages)) == response.output_messages
 
 
-@pytest.mark.parametrize(
-    ("name", "field", "expected"),
-    [
-        ("openai_chat_completions.json", "usage", (157, 48, 205)),
-        ("openai_responses.json", "usage", (107, 29, 136)),
-        ("anthropic_messages_parallel_tools.json", "usage", (1194, 279, 1473)),
-        ("gemini_generate_content.json", "usageMetadata", (846, 385, 1231)),
-    ],
-)
-def test_usage_of_all_turns(name: str, field: str, expected: tuple[int, int, int]) -> None:
-    usage = total(name, field)
-    assert usage is not None
-    assert (usage.input_tokens, usage.output_tokens, usage.total_tokens) == expected
-    assert usage.metadata is None
+# Written as the library itself wrote it
 
 
-def test_usage_of_adk_events() -> None:
-    events = sample("google_adk_events_evalset.json")
-    snake = decode_usage(events["events_snake_case"][0]["usage_metadata"])
-    assert snake == TokensUsage(
-        input_tokens=40, output_tokens=23, total_tokens=63, cache_read_tokens=0, reasoning_tokens=5
-    )
-    assert decode_usage(events["events_camelCase_by_alias"][0]["usageMetadata"]) == snake
+def test_openai_messages() -> None:
+    name = "langchain.parallel-openai"
+    assert parsed(to_openai(messages_of(name))) == parsed(sample(name).reply)
+    sent = sample("openai_sdk.parallel-messages").reply
+    written = to_completions(from_openai(sent))
+    keys = ("role", "content", "tool_calls", "tool_call_id")
+    assert [only(parsed(item), *keys) for item in written] == [only(parsed(item), *keys) for item in sent]
 
 
-@pytest.mark.parametrize("key", ["model_dump", "convert_to_openai_messages"])
-def test_langchain_messages(key: str) -> None:
-    data = sample("langchain_langgraph_messages.json")
-    response = decode_response(data[key])
-    assert response.output_messages is not None
-    assert not response.warnings
-    assert [message.role for message in response.output_messages] == ["system", "user", "assistant", "assistant"]
-    (call,) = response.output_messages[2].tool_calls
-    assert (call.tool, call.input, call.output) == ("get_weather", {"city": "Paris"}, '{"temp_c": 18}')
-    assert response.text == "18C"
-    assert from_openai(to_openai(response.output_messages)) == response.output_messages
-    if key == "convert_to_openai_messages":
-        assert to_openai(response.output_messages)[3] == data[key][3]
+def test_items_of_responses() -> None:
+    sent = sample("openai_sdk.parallel-input-items").reply
+    written = to_responses(from_responses(sent))
+    keys = ("type", "call_id", "name", "arguments", "output")
+    assert [only(parsed(item), *keys) for item in written if "role" not in item] == [
+        only(parsed(item), *keys) for item in sent if "role" not in item
+    ]
+    # A message of one text may be that text.
+    texts = [item["content"] for item in sent if "role" in item]
+    assert [item["content"] for item in written if "role" in item] == [
+        text if isinstance(text, str) else text[0]["text"] for text in texts
+    ]
+    assert ["role" in item for item in written] == ["role" in item for item in sent]
 
 
-def test_langgraph_state() -> None:
-    response = decode_response(sample("langchain_langgraph_messages.json")["state_dict_with_messages_key"])
-    assert response.output_messages is not None
-    assert response.output_messages[-1].tool_calls == (
-        ToolCall(tool="get_weather", input={"city": "Paris"}, id="call_1"),
-    )
+def test_anthropic_messages() -> None:
+    sent = sample("anthropic_sdk.parallel-messages").reply
+    expected = [{"role": "user", "content": [{"type": "text", "text": sent[0]["content"]}]}]
+    for message in sent[1:]:
+        # `caller` is the API's to say, not the client's.
+        blocks = [{key: item for key, item in block.items() if key != "caller"} for block in message["content"]]
+        expected.append({"role": message["role"], "content": blocks})
+    system, written = to_anthropic(from_anthropic(sent))
+    assert (system, written) == ("", expected)
 
 
-def test_adk_events_of_the_same_conversation() -> None:
-    recorded = sample("google_adk_events_evalset.json")["events_snake_case"]
-    response = decode_response(
-        [
-            {
-                "role": "assistant",
-                "name": "weather_agent",
-                "tool_calls": [
-                    {
-                        "tool": "get_weather",
-                        "input": {"city": "Paris"},
-                        "output": {"temp_c": 18},
-                        "id": "adk-1",
-                    },
-                    {"tool": "get_time", "input": {"city": "Paris"}, "output": {"time": "12:00"}, "id": "adk-2"},
-                ],
-            },
-            {"role": "assistant", "name": "weather_agent", "content": "18C at noon"},
-        ]
-    )
-    written = to_adk(response.output_messages or ())
-    assert written == [{"author": event["author"], "content": event["content"]} for event in recorded]
+def test_adk_events() -> None:
+    events = sample("adk.parallel-events").reply
+    written = to_adk(messages_of("adk.parallel-events"))
+    assert [only(each, "author", "content") for each in written] == [only(each, "author", "content") for each in events]
 
 
-def test_mastra_messages_of_the_same_conversation() -> None:
-    examples = sample("mastra_messages_and_spans.json")["message_parts_examples"]
-    recorded = next(each["input_messages"] for each in examples if "V2 content.parts" in each["test"])
-    invocation = recorded[0]["content"]["parts"][0]["toolInvocation"]
-    call = {
-        "tool": invocation["toolName"],
-        "input": invocation["args"],
-        "output": invocation["result"],
-        "id": invocation["toolCallId"],
-    }
-    response = decode_response([{"role": "assistant", "tool_calls": [call]}])
-    assert to_mastra(response.output_messages or ()) == recorded
-
-
-def test_every_sample_can_be_fed_in() -> None:
-    for path in sorted(Path(SAMPLES or "").glob("*.json")):
-        data = json.loads(path.read_text(encoding="utf-8"))
-        before = json.dumps(data)
-        decode_response(data)
-        assert json.dumps(data) == before
+def test_mastra_messages() -> None:
+    (stored,) = sample("mastra-1.parallel").reply["response"]["dbMessages"]
+    written = to_mastra(messages_of("mastra-1.parallel"))
+    assert {message["content"]["format"] for message in written} == {stored["content"]["format"]}
+    invocations = [
+        [part["toolInvocation"] for part in parts if part["type"] == "tool-invocation"]
+        for parts in ([part for message in written for part in message["content"]["parts"]], stored["content"]["parts"])
+    ]
+    assert invocations[0] == invocations[1]
+    assert len(invocations[0]) == 2

@@ -24,6 +24,8 @@ class Sample(NamedTuple):
     expect: dict[str, Any]
     made_by: str
     version: str
+    is_recorded: bool = True
+    """Whether a script of `tests/data/record` makes it."""
 
     @property
     def system(self) -> str:
@@ -51,13 +53,18 @@ class Sample(NamedTuple):
 @cache
 def samples() -> tuple[Sample, ...]:
     """Read every sample."""
-    return tuple(_read(path) for path in sorted(FOLDER.glob("*.json")))
+    return read_samples(FOLDER)
+
+
+def read_samples(folder: Path) -> tuple[Sample, ...]:
+    """Read the samples of a folder."""
+    return tuple(_read(path) for path in sorted(folder.glob("*.json")))
 
 
 def _read(path: Path) -> Sample:
     data = json.loads(path.read_text(encoding="utf-8"))
     form, version = data.get("form", "json"), f"{data.get('library', '')} {data.get('version', '')}".strip()
-    return Sample(path.stem, form, data["reply"], data["expect"], data["made_by"], version)
+    return Sample(path.stem, form, data["reply"], data["expect"], data["made_by"], version, "source" not in data)
 
 
 def sample_names(*forms: str) -> list[str]:

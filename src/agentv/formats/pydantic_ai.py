@@ -235,8 +235,8 @@ def decode_pydantic_ai_run(result: Any) -> ProviderResponse:
     whole = None if usage is None else read_run_usage(plain(usage))
     text, value = final_output(getattr(result, "output", None), response.text)
     return ProviderResponse(
-        text=text,
-        output_messages=response.output_messages,
+        text=response.text if _put_off(value) else text,
+        output_messages=tuple(_with_waiting(message, _put_off(value)) for message in response.output_messages or ()),
         reasoning=response.reasoning,
         tokens_usage=whole,
         cost_usd=_cost(usage),
@@ -290,11 +290,8 @@ def _read_run_data(value: Mapping[str, Any], reader: ReplyReader) -> ProviderRes
         messages = messages[first:]
     said = reader.read_messages(messages)
     output, usage = value.get("output"), value.get("usage")
-    deferred = output if isinstance(output, OBJECT) and "approvals" in output and "calls" in output else {}
-    waiting = texts_under("tool_call_id", deferred.get("approvals")) | texts_under(
-        "tool_call_id", deferred.get("calls")
-    )
-    text = output if isinstance(output, str) else None if output is None or deferred else dump_json(output).decode()
+    waiting = _put_off(output)
+    text = output if isinstance(output, str) else None if output is None or waiting else dump_json(output).decode()
     others = {key: item for key, item in value.items() if key not in _RESULT and item is not None}
     return replace(
         said,
@@ -303,6 +300,13 @@ def _read_run_data(value: Mapping[str, Any], reader: ReplyReader) -> ProviderRes
         tokens_usage=read_run_usage(usage) if isinstance(usage, OBJECT) else said.tokens_usage,
         metadata={**others, **(said.metadata or {})} or None,
     )
+
+
+def _put_off(output: Any) -> set[str]:
+    """Return the ids of the calls in a `DeferredToolRequests`, with which a run ends that waits for somebody."""
+    if not isinstance(output, OBJECT) or not {"approvals", "calls"} <= output.keys():
+        return set()
+    return texts_under("tool_call_id", output["approvals"]) | texts_under("tool_call_id", output["calls"])
 
 
 def _with_waiting(message: Message, waiting: set[str]) -> Message:

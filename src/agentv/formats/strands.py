@@ -16,6 +16,7 @@ from agentv.model.usage import TokensUsage
 from agentv.protocols import ReplyFormat, ReplyReader
 
 _Object = Mapping[str, Any]
+_READ = ("type", "message", "messages", "metrics")
 _LAST_ONLY = f"only the last message is told, {MISSING_CALLS}"
 
 
@@ -51,10 +52,15 @@ FORMAT = ReplyFormat(name="strands", detect=_detect, read=_read, items=True)
 
 def _is_result(value: Any) -> bool:
     if not isinstance(value, OBJECT) or not is_message(value.get("message")):
-        return False
+        return _is_state(value)
     return value.get("type") == "agent_result" or (
         "stop_reason" in value and not {"metrics", "interrupts"}.isdisjoint(value)
     )
+
+
+def _is_state(value: Any) -> bool:
+    """Tell the messages of an agent, with the reason beside them why it stopped."""
+    return isinstance(value, OBJECT) and "stop_reason" in value and _detect(value.get("messages"))
 
 
 def _wrapped(value: Any) -> Any:
@@ -72,11 +78,13 @@ def _detect_result(value: Any) -> bool:
 
 
 def _read_result(value: Any, reader: ReplyReader) -> ProviderResponse:
-    """Read the result of an agent: its last message, and its metrics, which tell what came before."""
+    """Read the result of an agent: all messages, or the last one and the metrics, which tell what came before."""
     value = _wrapped(value)
     metrics = value.get("metrics")
     metrics = metrics if isinstance(metrics, OBJECT) else {}
     traced = _traced(metrics.get("traces"))
+    if _is_state(value):
+        traced = list(value["messages"])
     said = reader.read_messages(traced or [value["message"]], declared=True)
     usage = decode_usage(metrics.get("accumulated_usage")) or said.tokens_usage
     calls = [call for message in said.output_messages or () for call in message.tool_calls]
@@ -84,7 +92,7 @@ def _read_result(value: Any, reader: ReplyReader) -> ProviderResponse:
         for call in (each for each in calls if each.output is UNSET):
             force_setattr(call, "status", "pending")  # nobody else has seen this call yet
     response = replace(said, tokens_usage=usage, unread=(*said.unread, *_untold(metrics, len(calls))))
-    kept = {key: item for key, item in value.items() if key not in ("type", "message", "metrics") and item is not None}
+    kept = {key: item for key, item in value.items() if key not in _READ and item is not None}
     response = replace(response, metadata={**kept, **(said.metadata or {})} or None)
     if traced or isinstance(metrics.get("tool_usage", metrics.get("tool_metrics")), OBJECT):
         return response

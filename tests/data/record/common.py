@@ -1,6 +1,7 @@
 """What every recording script needs: the scenarios' words and numbers, fixed ids and times, and one way to save."""
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -9,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-REPLIES = Path(__file__).parent.parent / "replies"
+REPLIES = Path(os.environ.get("RECORD_INTO") or Path(__file__).parent.parent / "replies")
 REAL = "real library"
 TYPES = "built with the library's types"
 CLIENT = "real client, bodies written by hand"
@@ -234,7 +235,8 @@ class Recorder:
         self._ids = tuple(ids)
         self._durations = tuple(durations)
         for old in REPLIES.glob(f"{system}.*.json"):
-            old.unlink()
+            if "source" not in json.loads(old.read_text(encoding="utf-8")):  # else it was made elsewhere
+                old.unlink()
 
     def save(
         self,

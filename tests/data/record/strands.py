@@ -190,6 +190,14 @@ def main() -> None:
                 {**expect(notes(status="pending"), "", usage("delete", slice(1))), "complete": False},
                 "Only the last message: calls that were made before it are not told.",
             )
+            state = {"messages": agent.messages} | {key: shown[key] for key in ("stop_reason", "interrupts")}
+            record.save(
+                "pending-state",
+                "pending: the call waits for a human",
+                '{"messages": agent.messages}, and "stop_reason" and "interrupts" of the result',
+                state,
+                expect(notes(status="pending"), "", usage("delete", slice(1))),
+            )
             record.save(
                 "pending-messages",
                 "pending: the call waits for a human",
