@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.openai import to_openai
+from agentv.formats.langgraph_updates import Gathered, message_ids, to_langgraph
 from agentv.formats.sse import EventReader
 from agentv.jsonio import MAX_BYTES, parse_json
-from agentv.providers.langgraph.messages import Gathered, message_ids
 from agentv.providers.langgraph.server import Server, agent_error, asked, ended, refused
 from agentv.providers.wire import WireError, read_json, wire_error
 
@@ -204,12 +202,7 @@ def wire_messages(request: Request) -> list[dict[str, Any]]:
     messages = request.input_messages
     if request.thread_id is not None:
         messages = _new_turn(messages)
-    written = []
-    for message in to_openai(messages):
-        # To LangChain, fields that it does not know are arguments for the model.
-        fields = {key: value for key, value in message.items() if key != "metadata"}
-        written.append({**fields, "id": fields.get("id") or str(uuid4())})
-    return written
+    return to_langgraph(messages)
 
 
 def _new_turn(messages: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -6,13 +6,12 @@ import inspect
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agentv.errors import FormatError
 from agentv.formats.objects import is_class_of
+from agentv.providers.python.turns import refuse_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
 
-    from agentv.model.message import Message
     from agentv.model.request import Request
 
 
@@ -24,7 +23,10 @@ def find_agent(thing: Any) -> Callable[[Request], Awaitable[Any]] | None:
     if is_class_of(thing, "Agent", "agents") and hasattr(thing, "handoffs") and hasattr(thing, "model_settings"):
         return partial(_ask_openai_agents, thing)
     if is_class_of(thing, "Runnable", "langchain_core"):
-        return partial(_ask_runnable, thing)
+        from agentv.providers.python import langchain  # noqa: PLC0415 - only such an agent needs it
+
+        is_graph = is_class_of(thing, "PregelProtocol", "langgraph")
+        return partial(langchain.ask_graph if is_graph else langchain.ask_runnable, thing)
     return None
 
 
@@ -33,7 +35,7 @@ async def _ask_pydantic_ai(agent: Any, request: Request) -> Any:
 
     from agentv.formats.pydantic_ai import to_pydantic_ai  # noqa: PLC0415 - only such an agent needs it
 
-    _refuse_blocks(request.input_messages)
+    refuse_blocks(request.input_messages)
     messages = list(request.input_messages)
     options: dict[str, Any] = {}
     told = [message.text for message in messages if message.role in ("system", "developer")]
@@ -51,28 +53,5 @@ async def _ask_openai_agents(agent: Any, request: Request) -> Any:
 
     from agentv.formats.openai_agents import to_openai_items  # noqa: PLC0415 - only such an agent needs it
 
-    _refuse_blocks(request.input_messages)
+    refuse_blocks(request.input_messages)
     return await Runner.run(agent, to_openai_items(request.input_messages))  # type: ignore[arg-type]  # as dicts
-
-
-async def _ask_runnable(runnable: Any, request: Request) -> Any:
-    from uuid import uuid4  # noqa: PLC0415 - only such an agent needs it
-
-    from agentv.formats.openai import to_openai  # noqa: PLC0415 - as above
-
-    messages = to_openai(request.input_messages)
-    given = messages if is_class_of(runnable, "BaseLanguageModel", "langchain_core") else {"messages": messages}
-    if not getattr(runnable, "checkpointer", None):
-        return await runnable.ainvoke(given)
-    # The request has the whole conversation: it begins a thread of its own, and so does each retry.
-    return await runnable.ainvoke(given, {"configurable": {"thread_id": uuid4().hex}})
-
-
-def _refuse_blocks(messages: Sequence[Message]) -> None:
-    """Rather an error than an agent that is asked about a picture which it never got."""
-    for message in messages:
-        for block in message.content if isinstance(message.content, list) else ():
-            if not isinstance(block.get("text"), str):
-                kind = block.get("type", "unknown")
-                msg = f"the input has a block of type {kind!r}: write a function that hands it to the agent"
-                raise FormatError(msg)

@@ -1,0 +1,35 @@
+"""The conversation of a request, for agents that do not take all of it as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentv.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agentv.model.message import Message
+    from agentv.model.request import Request
+
+_ASK = "write a function that hands it to the agent"
+
+
+def only_prompt(request: Request) -> str:
+    """Return the prompt of a request that has no other messages; an agent that takes a text cannot be told more."""
+    refuse_blocks(request.input_messages)
+    if len(request.input_messages) != 1 or request.input_messages[0].role != "user":
+        count = len(request.input_messages)
+        msg = f"the input has {count} messages and this agent takes one text: {_ASK.replace('it', 'them')}"
+        raise FormatError(msg)
+    return request.prompt
+
+
+def refuse_blocks(messages: Sequence[Message]) -> None:
+    """Refuse content that is no text: an agent would be asked about a picture which it never got."""
+    for message in messages:
+        for block in message.content if isinstance(message.content, list) else ():
+            if not isinstance(block.get("text"), str):
+                kind = block.get("type", "unknown")
+                msg = f"the input has a block of type {kind!r}: {_ASK}"
+                raise FormatError(msg)
