@@ -5,11 +5,13 @@ from typing import Any, Literal
 
 from msgspec import Struct, to_builtins
 from msgspec.json import Decoder, Encoder
+from msgspec.structs import replace
 
 from agentv.formats.canonical import are_plain
+from agentv.formats.fields import MISSING_CALLS
 from agentv.jsonio import describe, dump_json, scrub
 from agentv.model.message import Message
-from agentv.model.response import ProviderResponse
+from agentv.model.response import ProviderResponse, Unread
 
 Library = Literal["langchain", "openai_agents", "pydantic_ai", "adk"]
 
@@ -90,7 +92,12 @@ def _converted(value: Any, done: dict[int, Any], levels: int) -> Any:
     if kind in _PLAIN or isinstance(value, (Message, ProviderResponse)) or not is_object(value):
         return value
     is_item = library_of(value) == "openai_agents" and hasattr(value, "raw_item")
-    return plain_item(value) if is_item else plain(value)
+    if is_item:
+        return plain_item(value)
+    result = getattr(value, "result", None)
+    if hasattr(value, "event_kind") and library_of(value) == "pydantic_ai" and hasattr(result, "new_messages"):
+        return {"event_kind": plain(value.event_kind), "result": plain_result(result)}
+    return plain(value)
 
 
 def plain_item(item: Any) -> dict[str, Any]:
@@ -100,6 +107,16 @@ def plain_item(item: Any) -> dict[str, Any]:
         found["output"] = plain(getattr(item, "output", None))
     name = getattr(getattr(item, "agent", None), "name", None)
     return {**found, "agent": name} if isinstance(name, str) else found
+
+
+def plain_result(result: Any) -> dict[str, Any]:
+    """Write the result of a run of pydantic-ai's, whose messages are no field of it."""
+    usage = getattr(result, "usage", None)
+    usage = usage() if callable(usage) and not hasattr(usage, "input_tokens") else usage
+    messages = [plain(message) for message in result.new_messages()]
+    while messages and messages[0].get("kind") == "request":  # what the agent was asked
+        messages.pop(0)
+    return {"messages": messages, "output": plain(getattr(result, "output", None)), "usage": plain(usage)}
 
 
 def plain(value: Any) -> Any:
@@ -120,6 +137,12 @@ def final_output(output: Any, words: str) -> tuple[str, Any]:
         return words if output is None else output, None
     value = plain(output)
     return dump_json(value).decode(), value
+
+
+def mark_unfinished(response: ProviderResponse) -> ProviderResponse:
+    """Return the reply of a run that is still under way: whatever comes is not in it."""
+    place = Unread(path="run", reason=f"the run had not come to its end, {MISSING_CALLS}")
+    return replace(response, unread=(*response.unread, place))
 
 
 def dump_model(value: Any) -> Any:

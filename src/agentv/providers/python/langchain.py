@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _CORE = "langchain_core"
 _HISTORY = ("chat_history", "history", "messages")
 """How prompts call the place of a conversation."""
+_NOTES = ("agent_scratchpad", "intermediate_steps", "tools", "tool_names")
+"""What an executor fills in itself."""
 
 
 async def ask_runnable(runnable: Any, request: Request) -> ProviderResponse:
@@ -60,15 +62,25 @@ def _given(runnable: Any, request: Request) -> tuple[Any, dict[str, str]]:
         names = ", ".join(repr(key) for key in others)
         msg = f"the input of this {type(runnable).__name__} has the keys {names}: write a function that fills them in"
         raise FormatError(msg)
-    prompt = request.prompt if history else only_prompt(request)
+    is_asked = bool(history) and request.input_messages[-1].role == "user"
+    prompt = request.prompt if is_asked else only_prompt(request)
     return {others[0]: prompt, **dict.fromkeys(history, messages[:-1])}, {}
 
 
 def _keys_of(runnable: Any) -> Sequence[str]:
     """Return the keys that a chain, or the prompt that it begins with, asks for; nothing when it does not say."""
-    first = getattr(runnable, "first", runnable)
-    keys = getattr(runnable, "input_keys", None) or getattr(first, "input_variables", None)
-    return [key for key in keys if isinstance(key, str)] if isinstance(keys, (list, tuple, set, frozenset)) else []
+    keys = getattr(runnable, "input_keys", None)
+    if keys:
+        return list(keys)
+    is_executor = hasattr(runnable, "agent") and hasattr(runnable, "tools")
+    inner = getattr(runnable.agent, "runnable", None) if is_executor else runnable
+    steps = getattr(inner, "steps", None) or [inner]
+    # Before an agent's prompt comes what writes its notes; before the prompt of a chain may come anything.
+    prompts = [step for step in (steps if is_executor else steps[:1]) if hasattr(step, "input_variables")]
+    if not prompts:
+        return ["input"] if is_executor else []
+    asked = [*prompts[0].input_variables, *(getattr(prompts[0], "optional_variables", None) or ())]
+    return [key for key in asked if key not in _NOTES]
 
 
 async def ask_graph(graph: Any, request: Request) -> ProviderResponse:

@@ -12,15 +12,13 @@ if TYPE_CHECKING:
     from agentv.model.message import Message
     from agentv.model.request import Request
 
-_ASK = "write a function that hands it to the agent"
-
 
 def only_prompt(request: Request) -> str:
     """Return the prompt of a request that has no other messages; an agent that takes a text cannot be told more."""
     refuse_blocks(request.input_messages)
     if len(request.input_messages) != 1 or request.input_messages[0].role != "user":
-        count = len(request.input_messages)
-        msg = f"the input has {count} messages and this agent takes one text: {_ASK.replace('it', 'them')}"
+        found = f"the input has {len(request.input_messages)} messages and this agent takes one text of the user's"
+        msg = f"{found}: write a function that hands them to the agent"
         raise FormatError(msg)
     return request.prompt
 
@@ -31,5 +29,5 @@ def refuse_blocks(messages: Sequence[Message]) -> None:
         for block in message.content if isinstance(message.content, list) else ():
             if not isinstance(block.get("text"), str):
                 kind = block.get("type", "unknown")
-                msg = f"the input has a block of type {kind!r}: {_ASK}"
+                msg = f"the input has a block of type {kind!r}: write a function that hands it to the agent"
                 raise FormatError(msg)
