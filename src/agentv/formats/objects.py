@@ -47,18 +47,46 @@ def is_class_of(value: Any, name: str, home: str) -> bool:
     )
 
 
+_WRITERS = {
+    "agent_framework": "to_dict",
+    "haystack": "to_dict",
+    "dspy": "toDict",
+    "strands.telemetry": "to_dict",
+}
+"""By the package of a class, the method that writes its objects as plain data."""
+
+
 def is_object(value: Any) -> bool:
-    """Tell an object that can be written by its fields: a pydantic model or a dataclass."""
+    """Tell an object that can be written by its fields: a pydantic model, a dataclass, or one that does it itself."""
     return not isinstance(value, (type, Struct)) and (
-        hasattr(type(value), "__dataclass_fields__") or callable(getattr(value, "model_dump", None))
+        hasattr(type(value), "__dataclass_fields__")
+        or callable(getattr(value, "model_dump", None))
+        or _writer_of(value) is not None
     )
+
+
+def _writer_of(value: Any) -> Any:
+    """Return the method that writes an object of a library which has one of its own."""
+    for cls in type(value).__mro__:
+        module = f"{getattr(cls, '__module__', '')}."
+        name = next((name for home, name in _WRITERS.items() if module.startswith(f"{home}.")), None)
+        if name is not None:
+            method = getattr(value, name, None)
+            return method if callable(method) else None
+    return None
 
 
 def plain_data(value: Any) -> Any:
     """Return a value with every object of a library in it as plain data; a value without any is returned itself."""
-    if are_plain((value,)) or not _holds_objects(value):
+    if (are_plain((value,)) and not _shows_objects(value)) or not _holds_objects(value):
         return value
     return _converted(value, {}, _MAX_LEVELS)
+
+
+def _shows_objects(value: Any) -> bool:
+    """Tell objects that pass for mappings, where replies have them: by themselves or in a list."""
+    items = value if type(value) in (list, tuple) else (value,)
+    return any(type(item) is not dict and type(item) not in _PLAIN and is_object(item) for item in items)
 
 
 def _holds_objects(value: Any) -> bool:
@@ -97,7 +125,8 @@ def _converted(value: Any, done: dict[int, Any], levels: int) -> Any:
     result = getattr(value, "result", None)
     if hasattr(value, "event_kind") and library_of(value) == "pydantic_ai" and hasattr(result, "new_messages"):
         return {"event_kind": plain(value.event_kind), "result": plain_result(result)}
-    return plain(value)
+    write = _writer_of(value)  # which says more than the fields of its class
+    return plain(value if write is None else write())
 
 
 def plain_item(item: Any) -> dict[str, Any]:
@@ -164,6 +193,9 @@ def dump_model(value: Any) -> Any:
 
 def _plain_object(value: Any) -> Any:
     """Return a stand-in for a value that is neither plain nor a dataclass."""
+    write = _writer_of(value)
+    if write is not None:
+        return write()
     if isinstance(value, Mapping):
         return dict(value)
     dumped = dump_model(value)

@@ -75,7 +75,7 @@ def _read_result(value: Any, reader: ReplyReader) -> ProviderResponse:
     """Read the result of an agent: its last message, and its metrics, which tell what came before."""
     value = _wrapped(value)
     metrics = value.get("metrics")
-    metrics = metrics if isinstance(metrics, OBJECT) else {}
+    metrics = _last_invocation(metrics) if isinstance(metrics, OBJECT) else {}
     traced = _traced(metrics.get("traces"))
     said = reader.read_messages(traced or [value["message"]], declared=True)
     usage = decode_usage(metrics.get("accumulated_usage")) or said.tokens_usage
@@ -91,6 +91,18 @@ def _read_result(value: Any, reader: ReplyReader) -> ProviderResponse:
     if not calls:  # the answer alone, which tells nothing about calls
         return replace(response, output_messages=None)
     return replace(response, unread=(*response.unread, Unread(path="message", reason=_LAST_ONLY)))
+
+
+def _last_invocation(metrics: _Object) -> _Object:
+    """Return the metrics of the last prompt alone: an agent that is asked again adds to those that it has."""
+    invocations = list(objects_in(metrics.get("agent_invocations")))
+    traces = metrics.get("traces")
+    if len(invocations) <= 1 or not isinstance(traces, (list, tuple)):
+        return metrics
+    last = invocations[-1]
+    cycles = len(list(objects_in(last.get("cycles"))))
+    others = {key: item for key, item in metrics.items() if key not in ("tool_usage", "tool_metrics")}
+    return {**others, "traces": traces[len(traces) - cycles :], "accumulated_usage": last.get("usage")}
 
 
 def _traced(traces: Any) -> list[Any]:

@@ -23,6 +23,23 @@ def only_prompt(request: Request) -> str:
     return request.prompt
 
 
+def text_turns(request: Request, roles: Sequence[str] = ("system", "user", "assistant")) -> list[tuple[str, str]]:
+    """Return the conversation as pairs of a role and a text, the last one the user's; anything else is refused."""
+    refuse_blocks(request.input_messages)
+    turns = [(message.role, message.text) for message in request.input_messages]
+    odd = next((role for role, _ in turns if role not in roles), None)
+    if odd is not None:
+        msg = f"the input has a message of role {odd!r}: write a function that hands it to the agent"
+        raise FormatError(msg)
+    if any(message.tool_calls for message in request.input_messages):
+        msg = "the input has earlier calls: write a function that hands them to the agent"
+        raise FormatError(msg)
+    if not turns or turns[-1][0] != "user":
+        msg = "the input does not end with a message of the user's: write a function that hands it to the agent"
+        raise FormatError(msg)
+    return turns
+
+
 def refuse_blocks(messages: Sequence[Message]) -> None:
     """Refuse content that is no text: an agent would be asked about a picture which it never got."""
     for message in messages:
