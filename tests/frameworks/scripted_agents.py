@@ -330,6 +330,12 @@ dspy.configure(lm=DummyLM(said * 3))
 agent = dspy.ReAct("question -> answer", tools=[weather])
 two = dspy.ReAct("question, city -> answer", tools=[weather])
 
+class Wrapped(dspy.Module):
+    def forward(self, question):
+        return agent(question=question)
+
+wrapped = Wrapped()
+
 def returned(prompt):
     return agent(question=prompt)
 """

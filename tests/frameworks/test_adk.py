@@ -101,7 +101,9 @@ from google.adk.runners import InMemoryRunner
 from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 
-USAGE = types.GenerateContentResponseUsageMetadata(prompt_token_count=10, candidates_token_count=5, total_token_count=15)
+USAGE = types.GenerateContentResponseUsageMetadata(
+    prompt_token_count=10, candidates_token_count=5, total_token_count=15
+)
 
 class Scripted(BaseLlm):
     tool: str = "weather"

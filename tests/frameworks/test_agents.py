@@ -359,6 +359,10 @@ def test_earlier_messages_are_handed_to_a_chain_or_refused_but_never_dropped() -
     refused = ask(KEYED + "\nagent = one\n", conversation).error
     assert refused is not None
     assert "has 3 messages and this agent takes one text" in refused.message
+    picture = Message(role="user", content=[{"type": "image_url", "image_url": {"url": "data:,"}}])
+    unseen = ask(KEYED + "\nagent = several\n", (*conversation[:2], picture)).error
+    assert unseen is not None
+    assert "a block of type 'image_url': write a function" in unseen.message
     unclear = ask(KEYED + "\nagent = two\n").error
     assert unclear is not None
     assert "has the keys 'city', 'question': write a function" in unclear.message

@@ -21,7 +21,7 @@ REPLIES = {
     "agent_framework": ("agent", "returned"),
     "haystack": ("agent", "returned"),
     "semantic_kernel": ("agent",),
-    "dspy": ("agent", "returned"),
+    "dspy": ("agent", "wrapped", "returned"),
     "crewai": ("agent", "agent", "single", "single", "returned"),
 }
 """What is asked: the agent itself, and functions that return what the library gives."""

@@ -17,7 +17,7 @@ from agentv.formats.openai import to_openai
 from agentv.formats.reader import read_reply
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.providers.python.langchain_runs import Runs, add_runs
-from agentv.providers.python.turns import only_prompt
+from agentv.providers.python.turns import only_prompt, refuse_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,6 +63,7 @@ def _given(runnable: Any, request: Request) -> tuple[Any, dict[str, str]]:
         msg = f"the input of this {type(runnable).__name__} has the keys {names}: write a function that fills them in"
         raise FormatError(msg)
     is_asked = bool(history) and request.input_messages[-1].role == "user"
+    refuse_blocks(request.input_messages[-1:])
     prompt = request.prompt if is_asked else only_prompt(request)
     return {others[0]: prompt, **dict.fromkeys(history, messages[:-1])}, {}
 

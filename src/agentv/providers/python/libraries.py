@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -185,9 +186,16 @@ async def ask_semantic_kernel(agent: Any, request: Request) -> Any:
     return [plain(message) for message in [*between, *(each for each in answers if id(each) not in ids)]]
 
 
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    """Return the names of the parameters that a call has to fill in."""
+    found = inspect.signature(function).parameters.values()
+    plain_kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [each.name for each in found if each.kind in plain_kinds and each.default is inspect.Parameter.empty]
+
+
 async def ask_dspy(module: Any, request: Request) -> Any:
-    """Call a module by the one input field of its signature."""
-    fields = list(getattr(getattr(module, "signature", None), "input_fields", None) or ())
+    """Call a module by the one input field of its signature, or the one parameter of its own `forward`."""
+    fields = list(getattr(getattr(module, "signature", None), "input_fields", None) or _parameters(module.forward))
     if len(fields) != 1:
         names = ", ".join(map(repr, fields)) or "no names"
         msg = f"the input fields of this module are {names}: write a function that fills them in"
