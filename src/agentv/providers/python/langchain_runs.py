@@ -153,7 +153,7 @@ def add_runs(response: ProviderResponse, runs: Runs) -> ProviderResponse:
     found = runs.read()
     if not found:
         return response
-    merged = _Merged(response.output_messages or ())
+    merged = _Merged(response.output_messages or (), {run.id for run in found if isinstance(run, ModelRun)})
     for run in found:
         merged.add(run)
     messages = tuple(merged.messages())
@@ -206,12 +206,13 @@ class _Entry:
 class _Merged:
     """The messages of a reply, each followed by those that callbacks told of until the next one."""
 
-    def __init__(self, messages: tuple[Message, ...]) -> None:
+    def __init__(self, messages: tuple[Message, ...], ids: set[str | None]) -> None:
+        self._ids = ids - {None}
+        """The ids of messages that models are known to have given."""
         self._head = _Entry(Message(role="assistant"))
         self._entries = [_Entry(message) for message in messages]
         self._all = list(self._entries)
         self._anchor = self._head
-        self._current = self._head
 
     def add(self, run: ToolRun | ModelRun) -> None:
         """Find the message that a run belongs to, or add one."""
@@ -249,14 +250,13 @@ class _Merged:
     def _find_message(self, said: Message) -> _Entry | None:
         """Find a message by its id, else by its calls, else by its words: nodes may write a copy of it."""
         waiting = [entry for entry in self._entries if entry.message.role == "assistant" and not entry.is_counted]
-        ids = {call.id for call in said.tool_calls}
         for entry in waiting:
             if said.id is not None and entry.message.id == said.id:
                 return entry
-        for entry in waiting:
-            if ids and None not in ids and ids <= {call.id for call in entry.calls}:
+        for entry in (each for each in waiting if each.message.id not in self._ids):
+            if said.tool_calls and _holds_calls(entry, said):
                 return entry
-            if not ids and not entry.calls and said.text and entry.message.text == said.text:
+            if not said.tool_calls and not entry.calls and said.text and entry.message.text == said.text:
                 return entry
         return None
 
@@ -273,13 +273,17 @@ class _Merged:
             entry.calls[at] = replace(call, **run.result)
 
     def _find_call(self, run: ToolRun) -> tuple[_Entry, int] | None:
-        places = [(entry, at) for entry in self._all for at in range(len(entry.calls))]
-        for entry, at in places:
-            if run.call_id is not None and entry.calls[at].id == run.call_id:
-                return entry, at
-        for entry, at in places:
-            call = entry.calls[at]
-            if at not in entry.runs and call.tool == run.name and _is_same_input(call.input, run.given):
+        """Find the call that a tool was run for; ids alone do not tell, for some models count anew in every reply."""
+        named = [(entry, at) for entry in self._all for at, call in enumerate(entry.calls) if call.tool == run.name]
+        owned = [(entry, at) for entry, at in named if run.call_id and entry.calls[at].id == run.call_id]
+        equal = [(entry, at) for entry, at in owned if _is_same_input(entry.calls[at].input, run.given)]
+        free = [(entry, at) for entry, at in equal if at not in entry.runs]
+        if free or equal:  # a tool that is tried again is run for the same call
+            return (free or equal)[0]
+        if len(owned) == 1 and owned[0][1] not in owned[0][0].runs:  # with an input that was completed on the way
+            return owned[0]
+        for entry, at in named if not owned else ():
+            if at not in entry.runs and _is_same_input(entry.calls[at].input, run.given):
                 return entry, at
         return None
 
@@ -292,6 +296,12 @@ class _Merged:
     def _move(self, entry: _Entry) -> None:
         if entry in self._entries:
             self._anchor = entry
+
+
+def _holds_calls(entry: _Entry, said: Message) -> bool:
+    """Tell a message that has all calls of another."""
+    own = [(call.id, call.tool, call.input) for call in entry.calls]
+    return all((call.id, call.tool, call.input) in own for call in said.tool_calls)
 
 
 def _told(message: Message) -> Message:
