@@ -8,7 +8,8 @@ import httpx
 TOOL = "weather"
 
 def answer(request):
-    messages = json.loads(request.content)["messages"]
+    asked = json.loads(request.content)
+    messages = asked["messages"]
     message = {"role": "assistant", "content": f"told {[each['role'] for each in messages]}"}
     if messages[-1]["role"] != "tool":
         call = {"id": "c1", "type": "function", "function": {"name": TOOL, "arguments": '{"city": "Paris"}'}}
@@ -16,8 +17,17 @@ def answer(request):
     reason = "tool_calls" if message.get("tool_calls") else "stop"
     choice = {"index": 0, "message": message, "finish_reason": reason}
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    body = {"id": "r", "object": "chat.completion", "created": 0, "model": "s", "choices": [choice], "usage": usage}
-    return httpx.Response(200, json=body)
+    head = {"id": "r", "created": 0, "model": "s"}
+    if asked.get("stream"):
+        kind = {**head, "object": "chat.completion.chunk"}
+        calls = [{**call, "index": 0} for call in message.pop("tool_calls", [])]
+        delta = {**message, "tool_calls": calls} if calls else message
+        begun = {"index": 0, "delta": delta, "finish_reason": None}
+        ended = {"index": 0, "delta": {}, "finish_reason": reason}
+        chunks = [{**kind, "choices": [begun]}, {**kind, "choices": [ended]}, {**kind, "choices": [], "usage": usage}]
+        lines = "".join(f"data: {json.dumps(chunk)}\\n\\n" for chunk in chunks) + "data: [DONE]\\n\\n"
+        return httpx.Response(200, text=lines, headers={"content-type": "text/event-stream"})
+    return httpx.Response(200, json={**head, "object": "chat.completion", "choices": [choice], "usage": usage})
 """
 
 SMOLAGENTS = """
@@ -196,6 +206,10 @@ team = Team(name="team", model=model(), members=[agent], tools=[weather], teleme
 
 async def returned(prompt):
     return await agent.arun(prompt)
+
+async def streamed(prompt):
+    async for event in agent.arun(prompt, stream=True, stream_events=True):
+        yield event
 """
 )
 

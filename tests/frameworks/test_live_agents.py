@@ -16,7 +16,7 @@ REPLIES = {
     "smolagents": ("agent", "returned", "streamed", "memory"),
     "llama_index": ("agent", "workflow", "streamed", "returned"),
     "strands": ("agent", "agent", "returned", "streamed", "repeated"),
-    "agno": ("agent", "agent", "team", "returned"),
+    "agno": ("agent", "agent", "team", "returned", "streamed"),
     "autogen": ("agent", "agent", "team", "returned", "streamed"),
     "agent_framework": ("agent", "returned"),
     "haystack": ("agent", "returned"),
