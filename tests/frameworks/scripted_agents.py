@@ -132,6 +132,7 @@ async def streamed(prompt):
 STRANDS = """
 import json
 from strands import Agent, tool
+from strands.agent.conversation_manager import SlidingWindowConversationManager
 from strands.models import Model
 
 class Scripted(Model):
@@ -174,6 +175,12 @@ async def streamed(prompt):
         yield event
 
 again = Agent(model=Scripted(), tools=[weather], callback_handler=None)
+
+class Forgetful(SlidingWindowConversationManager):
+    def apply_management(self, agent, **more):
+        del agent.messages[:-1]
+
+forgetful = Agent(model=Scripted(), tools=[weather], callback_handler=None, conversation_manager=Forgetful())
 
 def repeated(prompt):
     again(prompt)

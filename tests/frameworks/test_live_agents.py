@@ -15,7 +15,7 @@ ENVIRONMENTS = ".venv-samples"
 REPLIES = {
     "smolagents": ("agent", "returned", "streamed", "memory"),
     "llama_index": ("agent", "workflow", "streamed", "returned"),
-    "strands": ("agent", "agent", "returned", "streamed", "repeated"),
+    "strands": ("agent", "agent", "forgetful", "returned", "streamed", "repeated"),
     "agno": ("agent", "agent", "team", "returned", "streamed"),
     "autogen": ("agent", "agent", "team", "returned", "streamed"),
     "agent_framework": ("agent", "returned"),

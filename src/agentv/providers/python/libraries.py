@@ -115,14 +115,7 @@ async def ask_strands(agent: Any, request: Request) -> Any:
     *earlier, (_, prompt) = text_turns(request, ("user", "assistant"))
     agent.messages = [{"role": role, "content": [{"text": text}]} for role, text in earlier]
     agent.event_loop_metrics = EventLoopMetrics()
-    known = len(agent.messages) + 1
-    result = await agent.invoke_async(prompt)
-    said = plain(agent.messages)[known:]
-    if not said or said[-1] != plain(result.message):  # it shortened its own conversation
-        return result
-    usage = plain(getattr(result.metrics, "accumulated_usage", None))
-    pending = result.stop_reason == "interrupt"
-    return result if pending else {"output_messages": said, "usage": usage, "stop_reason": result.stop_reason}
+    return await agent.invoke_async(prompt)  # whose traces keep what the agent drops from its conversation
 
 
 async def ask_agno(agent: Any, request: Request) -> Any:
