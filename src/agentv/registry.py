@@ -67,6 +67,7 @@ FORMATS: Mapping[str, str] = {
     "strands": "agentv.formats.strands:FORMAT",
     "openai_assistants": "agentv.formats.openai_assistants:FORMAT",
     "telemetry": "agentv.formats.telemetry:FORMAT",
+    "stream_turns": "agentv.formats.streams:TURNS",
     "replies": "agentv.formats.replies:FORMAT",
     "openai_chat": "agentv.formats.openai_chat:FORMAT",
     "openai_responses": "agentv.formats.openai_responses:FORMAT",

@@ -173,9 +173,9 @@ def test_what_is_wrong_is_told_as_ever(more: dict[str, Any]) -> None:
 
 def test_a_wrong_configuration_is_told_before_an_unreadable_reply() -> None:
     with pytest.raises(agentv.SpecError):
-        agentv.score(5, [with_mode({"mode": "sorted", "expected": EXPECTED})])  # type: ignore[arg-type]  # on purpose
+        agentv.score(5, [with_mode({"mode": "sorted", "expected": EXPECTED})])
     with pytest.raises(agentv.FormatError):
-        agentv.score(5, [with_mode({"expected": EXPECTED})])  # type: ignore[arg-type]  # as above
+        agentv.score(5, [with_mode({"expected": EXPECTED})])
 
 
 def test_results_hold_nothing_of_the_callers() -> None:

@@ -23,10 +23,12 @@ from agentv.providers.python import PythonAgent
 async def main():
     replies = []
     for name in sys.argv[1:]:
-        provider = PythonAgent(function=f"./agent.py:{name}")
+        provider = PythonAgent(function=f"./agent.py:{name.removesuffix('+')}")
         await provider.open(Scope(root=".", folder="."))
-        question = Message(role="user", content="Weather in Paris?")
-        replies.append(await provider.invoke(Request(id="a", input_messages=(question,))))
+        asked = [Message(role="user", content="Weather in Paris?")]
+        if name.endswith("+"):
+            asked = [Message(role="user", content="Hello"), Message(role="assistant", content="Hi"), *asked]
+        replies.append(await provider.invoke(Request(id="a", input_messages=tuple(asked))))
         await provider.close()
     return replies
 
@@ -35,10 +37,14 @@ print(dump_json(asyncio.run(main())).decode())
 
 
 def ask_there(environment: str, code: str, folder: Path, *names: str) -> list[ProviderResponse]:
-    """What each of these says of the weather in Paris, or a skip when there is no such environment."""
+    """Return what each of these says of the weather in Paris, or skip the test when there is no such environment.
+
+    One whose name ends with `+` is asked at the end of a conversation.
+    """
     python = ROOT / environment / "bin" / "python"
     if not python.exists():
-        pytest.skip(f"there is no {environment}: `make test` installs it")
+        made_by = "make record-samples" if "samples" in environment else "make test"
+        pytest.skip(f"there is no {environment}: `{made_by}` installs it")
     (folder / "agent.py").write_text(code)
     # Ours, and the one package that it cannot do without; nothing else of this environment.
     packages = folder / "packages"

@@ -91,3 +91,66 @@ def test_a_run_of_adk_is_read(tmp_path: Path) -> None:
         assert (response.text, response.reasoning) == ("18 at noon", "I should look")
         assert response.tokens_usage == TokensUsage(input_tokens=30, output_tokens=10, total_tokens=40)
         assert response.warnings == ()
+
+
+TARGETS = """
+from google.adk.agents import LlmAgent
+from google.adk.apps import App
+from google.adk.models import BaseLlm, LlmResponse
+from google.adk.runners import InMemoryRunner
+from google.adk.tools.agent_tool import AgentTool
+from google.genai import types
+
+USAGE = types.GenerateContentResponseUsageMetadata(
+    prompt_token_count=10, candidates_token_count=5, total_token_count=15
+)
+
+class Scripted(BaseLlm):
+    tool: str = "weather"
+    args: dict = {"city": "Paris"}
+
+    async def generate_content_async(self, request, stream=False):
+        part = types.Part(function_call=types.FunctionCall(name=self.tool, args=self.args))
+        if request.contents[-1].parts[-1].function_response:
+            part = types.Part(text=f"told {[content.role for content in request.contents]}")
+        yield LlmResponse(content=types.Content(role="model", parts=[part]), usage_metadata=USAGE)
+
+class Failing(Scripted):
+    async def generate_content_async(self, request, stream=False):
+        if request.contents[-1].parts[-1].function_response:
+            raise RuntimeError("out of order")
+        async for each in super().generate_content_async(request, stream):
+            yield each
+
+def weather(city: str) -> dict:
+    "Tell the weather."
+    return {"temp_c": 18}
+
+def clock(model=Scripted):
+    return LlmAgent(name="clock", model=model(model="s"), tools=[weather])
+
+agent = clock()
+runner = InMemoryRunner(agent=clock(), app_name="mine")
+app = App(name="mine", root_agent=clock())
+boss = Scripted(model="s", tool="clock", args={"request": "Paris?"})
+nested = LlmAgent(name="boss", model=boss, tools=[AgentTool(agent=clock())])
+failing = clock(Failing)
+"""
+
+
+def test_agents_runners_and_apps_of_adk_are_targets(tmp_path: Path) -> None:
+    names = ("agent", "runner", "runner", "app", "agent+", "nested", "failing")
+    replies = ask_there(".venv-adk", TARGETS, tmp_path, *names)
+    found = [[call.tool for message in reply.output_messages or () for call in message.tool_calls] for reply in replies]
+    assert found == [["weather"]] * 5 + [["clock", "weather"], ["weather"]]
+    *good, failing = replies
+    for reply in good[:4]:
+        assert (reply.error, reply.text, reply.unread) == (None, "told ['user', 'model', 'user']", ())
+        assert reply.tokens_usage == TokensUsage(input_tokens=20, output_tokens=10, total_tokens=30)
+        assert reply.thread_id
+    conversation, nested = good[4:]
+    assert conversation.text == "told ['user', 'model', 'user', 'model', 'user']"
+    # An agent inside of a tool counts, too.
+    assert nested.tokens_usage == TokensUsage(input_tokens=40, output_tokens=20, total_tokens=60)
+    assert failing.error is not None
+    assert failing.error.message == "RuntimeError: out of order"

@@ -245,3 +245,124 @@ class RunResultStreaming:
 def agent(prompt): return RunResultStreaming()
 """
     assert ask(code).text == "whole"
+
+
+PYDANTIC_AI_STREAM = (
+    PYDANTIC_AI.replace("FunctionModel(model)", "FunctionModel(model, stream_function=stream)").replace(
+        "agent = Agent",
+        """
+from pydantic_ai.models.function import DeltaToolCall
+
+async def stream(messages, info):
+    parts = [part for message in messages for part in message.parts]
+    if isinstance(parts[-1], UserPromptPart):
+        yield {0: DeltaToolCall(name="now", json_args='{"zone": ', tool_call_id="c1")}
+        yield {0: DeltaToolCall(json_args='"CET"}')}
+    else:
+        yield "noon"
+
+clock = Agent""",
+    )
+    + """
+now = clock.tool_plain(now)
+
+async def events(prompt):
+    async with clock.run_stream_events(prompt) as found:
+        async for event in found:
+            yield event
+
+async def iteration(prompt):
+    async with clock.iter(prompt) as run:
+        async for node in run:
+            pass
+    return run
+
+async def unfinished(prompt):
+    async with clock.iter(prompt) as run:
+        await run.next(run.next_node)
+    return run
+"""
+).replace("@agent.tool_plain\n", "")
+
+
+def ask_each(code: str, *names: str) -> list[ProviderResponse]:
+    return [ask(f"{code}\nagent = {name}\n") for name in names]
+
+
+@pytest.mark.usefixtures("folder")
+def test_events_and_walked_runs_of_pydantic_ai_are_read() -> None:
+    events, iteration, unfinished = ask_each(PYDANTIC_AI_STREAM, "events", "iteration", "unfinished")
+    for response in (events, iteration):
+        assert response.error is None
+        (call,) = [call for message in response.output_messages or () for call in message.tool_calls]
+        assert (call.tool, call.input, call.output, call.id) == ("now", {"zone": "CET"}, "noon CET", "c1")
+        assert response.tokens_usage is not None
+        assert response.unread == ()
+    assert events.text == "noon"
+    assert [place.reason for place in unfinished.unread] == ["the run had not come to its end, so calls may be missing"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_objects_of_runs_are_scored_as_they_are() -> None:
+    made: dict[str, Any] = {}
+    exec(OPENAI_AGENTS, made)  # noqa: S102 - our own, above
+    from agents import Runner  # noqa: PLC0415 - as a user has it
+
+    result = asyncio.run(Runner.run(made["agent"], "The time?"))
+    check = [{"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "now", "output": "noon CET"}]}]
+    assert agentv.score(result, check).status == "pass"
+    streaming = type("RunResultStreaming", (), {"__module__": "agents.result", "new_items": [], "raw_responses": []})()
+    streaming.is_complete = False
+    (checked,) = agentv.score(streaming, [{"type": "tool_trajectory", "maximums": {"now": 0}}]).evaluators
+    assert checked.status == "error"
+
+
+KEYED = """
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
+
+@tool
+def now(zone: str) -> str:
+    "Tell the time."
+    return f"noon {zone}"
+
+def act(value):
+    now.invoke({"zone": "CET"})
+    return f"{value.to_string()}"
+
+one = ChatPromptTemplate.from_messages([("human", "Question: {question}")]) | RunnableLambda(act)
+several = ChatPromptTemplate.from_messages(
+    [MessagesPlaceholder("history"), ("human", "Question: {question}")]
+) | RunnableLambda(act)
+two = ChatPromptTemplate.from_messages([("human", "{question} in {city}")]) | RunnableLambda(act)
+"""
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_chain_gets_the_prompt_under_the_key_of_its_own_and_its_tools_are_seen() -> None:
+    response = ask(KEYED + "\nagent = one\n")
+    assert response.text == "Human: Question: And the time?"
+    (call,) = [call for message in response.output_messages or () for call in message.tool_calls]
+    assert (call.tool, call.input, call.output) == ("now", {"zone": "CET"}, "noon CET")
+    # Who asked for it is not known, so there may have been others.
+    assert [place.path for place in response.unread] == ["text"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_earlier_messages_are_handed_to_a_chain_or_refused_but_never_dropped() -> None:
+    conversation = (Message(role="user", content="Hi"), Message(role="assistant", content="Hello"), HISTORY[-1])
+    told = ask(KEYED + "\nagent = several\n", conversation)
+    assert told.text == "Human: Hi\nAI: Hello\nHuman: Question: And the time?"
+    refused = ask(KEYED + "\nagent = one\n", conversation).error
+    assert refused is not None
+    assert "has 3 messages and this agent takes one text" in refused.message
+    picture = Message(role="user", content=[{"type": "image_url", "image_url": {"url": "data:,"}}])
+    unseen = ask(KEYED + "\nagent = several\n", (*conversation[:2], picture)).error
+    assert unseen is not None
+    assert "a block of type 'image_url': write a function" in unseen.message
+    unclear = ask(KEYED + "\nagent = two\n").error
+    assert unclear is not None
+    assert "has the keys 'city', 'question': write a function" in unclear.message

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentv.formats import langgraph_updates
+from agentv.formats.langgraph_updates import Gathered
 from agentv.jsonio import dump_json
-from agentv.providers.langgraph import messages as langgraph_messages
-from agentv.providers.langgraph.messages import Gathered
 
 DEEP = ("sub:1", "inner:2")
 USAGE = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
@@ -39,6 +39,28 @@ def gather(*updates: Any, known: tuple[str, ...] = ()) -> Gathered:
 
 def by(node: str, *messages: Any) -> dict[str, Any]:
     return {node: {"messages": list(messages)}}
+
+
+def test_a_whole_state_holds_each_message_once_also_without_ids() -> None:
+    gathered = gather(by("a", ai("one"), ai("one")), (by("b", ai("two")), ("sub:1",)))
+    gathered.take_state({"messages": [ai("one"), ai("one"), ai("two"), ai("three")]})
+    assert said(gathered) == ["one", "one", "two", "three"]
+
+
+def test_messages_under_a_key_of_its_own_are_read_and_other_values_of_subgraphs_are_searched() -> None:
+    call = {"name": "search", "args": {"q": 1}, "id": "s1"}
+    response = gather(({"research": {"notes": [ai("", tool_calls=[call])]}}, ("sub:1",))).response()
+    assert [call.tool for message in response.output_messages or () for call in message.tool_calls] == ["search"]
+    unknown = {"research": {"messages": [ai("ok")], "log": {"tool_calls": [{"name": "delete", "args": {"q": 1}}]}}}
+    (place,) = gather((unknown, ("sub:1",))).response().unread
+    assert "sub.log" in place.path
+
+
+def test_calls_that_a_graph_waits_for_are_pending() -> None:
+    call = {"name": "refund", "args": {"amount": 9}, "id": "r1"}
+    waiting = gather(by("model", ai("", tool_calls=[call])), {"__interrupt__": [{"value": "may I?", "id": "i1"}]})
+    ((pending,),) = [message.tool_calls for message in waiting.response().output_messages or ()]
+    assert pending.status == "pending"
 
 
 def test_messages_that_were_there_before_are_no_output() -> None:
@@ -179,7 +201,7 @@ def test_questions_of_a_subgraph_are_asked_once() -> None:
 
 
 def test_the_rest_of_the_state_is_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(langgraph_messages, "MAX_STATE_BYTES", 50)
+    monkeypatch.setattr(langgraph_updates, "MAX_STATE_BYTES", 50)
     response = gather(
         {"a": {"plan": "x" * 100, "score": 1}}, {"b": {"score": 2}}, ({"c": {"inner": 3}}, DEEP)
     ).response()

@@ -508,6 +508,37 @@ async def agent(prompt):
     assert (call.tool, call.input, call.output) == ("search", {"q": 1}, "found")
 
 
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "function",
+    [
+        "def agent(prompt): return iter(CHUNKS)",
+        "def agent(prompt): yield from CHUNKS",
+        "def agent(prompt): return CHUNKS",
+        "async def agent(prompt):\n    for chunk in CHUNKS: yield chunk",
+        "async def agent(prompt): return map(dict, CHUNKS)",
+    ],
+)
+def test_chunks_of_a_model_are_put_together_however_they_come(function: str) -> None:
+    code = """
+def chunk(delta, reason=None):
+    return {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+
+CALL = {"index": 0, "id": "c", "function": {"name": "search", "arguments": '{"q": '}}
+CHUNKS = [
+    chunk({"role": "assistant", "tool_calls": [CALL]}),
+    chunk({"tool_calls": [{"index": 0, "function": {"arguments": "1}"}}]}),
+    chunk({}, "tool_calls"),
+    chunk({"role": "assistant", "content": "Do"}),
+    chunk({"content": "ne"}, "stop"),
+]
+"""
+    (found,) = ask(code + function)
+    assert (found.text, found.error, found.unread) == ("Done", None, ())
+    (call,) = [call for message in found.output_messages or () for call in message.tool_calls]
+    assert (call.tool, call.input) == ("search", {"q": 1})
+
+
 # Workers
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from agentv.protocols import Ask
     from agentv.reports.terminal import Style
 
-Reply = ProviderResponse | Mapping[str, Any] | Sequence[Any]
-"""A reply in any supported shape: a response, a mapping, or a list of messages."""
+Reply = Any
+"""A text, messages, a mapping, a `ProviderResponse`, or an object that a known library gives for a run."""
 JudgeLike = Callable[..., Any] | Mapping[str, Callable[..., Any]]
 """A function that is given a prompt and returns what a model would, or several by name."""
 

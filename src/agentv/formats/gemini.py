@@ -63,7 +63,11 @@ def fold_gemini(chunks: Sequence[_Object]) -> dict[str, Any]:
     candidate: dict[str, Any] = {}
     parts: list[dict[str, Any]] = []
     texts: list[list[str]] = []
+    turns: list[_Object] = []
     for chunk in chunks:
+        if finish_of(candidate) is not None and _speaks(chunk):  # of the next turn
+            turns.append(_take_usage(document))
+            candidate = {}
         document |= {key: value for key, value in chunk.items() if key != "candidates" and value is not None}
         first = next(objects_in(chunk.get("candidates")), {})
         candidate |= {key: value for key, value in first.items() if key != "content" and value is not None}
@@ -77,7 +81,28 @@ def fold_gemini(chunks: Sequence[_Object]) -> dict[str, Any]:
     for part, pieces in zip(parts, texts, strict=True):
         if pieces:
             part["text"] = "".join(pieces)
+    if turns:
+        document["usageMetadata"] = _summed([*turns, _take_usage(document)])
     return {**document, "candidates": [{**candidate, "content": {"role": "model", "parts": parts}}]}
+
+
+def _speaks(chunk: _Object) -> bool:
+    content = next(objects_in(chunk.get("candidates")), {}).get("content")
+    return isinstance(content, OBJECT) and bool(content.get("parts"))
+
+
+def _take_usage(document: dict[str, Any]) -> _Object:
+    """Take the counts of a turn out of what is put together."""
+    found = [document.pop(key, None) for key in ("usageMetadata", "usage_metadata")]
+    return next(objects_in(found), {})
+
+
+def _summed(turns: Sequence[_Object]) -> _Object | None:
+    """Add up the counts of several turns; unknown when one of them has none."""
+    if not all(turns):
+        return None
+    names = {key for turn in turns for key, count in turn.items() if isinstance(count, int)}
+    return {name: sum(turn.get(name, 0) for turn in turns) for name in sorted(names)}
 
 
 FORMAT = ReplyFormat(

@@ -41,6 +41,7 @@ _CACHE_WRITES = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_in
 _MODELS = ("model_name", "model", "model_id")
 """Under which name clients of different vendors say who answered."""
 _REJECTED = ("with id ", "with reason: ")
+UNKNOWN_SUM = "so the tokens of the messages together are unknown"
 _NO_REASON = "the agent did not say why they could not be read"
 
 
@@ -190,8 +191,7 @@ def _usage(items: list[Any], report: Report, name: str) -> TokensUsage | None:
         if turns[-1] is None:
             silent.append(position)
     if silent and len(silent) < len(turns):
-        told = "missing, so the tokens of the messages together are unknown"
-        report.warn((name, silent[0], "usage_metadata"), told)
+        report.warn((name, silent[0], "usage_metadata"), f"missing, {UNKNOWN_SUM}")
     return add_usage(turns)
 
 

@@ -73,11 +73,11 @@ def _read_state(value: _Object, reader: ReplyReader) -> ProviderResponse:
         found = replace(found, tokens_usage=None)
     error = found.error or error
     waits = (_WAITS,) if value.get("__interrupt__") else ()
-    found = with_waiting(found, value["__interrupt__"]) if waits else found
+    found = mark_pending(found, value["__interrupt__"]) if waits else found
     return replace(found, success=found.success and error is None, error=error, warnings=(*found.warnings, *waits))
 
 
-def with_waiting(response: ProviderResponse, interrupts: Any) -> ProviderResponse:
+def mark_pending(response: ProviderResponse, interrupts: Any) -> ProviderResponse:
     """Mark the calls that the graph waits for: those that it asks about, else all that nothing came back from."""
     values = [each.get("value") for each in objects_in(interrupts)]
     asked = {name for each in objects_in(values) for name in texts_under("name", each.get("action_requests"))}

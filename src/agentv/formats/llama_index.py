@@ -34,7 +34,9 @@ def _is_tool_event(item: Any) -> bool:
 
 
 def _unwrap(item: Any) -> Any:
-    """Return the fields of an event that somebody wrote together with the name of its class."""
+    """Return the fields of an event that somebody wrote together with the name of its class, or of its result."""
+    if isinstance(item, OBJECT) and item.keys() == {"result"} and _is_output(item["result"]):
+        return item["result"]
     inner = item.get("event") if isinstance(item, OBJECT) and isinstance(item.get("type"), str) else None
     if not isinstance(inner, OBJECT):
         return item

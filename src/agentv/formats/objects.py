@@ -5,11 +5,13 @@ from typing import Any, Literal
 
 from msgspec import Struct, to_builtins
 from msgspec.json import Decoder, Encoder
+from msgspec.structs import replace
 
 from agentv.formats.canonical import are_plain
+from agentv.formats.fields import MISSING_CALLS
 from agentv.jsonio import describe, dump_json, scrub
 from agentv.model.message import Message
-from agentv.model.response import ProviderResponse
+from agentv.model.response import ProviderResponse, Unread
 
 Library = Literal["langchain", "openai_agents", "pydantic_ai", "adk"]
 
@@ -45,18 +47,46 @@ def is_class_of(value: Any, name: str, home: str) -> bool:
     )
 
 
+_WRITERS = {
+    "agent_framework": "to_dict",
+    "haystack": "to_dict",
+    "dspy": "toDict",
+    "strands.telemetry": "to_dict",
+}
+"""By the package of a class, the method that writes its objects as plain data."""
+
+
 def is_object(value: Any) -> bool:
-    """Tell an object that can be written by its fields: a pydantic model or a dataclass."""
+    """Tell an object that can be written by its fields: a pydantic model, a dataclass, or one that does it itself."""
     return not isinstance(value, (type, Struct)) and (
-        hasattr(type(value), "__dataclass_fields__") or callable(getattr(value, "model_dump", None))
+        hasattr(type(value), "__dataclass_fields__")
+        or callable(getattr(value, "model_dump", None))
+        or _writer_of(value) is not None
     )
+
+
+def _writer_of(value: Any) -> Any:
+    """Return the method that writes an object of a library which has one of its own."""
+    for cls in type(value).__mro__:
+        module = f"{getattr(cls, '__module__', '')}."
+        name = next((name for home, name in _WRITERS.items() if module.startswith(f"{home}.")), None)
+        if name is not None:
+            method = getattr(value, name, None)
+            return method if callable(method) else None
+    return None
 
 
 def plain_data(value: Any) -> Any:
     """Return a value with every object of a library in it as plain data; a value without any is returned itself."""
-    if are_plain((value,)) or not _holds_objects(value):
+    if (are_plain((value,)) and not _shows_objects(value)) or not _holds_objects(value):
         return value
     return _converted(value, {}, _MAX_LEVELS)
+
+
+def _shows_objects(value: Any) -> bool:
+    """Tell objects that pass for mappings, where replies have them: by themselves or in a list."""
+    items = value if type(value) in (list, tuple) else (value,)
+    return any(type(item) is not dict and type(item) not in _PLAIN and is_object(item) for item in items)
 
 
 def _holds_objects(value: Any) -> bool:
@@ -90,7 +120,13 @@ def _converted(value: Any, done: dict[int, Any], levels: int) -> Any:
     if kind in _PLAIN or isinstance(value, (Message, ProviderResponse)) or not is_object(value):
         return value
     is_item = library_of(value) == "openai_agents" and hasattr(value, "raw_item")
-    return plain_item(value) if is_item else plain(value)
+    if is_item:
+        return plain_item(value)
+    result = getattr(value, "result", None)
+    if hasattr(value, "event_kind") and library_of(value) == "pydantic_ai" and hasattr(result, "new_messages"):
+        return {"event_kind": plain(value.event_kind), "result": plain_result(result)}
+    write = _writer_of(value)  # which says more than the fields of its class
+    return plain(value if write is None else write())
 
 
 def plain_item(item: Any) -> dict[str, Any]:
@@ -100,6 +136,16 @@ def plain_item(item: Any) -> dict[str, Any]:
         found["output"] = plain(getattr(item, "output", None))
     name = getattr(getattr(item, "agent", None), "name", None)
     return {**found, "agent": name} if isinstance(name, str) else found
+
+
+def plain_result(result: Any) -> dict[str, Any]:
+    """Write the result of a run of pydantic-ai's, whose messages are no field of it."""
+    usage = getattr(result, "usage", None)
+    usage = usage() if callable(usage) and not hasattr(usage, "input_tokens") else usage
+    messages = [plain(message) for message in result.new_messages()]
+    while messages and messages[0].get("kind") == "request":  # what the agent was asked
+        messages.pop(0)
+    return {"messages": messages, "output": plain(getattr(result, "output", None)), "usage": plain(usage)}
 
 
 def plain(value: Any) -> Any:
@@ -122,6 +168,12 @@ def final_output(output: Any, words: str) -> tuple[str, Any]:
     return dump_json(value).decode(), value
 
 
+def mark_unfinished(response: ProviderResponse) -> ProviderResponse:
+    """Return the reply of a run that is still under way: whatever comes is not in it."""
+    place = Unread(path="run", reason=f"the run had not come to its end, {MISSING_CALLS}")
+    return replace(response, unread=(*response.unread, place))
+
+
 def dump_model(value: Any) -> Any:
     """Return the fields of a pydantic model that were set to something; `None` when it is none, or will not tell."""
     try:
@@ -141,6 +193,9 @@ def dump_model(value: Any) -> Any:
 
 def _plain_object(value: Any) -> Any:
     """Return a stand-in for a value that is neither plain nor a dataclass."""
+    write = _writer_of(value)
+    if write is not None:
+        return write()
     if isinstance(value, Mapping):
         return dict(value)
     dumped = dump_model(value)

@@ -9,7 +9,7 @@ from msgspec.structs import force_setattr, replace
 from agentv.formats.conversation import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
 from agentv.formats.fields import OBJECT, Path, Report, objects_in
 from agentv.formats.messages import as_list, as_messages
-from agentv.formats.objects import final_output, library_of, plain, plain_item
+from agentv.formats.objects import final_output, library_of, mark_unfinished, plain, plain_item
 from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
 from agentv.formats.usage import finish_usage
 from agentv.formats.vocabulary import is_harmless_type
@@ -277,7 +277,8 @@ def _is_run(value: Any) -> bool:
 
 def _read_run(value: Any, reader: ReplyReader) -> ProviderResponse:
     del reader
-    return decode_openai_agents_run(value)
+    response = decode_openai_agents_run(value)
+    return mark_unfinished(response) if getattr(value, "is_complete", True) is False else response
 
 
 def _items_of(value: Any) -> list[Any] | None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentv.formats.conversation import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
 from agentv.formats.fields import OBJECT, Path, Report, objects_in, texts_under
 from agentv.formats.messages import as_list, as_messages
-from agentv.formats.objects import final_output, library_of, plain
+from agentv.formats.objects import final_output, library_of, mark_unfinished, plain
 from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
 from agentv.formats.usage import finish_usage
 from agentv.jsonio import dump_json
@@ -233,7 +233,8 @@ def decode_pydantic_ai_run(result: Any) -> ProviderResponse:
     if callable(usage) and not hasattr(usage, "input_tokens"):  # a method, before it became a property
         usage = usage()
     whole = None if usage is None else read_run_usage(plain(usage))
-    text, value = final_output(getattr(result, "output", None), response.text)
+    ended = getattr(result, "result", None) or result  # of a run that somebody walked through by its nodes
+    text, value = final_output(getattr(ended, "output", None), response.text)
     return ProviderResponse(
         text=response.text if _put_off(value) else text,
         output_messages=tuple(_with_waiting(message, _put_off(value)) for message in response.output_messages or ()),
@@ -276,7 +277,10 @@ def _is_run(value: Any) -> bool:
 
 def _read_run(value: Any, reader: ReplyReader) -> ProviderResponse:
     del reader
-    return decode_pydantic_ai_run(value)
+    response = decode_pydantic_ai_run(value)
+    is_stream = getattr(value, "is_complete", True) is False
+    is_iteration = hasattr(value, "next_node") and getattr(value, "result", None) is None
+    return mark_unfinished(response) if is_stream or is_iteration else response
 
 
 def _is_run_data(value: Any) -> bool:

@@ -90,6 +90,32 @@ def read_folded_stream(folded: Folded, asked: Sequence[Message] | None = None) -
     return _complete(DetectedReply(folded.shape or shape, response), asked)
 
 
+def read_pieces(pieces: Sequence[Any], asked: Sequence[Message] | None = None) -> ProviderResponse:
+    """Read what came piece by piece: texts are parts of the answer, anything else events, chunks or messages."""
+    texts = [piece for piece in pieces if isinstance(piece, str)]
+    others = [piece for piece in pieces if not isinstance(piece, str)]
+    if not others:
+        return read_reply("".join(texts) if texts else None, asked)
+    response = _read_events_or_list(others, asked)
+    return replace(response, text=scrub_text("".join(texts))) if texts else response
+
+
+def _read_events_or_list(pieces: Sequence[Any], asked: Sequence[Message] | None) -> ProviderResponse:
+    """Read one piece as a reply, several as the events of a stream, else as a list."""
+    if len(pieces) == 1 and not isinstance(pieces[0], tuple):
+        return read_reply(pieces[0], asked)
+    try:
+        found = read_events([StreamEvent(plain_data(piece)) for piece in pieces], asked)
+    except Exception:  # noqa: BLE001 - objects of the caller's may raise anything; a list of them is read with care
+        found = None
+    return read_reply(list(pieces), asked) if found is None else found.response
+
+
+def is_reply_object(value: Any) -> bool:
+    """Tell an object of a library that is a whole reply, whatever else one could do with it."""
+    return any(each.detect_object is not None and each.detect_object(value) for each in reply_formats())
+
+
 def read_any(reply: Any, asked: Sequence[Message] | None = None) -> ProviderResponse:
     """Read what somebody passed as a reply; `FormatError` for a value that can be none."""
     if reply is None or isinstance(reply, (bool, int, float)):

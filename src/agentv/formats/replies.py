@@ -1,6 +1,6 @@
 """Several whole replies of a model in a list: the turns of one conversation, as a loop around a model gathers them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,15 +13,21 @@ from agentv.protocols import ReplyFormat, ReplyReader
 
 
 def _is_whole(item: Any) -> bool:
-    """Tell one whole reply: a chat completion, or a response with its items."""
+    """Tell one whole reply: a chat completion, a message of Anthropic's, or a response with its items."""
     if not isinstance(item, OBJECT):
         return False
+    if _is_anthropic(item):
+        return True
     choices, output = item.get("choices"), item.get("output")
     if isinstance(choices, (list, tuple)) and choices:
         return all(isinstance(choice, OBJECT) and isinstance(choice.get("message"), OBJECT) for choice in choices)
     if not isinstance(output, (list, tuple)) or not all(isinstance(each, OBJECT) for each in output):
         return False
     return item.get("object") == "response" or ("usage" in item and ("response_id" in item or "id" in item))
+
+
+def _is_anthropic(item: Mapping[str, Any]) -> bool:
+    return item.get("type") == "message" and item.get("role") == "assistant" and "stop_reason" in item
 
 
 def _detect(value: Any) -> bool:
@@ -42,7 +48,8 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
         if not _is_whole(item):
             messages.append(_message(item))
             continue
-        turn = reader.read(item if "choices" in item or "object" in item else {"object": "response", **item})
+        is_named = "choices" in item or "object" in item or _is_anthropic(item)
+        turn = reader.read(item if is_named else {"object": "response", **item})
         turns.append(turn)
         messages += turn.output_messages or ()
     said = reader.read_messages(messages)

@@ -29,9 +29,12 @@ def _are_steps(value: Any) -> bool:
 
 def _read_steps(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     draft = Draft()
+    told = _told_by_steps(items)
     for item in items:
         if _is_step(item):
             _add(draft, item)
+        elif isinstance(item, OBJECT) and _is_told(item, told):
+            continue
         elif isinstance(item, OBJECT) and isinstance(item.get("task"), str):
             draft.say("user", item["task"])
         elif isinstance(item, OBJECT) and isinstance(item.get("system_prompt"), str):
@@ -43,6 +46,20 @@ def _read_steps(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     said = reader.read_messages(draft.finish())
     answer = _answer(items)
     return said if answer is None else replace(said, text=answer)
+
+
+def _told_by_steps(items: Sequence[Any]) -> set[str]:
+    """Return the ids of the calls that steps hold: a stream tells of them by themselves as well."""
+    calls = [call for item in objects_in(items) if _is_step(item) for call in objects_in(item.get("tool_calls"))]
+    return {call["id"] for call in calls if isinstance(call.get("id"), str)}
+
+
+def _is_told(item: _Object, told: set[str]) -> bool:
+    """Tell an event of a stream that a step says again: a call, its output, the output of a step."""
+    if item.keys() == {"output", "is_final_answer"}:
+        return True
+    is_call = item.keys() == {"name", "arguments", "id"} or ("tool_call" in item and "observation" in item)
+    return is_call and item.get("id") in told
 
 
 def _usage(item: _Object) -> dict[str, Any]:

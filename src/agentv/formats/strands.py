@@ -81,7 +81,7 @@ def _read_result(value: Any, reader: ReplyReader) -> ProviderResponse:
     """Read the result of an agent: all messages, or the last one and the metrics, which tell what came before."""
     value = _wrapped(value)
     metrics = value.get("metrics")
-    metrics = metrics if isinstance(metrics, OBJECT) else {}
+    metrics = _last_invocation(metrics) if isinstance(metrics, OBJECT) else {}
     traced = _traced(metrics.get("traces"))
     if _is_state(value):
         traced = list(value["messages"])
@@ -99,6 +99,18 @@ def _read_result(value: Any, reader: ReplyReader) -> ProviderResponse:
     if not calls:  # the answer alone, which tells nothing about calls
         return replace(response, output_messages=None)
     return replace(response, unread=(*response.unread, Unread(path="message", reason=_LAST_ONLY)))
+
+
+def _last_invocation(metrics: _Object) -> _Object:
+    """Return the metrics of the last prompt alone: an agent that is asked again adds to those that it has."""
+    invocations = list(objects_in(metrics.get("agent_invocations")))
+    traces = metrics.get("traces")
+    if len(invocations) <= 1 or not isinstance(traces, (list, tuple)):
+        return metrics
+    last = invocations[-1]
+    cycles = len(list(objects_in(last.get("cycles"))))
+    others = {key: item for key, item in metrics.items() if key not in ("tool_usage", "tool_metrics")}
+    return {**others, "traces": traces[len(traces) - cycles :], "accumulated_usage": last.get("usage")}
 
 
 def _traced(traces: Any) -> list[Any]:

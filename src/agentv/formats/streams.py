@@ -13,6 +13,7 @@ from agentv.formats.ollama import fold_ollama, is_ollama
 from agentv.formats.openai_chat import ChatPieces
 from agentv.formats.openai_responses import ResponsePieces
 from agentv.formats.sse import ServerEvent
+from agentv.formats.stream_turns import is_between, split_turns
 from agentv.formats.tool_calls import parse_arguments
 from agentv.formats.usage import add_usage, decode_usage
 from agentv.jsonio import dump_json
@@ -360,8 +361,19 @@ def fold_stream(events: Sequence[StreamEvent], *, snapshots: bool = False) -> Fo
 def _fold_vendor(events: Sequence[StreamEvent], values: Sequence[_Object]) -> Folded | None:
     for fits, knows, fold in _VENDORS:
         if any(map(fits, values)):
-            return fold(values)._replace(unread=_unknown_events(events, knows))
+            folded = _fold_turns(values, fold) if fold in _ONE_TURN else fold(values)
+            return folded._replace(unread=_unknown_events(events, knows))
     return None
+
+
+def _fold_turns(values: Sequence[_Object], fold: "_Fold") -> Folded:
+    """Put each turn together; several, and the messages between them, are a list of whole replies."""
+    turns = split_turns(values)
+    folded = [fold(turn) if isinstance(turn, list) else Folded(turn) for turn in turns]
+    if len(folded) == 1:
+        return folded[0]
+    missing = next((each.missing for each in folded if each.missing), "")
+    return Folded([each.document for each in folded], missing)
 
 
 def _unknown_events(events: Sequence[StreamEvent], knows: "_Test") -> tuple[Unread, ...]:
@@ -372,9 +384,16 @@ def _unknown_events(events: Sequence[StreamEvent], knows: "_Test") -> tuple[Unre
             reason=f"an event of type {event.kind[:60]!r} was not understood, {MISSING_CALLS}",
         )
         for at, event in enumerate(events)
-        if not (knows(event.value) if isinstance(event.value, OBJECT) else event.value in ("", "[DONE]", None))
+        if not (_is_known(event.value, knows) if isinstance(event.value, OBJECT) else event.value in _EMPTY)
     ]
     return tuple(unread[:MAX_WARNINGS])
+
+
+_EMPTY = ("", "[DONE]", None)
+
+
+def _is_known(value: _Object, knows: "_Test") -> bool:
+    return knows(value) or is_between(value)
 
 
 def read_folded(folded: Folded, response: ProviderResponse) -> ProviderResponse:
@@ -397,7 +416,15 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     return ProviderResponse() if folded is None else read_folded(folded, reader.read(folded.document))
 
 
+def _detect_turns(value: Any) -> bool:
+    """Tell events of turns with messages or results between them, which others take for their own."""
+    if not isinstance(value, (list, tuple)) or not any(map(is_between, value)):
+        return False
+    return any(fits(item) for fits, _, fold in _VENDORS if fold in _ONE_TURN for item in objects_in(value))
+
+
 FORMAT = ReplyFormat(name="stream", detect=_detect, read=_read)
+TURNS = ReplyFormat(name="stream", detect=_detect_turns, read=_read)
 
 
 def _knows_all(value: _Object) -> bool:
@@ -489,7 +516,10 @@ def _fold_ai_sdk(values: Sequence[_Object]) -> Folded:
 
 
 _Test = Callable[[_Object], bool]
-_VENDORS: tuple[tuple[_Test, _Test, Callable[[Sequence[_Object]], Folded]], ...] = (
+_Fold = Callable[[Sequence[_Object]], Folded]
+_ONE_TURN: tuple[_Fold, ...] = (_fold_chat, _fold_responses, _fold_anthropic)
+"""Those that put together one turn of a model, and no more."""
+_VENDORS: tuple[tuple[_Test, _Test, _Fold], ...] = (
     (_is_chunk, _knows_all, _fold_chat),
     (_is_response_event, _knows_response_event, _fold_responses),
     (_is_message_start, _knows_anthropic_event, _fold_anthropic),
@@ -522,7 +552,7 @@ def _fold_states(events: Sequence[StreamEvent]) -> Folded:
 
 def _fold_listed(events: Sequence[StreamEvent]) -> Folded | None:
     """Take all events as a list, when it is one of a library's."""
-    values = [event.value for event in events if event.value not in ("", "[DONE]", None)]
+    values = [event.value for event in events if event.value not in _EMPTY]
     formats: tuple[ReplyFormat, ...] = reply_formats()
     shape = next((each for each in formats if each.events and each.detect(values)), None)
     return None if shape is None else Folded(values, shape=shape.name)

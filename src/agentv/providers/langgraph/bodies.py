@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
-from agentv.formats.openai import to_openai
+from agentv.formats.langgraph_updates import to_langgraph
 
 if TYPE_CHECKING:
     from agentv.model.message import Message
@@ -21,12 +20,7 @@ def wire_messages(request: Request) -> list[dict[str, Any]]:
     messages = request.input_messages
     if request.thread_id is not None:
         messages = _new_turn(messages)
-    written = []
-    for message in to_openai(messages):
-        # To LangChain, fields that it does not know are arguments for the model.
-        fields = {key: value for key, value in message.items() if key != "metadata"}
-        written.append({**fields, "id": fields.get("id") or str(uuid4())})
-    return written
+    return to_langgraph(messages)
 
 
 def _new_turn(messages: tuple[Message, ...]) -> tuple[Message, ...]:

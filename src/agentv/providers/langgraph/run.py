@@ -10,13 +10,12 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.fields import MISSING_CALLS
-from agentv.formats.langgraph import with_waiting
+from agentv.formats.langgraph_updates import Gathered, message_ids
 from agentv.formats.sse import EventReader
 from agentv.jsonio import MAX_BYTES, parse_json
 from agentv.model.response import ResponseError, Unread
 from agentv.providers.base import attach_partial_reply
 from agentv.providers.langgraph.bodies import UPDATES, first_body, resume_body, wire_messages
-from agentv.providers.langgraph.messages import Gathered, message_ids
 from agentv.providers.langgraph.rejections import rejected_calls, with_rejected
 from agentv.providers.langgraph.server import CANCEL_S, Server, agent_error, asked, ended, refused
 from agentv.providers.wire import WireError, read_json, wire_error
@@ -229,8 +228,6 @@ class Attempt:
         if error is not None:
             error = replace(error, message=self._server.shorten(error.message))
         response = with_rejected(self._gathered.response(settings.output_key), self._rejected)
-        if self._gathered.interrupts is not None:
-            response = with_waiting(response, self._gathered.interrupts)
         warnings = response.warnings
         if error is None and not (response.output_messages or response.text or self._has_answer()):
             keys = ", ".join(self._gathered.state) or "nothing"

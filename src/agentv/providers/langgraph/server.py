@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from agentv.jsonio import dump_json, scrub_text
+from agentv.formats.langgraph_updates import describe_interrupts, excerpt
 from agentv.model.response import ResponseError
 from agentv.providers.wire import WireError, failure_from, join_url, read_json
 
@@ -126,8 +126,6 @@ def _with_query(url: str, query: str) -> str:
     return f"{url}{'&' if '?' in url else '?'}{query}"
 
 
-MAX_WORDS = 2000
-"""Characters of an error or a question that a message quotes."""
 _UNKNOWN = (404, 422)
 _ENDS = {
     "interrupted": "the run was cancelled on the server before it was done",
@@ -151,14 +149,13 @@ def refused(answer: Answer, assistant: str, thread_id: str | None) -> ResponseEr
 def agent_error(told: Any) -> ResponseError:
     """The error for a graph that raised one, with the name that the server gives it."""
     said = [told.get("error"), told.get("message")] if isinstance(told, dict) else [told]
-    words = [_quoted(each) for each in said if each]
+    words = [excerpt(each) for each in said if each]
     return ResponseError(kind="agent", message=": ".join(words) or "the graph failed and did not say why")
 
 
 def asked(interrupts: list[dict[str, Any]], after: int = 0) -> ResponseError:
     """The error for a graph that waits for somebody."""
-    questions = [_quoted(item.get("value", item)) for item in interrupts]
-    what = f"asks: {'; '.join(questions)}" if questions else "stopped at a breakpoint"
+    what = describe_interrupts(interrupts)
     if after:
         return ResponseError(kind="interrupted", message=f"after {after} answers the graph still {what}")
     hint = "give the target a `resume` value to answer with"
@@ -173,8 +170,3 @@ def ended(status: str) -> ResponseError:
         return ResponseError(kind="interrupted", message=_ENDS[status])
     message = f"the reply is over, but the server says of the run that its status is {status!r}"
     return ResponseError(kind="agent" if status == "error" else "protocol", message=message)
-
-
-def _quoted(value: Any) -> str:
-    text = scrub_text(value) if isinstance(value, str) else dump_json(value).decode()
-    return text if len(text) <= MAX_WORDS else text[:MAX_WORDS] + "…"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Iterator
 from contextlib import aclosing
 from copy import deepcopy
 from functools import partial
@@ -14,7 +15,7 @@ from msgspec import to_builtins
 from agentv.errors import FormatError
 from agentv.formats.normalize import words_of
 from agentv.formats.objects import is_class_of
-from agentv.formats.reader import read_reply
+from agentv.formats.reader import is_reply_object, read_pieces, read_reply
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.process.thread import in_thread, is_its_own
@@ -58,7 +59,8 @@ class Callee:
             found = await self._ask(request)
             if type(found) not in _WHOLE:
                 found = await settle(found)
-            return read_reply(found, request.input_messages)
+            read = read_pieces if type(found) is Pieces else read_reply
+            return read(found, request.input_messages)
         except Exception:
             raise
         except BaseException as error:
@@ -136,8 +138,12 @@ def _own(request: Request) -> Request:
     return request if plain and not request.vars else deepcopy(request)
 
 
+class Pieces(list[Any]):
+    """All that was yielded, once it has come to its end."""
+
+
 async def settle(found: Any) -> Any:
-    """What was returned once all of it is there: awaited, or taken piece by piece."""
+    """Return what was returned once all of it is there: awaited, or taken piece by piece."""
     if inspect.isawaitable(found):
         found = await found
         if type(found) in _WHOLE:
@@ -147,28 +153,18 @@ async def settle(found: Any) -> Any:
             pass
         return found
     if hasattr(type(found), "__aiter__"):
-        return _gathered(await _collect(found))
-    if inspect.isgenerator(found):
-        return _gathered(await in_thread(list, found))
+        # A run that is over may be walked again, and yields nothing then.
+        return found if is_reply_object(found) else await _collect(found)
+    if isinstance(found, Iterator):
+        return Pieces(await in_thread(list, found))
     return found
 
 
-async def _collect(pieces: Any) -> list[Any]:
+async def _collect(pieces: Any) -> Pieces:
     if not hasattr(pieces, "aclose"):
-        return [piece async for piece in pieces]
+        return Pieces([piece async for piece in pieces])
     async with aclosing(pieces):  # whatever happens, its own `finally` comes now and not some day
-        return [piece async for piece in pieces]
-
-
-def _gathered(pieces: list[Any]) -> Any:
-    """Pieces as one value: texts are parts of the answer, anything else is a message or an event."""
-    texts = [piece for piece in pieces if isinstance(piece, str)]
-    others = [piece for piece in pieces if not isinstance(piece, str)]
-    if not others:
-        return "".join(texts) if texts else None
-    if texts:
-        return {"messages": others, "text": "".join(texts)}
-    return others[0] if len(others) == 1 else others
+        return Pieces([piece async for piece in pieces])
 
 
 def _method(thing: Any) -> Any:

@@ -1,18 +1,24 @@
 """What a graph added to its state, gathered from its updates: every message once, in the order it was sent."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+from uuid import uuid4
 
 from msgspec.structs import replace
 
 from agentv.formats.langchain import decode_langchain, unwrap_langchain
+from agentv.formats.langgraph import mark_pending
+from agentv.formats.openai import to_openai
 from agentv.formats.unread import with_unread_fields
 from agentv.jsonio import dump_json, scrub_text
+from agentv.model.message import Message
 from agentv.model.response import ProviderResponse
 
 INTERRUPT = "__interrupt__"
 MAX_STATE_BYTES = 100_000
 """How much of the graph's other state a reply keeps."""
+MAX_WORDS = 2000
+"""Characters of a question that a message quotes."""
 _METADATA = "__metadata__"
 _REMOVE_ALL = "__remove_all__"
 _OVERWRITE = "__overwrite__"
@@ -113,11 +119,14 @@ class Gathered:
             return
         if INTERRUPT in state:
             self._ask(state[INTERRUPT])
-        self._take_written({key: value for key, value in state.items() if key != INTERRUPT}, "", ())
+        state = {key: value for key, value in state.items() if key != INTERRUPT}
+        self._take_written(state, "", (), is_whole=True)
 
     def response(self, answer_key: str = "") -> ProviderResponse:
         """All of it as a reply; the answer is the last message, or what the state holds under this key."""
         decoded = decode_langchain([_labelled(sent) for sent in self._sent])
+        if self.interrupts is not None:
+            decoded = mark_pending(decoded, self.interrupts)
         state, warnings = _bounded(self.state)
         metadata = {**(decoded.metadata or {}), **({"state": state} if state else {})}
         left_out = {key: value for key, value in self.state.items() if key not in state} | self._beside
@@ -150,14 +159,16 @@ class Gathered:
         ids = {item.get("id") for item in pending if isinstance(item.get("id"), str)}
         self.interrupts = [*pending, *(item for item in items if item.get("id") not in ids)]
 
-    def _take_written(self, written: Any, node: str, namespace: tuple[str, ...]) -> None:
+    def _take_written(self, written: Any, node: str, namespace: tuple[str, ...], *, is_whole: bool = False) -> None:
         if not isinstance(written, Mapping):
             return
         if self._key not in written and "content" in written and ("type" in written or "role" in written):
-            self._take_messages([dict(written)], node, namespace)  # a state that is nothing but its messages
+            self._take_messages(
+                [dict(written)], node, namespace, is_whole=is_whole
+            )  # a state that is nothing but its messages
             return
         if self._key in written:
-            self._take_messages(list(_messages(written[self._key])), node, namespace)
+            self._take_messages(list(_messages(written[self._key])), node, namespace, is_whole=is_whole)
         for key, value in written.items():
             if key == self._key or not isinstance(key, str):
                 continue
@@ -188,19 +199,30 @@ class Gathered:
                 if own_id is not None:
                     self._by_id[own_id] = sent
 
-    def _take_messages(self, messages: list[dict[str, Any]], node: str, namespace: tuple[str, ...]) -> None:
-        again = any(_id(raw) in self._known or _id(raw) in self._by_id for raw in messages if _id(raw))
+    def _take_messages(
+        self, messages: list[dict[str, Any]], node: str, namespace: tuple[str, ...], *, is_whole: bool
+    ) -> None:
+        matched: list[_Sent] | None = [] if is_whole else None
+        again = is_whole or any(_id(raw) in self._known or _id(raw) in self._by_id for raw in messages if _id(raw))
         for raw in messages:
             if raw.get("type") == "remove":
                 self._remove(_id(raw), namespace)
                 self._sent.append(_Sent(raw, node, namespace))
             elif _id(raw) not in self._known:
-                self._take_message(raw, node, namespace, again=again)
+                self._take_message(raw, node, namespace, again=again, matched=matched)
 
-    def _take_message(self, raw: dict[str, Any], node: str, namespace: tuple[str, ...], *, again: bool) -> None:
+    def _take_message(
+        self,
+        raw: dict[str, Any],
+        node: str,
+        namespace: tuple[str, ...],
+        *,
+        again: bool,
+        matched: list[_Sent] | None,
+    ) -> None:
         own_id = _id(raw)
         sent = self._by_id.get(own_id) if own_id else None
-        sent = sent or self._twin(raw, namespace, again=again)
+        sent = sent or self._twin(raw, namespace, again=again, matched=matched)
         if sent is None:
             sent = _Sent(raw, node, namespace)
             self._sent.append(sent)
@@ -213,14 +235,23 @@ class Gathered:
         if own_id:
             self._by_id[own_id] = sent
 
-    def _twin(self, raw: dict[str, Any], namespace: tuple[str, ...], *, again: bool) -> _Sent | None:
-        """Find the same message, sent before it had an id: ids are given when a step is over, updates may be sooner."""
+    def _twin(
+        self, raw: dict[str, Any], namespace: tuple[str, ...], *, again: bool, matched: list[_Sent] | None
+    ) -> _Sent | None:
+        """Find the same message, sent before it had an id: ids are given when a step is over, updates may be sooner.
+
+        A whole state holds each message once: `matched` are those that it was found to hold already.
+        """
         has_id = _id(raw) is not None
         for sent in self._nameless:
             below = len(sent.namespace) > len(namespace) and sent.namespace[: len(namespace)] == namespace
-            if (below or (again and has_id)) and _said(sent.raw) == _said(raw):
+            if matched is not None and sent in matched:
+                continue
+            if (below or matched is not None or (again and has_id)) and _said(sent.raw) == _said(raw):
                 if has_id:
                     self._nameless.remove(sent)
+                elif matched is not None:
+                    matched.append(sent)
                 return sent
         return None
 
@@ -235,6 +266,28 @@ class Gathered:
                 sent.removed = True
 
 
+def to_langgraph(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Write messages for a graph, each with an id by which its echo is known."""
+    written = []
+    for message in to_openai(messages):
+        # To LangChain, fields that it does not know are arguments for the model.
+        fields = {key: value for key, value in message.items() if key != "metadata"}
+        written.append({**fields, "id": fields.get("id") or str(uuid4())})
+    return written
+
+
+def describe_interrupts(interrupts: Sequence[Mapping[str, Any]]) -> str:
+    """Say what a graph waits for, after the words "the graph"."""
+    questions = [excerpt(item.get("value", item)) for item in interrupts]
+    return f"asks: {'; '.join(questions)}" if questions else "stopped at a breakpoint"
+
+
+def excerpt(value: Any) -> str:
+    """Return a value as a text of bounded length, for a message."""
+    text = scrub_text(value) if isinstance(value, str) else dump_json(value).decode()
+    return text if len(text) <= MAX_WORDS else text[:MAX_WORDS] + "…"
+
+
 def message_ids(state: Mapping[str, Any], key: str) -> set[str]:
     """Return the ids of the messages that a state holds, under this key and others."""
     lists = [value for name, value in state.items() if name == key or _are_messages(value)]
@@ -243,8 +296,7 @@ def message_ids(state: Mapping[str, Any], key: str) -> set[str]:
 
 def _are_messages(value: Any) -> bool:
     """Return whether a value of the state is a message of LangChain's or OpenAI's, or a list of nothing else."""
-    if isinstance(value, Mapping) and value.get("type") == _OVERWRITE:
-        value = value.get("value")
+    value = _overwritten(value)
     items = list(value) if isinstance(value, (list, tuple)) else [value]
     return bool(items) and all(map(_is_message, items))
 
@@ -288,8 +340,7 @@ def _words(value: Any) -> str:
 
 def _messages(value: Any) -> Iterator[dict[str, Any]]:
     """The messages that a node wrote, in any of the short forms that LangGraph takes."""
-    if isinstance(value, Mapping) and value.get("type") == _OVERWRITE:
-        value = value.get("value")
+    value = _overwritten(value)
     items = value if isinstance(value, (list, tuple)) and not _is_pair(value) else [value]
     for item in items:
         if isinstance(item, str):
@@ -298,6 +349,11 @@ def _messages(value: Any) -> Iterator[dict[str, Any]]:
             yield {"type": _TYPES.get(item[0], item[0]), "content": item[1]}
         elif isinstance(item, Mapping):
             yield dict(unwrap_langchain(item))
+
+
+def _overwritten(value: Any) -> Any:
+    """Return the value that a node put in place of all that a key held."""
+    return value.get("value") if isinstance(value, Mapping) and value.get("type") == _OVERWRITE else value
 
 
 def _is_pair(value: Any) -> bool:

@@ -1,0 +1,106 @@
+"""Agents, apps and runners of Google ADK as targets."""
+
+# ruff: noqa: PLC0415 - the agent's own library, loaded before
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from agentv.errors import FormatError
+from agentv.formats.adk import to_adk
+from agentv.formats.normalize import failure_of
+from agentv.formats.objects import is_class_of
+from agentv.formats.reader import read_reply
+from agentv.providers.python.turns import refuse_blocks
+
+if TYPE_CHECKING:
+    from agentv.model.request import Request
+
+_USER = "agentv"
+_events: ContextVar[list[Any] | None] = ContextVar("agentv_adk_events", default=None)
+
+
+class AdkAgent:
+    """An agent with the runner that it is asked by: in memory, or the user's own."""
+
+    def __init__(self, thing: Any) -> None:
+        self._thing = thing
+        self._runner: Any = None
+
+    async def __call__(self, request: Request) -> Any:
+        """Run it in a session of its own that holds the earlier messages, and return all events."""
+        refuse_blocks(request.input_messages)
+        *earlier, last = request.input_messages
+        if last.role != "user" or any(message.role in ("system", "developer") for message in earlier):
+            msg = (
+                "ADK takes a conversation that ends with the user's message and has no system message: write a function"
+            )
+            raise FormatError(msg)
+        runner = self._made()
+        session = await runner.session_service.create_session(app_name=runner.app_name, user_id=_USER)
+        await self._tell(runner, session, earlier)
+        events: list[Any] = []
+        token = _events.set(events)
+        yielded: list[Any] = []
+        error = None
+        try:
+            async for event in self._run(runner, session, last.text):
+                yielded.append(event)  # noqa: PERF401 - what came before a failure is part of the reply
+        except Exception as raised:  # noqa: BLE001 - as above
+            error = failure_of(raised)
+        finally:
+            _events.reset(token)
+        seen = {event.id for event in events}
+        # A plugin hears of the events of agents inside of tools as well, and in their order.
+        told = events if seen.issuperset(event.id for event in yielded) else yielded
+        if not told:
+            return error
+        response = replace(read_reply(told, request.input_messages), thread_id=session.id)
+        return response if error is None else replace(response, success=False, error=error.error)
+
+    def _run(self, runner: Any, session: Any, text: str) -> Any:
+        from google.genai import types
+
+        message = types.Content(role="user", parts=[types.Part(text=text)])
+        return runner.run_async(user_id=_USER, session_id=session.id, new_message=message)
+
+    async def _tell(self, runner: Any, session: Any, earlier: Any) -> None:
+        from google.adk.events import Event
+
+        name = getattr(getattr(runner, "agent", None), "name", None) or "agent"
+        for written in to_adk(earlier):
+            author = "user" if written["author"] == "user" else name  # it takes others' words for context
+            await runner.session_service.append_event(session, Event.model_validate({**written, "author": author}))
+
+    def _made(self) -> Any:
+        if self._runner is None:
+            from google.adk.runners import InMemoryRunner
+
+            if is_class_of(self._thing, "Runner", "google.adk"):
+                self._runner = self._thing
+            elif is_class_of(self._thing, "App", "google.adk"):
+                self._runner = InMemoryRunner(app=self._thing)
+            else:
+                self._runner = InMemoryRunner(agent=self._thing, app_name=_USER)
+            _listen(self._runner)
+        return self._runner
+
+
+def _listen(runner: Any) -> None:
+    """Let a runner tell of all events, those of agents inside of tools among them."""
+    from google.adk.plugins.base_plugin import BasePlugin
+
+    class Listener(BasePlugin):  # type: ignore[misc]  # its library is not here to be looked at
+        """Notes the events of the request that is under way."""
+
+        async def on_event_callback(self, *, invocation_context: Any, event: Any) -> None:
+            del invocation_context
+            noted = _events.get()
+            if noted is not None:
+                noted.append(event)
+
+    if runner.plugin_manager.get_plugin(_USER) is None:
+        runner.plugin_manager.register_plugin(Listener(name=_USER))

@@ -1,0 +1,164 @@
+"""Runnables of LangChain and graphs of LangGraph as targets, read with all that ran inside of them."""
+
+from __future__ import annotations
+
+import typing
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from msgspec.structs import replace
+
+from agentv.errors import FormatError
+from agentv.formats.langgraph import mark_pending
+from agentv.formats.langgraph_updates import Gathered, describe_interrupts, to_langgraph
+from agentv.formats.normalize import failure_of
+from agentv.formats.objects import is_class_of, plain_data
+from agentv.formats.openai import to_openai
+from agentv.formats.reader import read_reply
+from agentv.model.response import ProviderResponse, ResponseError
+from agentv.providers.python.langchain_runs import Runs, add_runs
+from agentv.providers.python.turns import only_prompt, refuse_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agentv.model.request import Request
+
+_CORE = "langchain_core"
+_HISTORY = ("chat_history", "history", "messages")
+"""How prompts call the place of a conversation."""
+_NOTES = ("agent_scratchpad", "intermediate_steps", "tools", "tool_names")
+"""What an executor fills in itself."""
+
+
+async def ask_runnable(runnable: Any, request: Request) -> ProviderResponse:
+    """Ask a chain, a chat model or an executor; calls that its result leaves out are known from its callbacks."""
+    runs = Runs()
+    try:
+        given, configurable = _given(runnable, request)
+        config = {"callbacks": [runs.handler()], **({"configurable": configurable} if configurable else {})}
+        response = read_reply(await runnable.ainvoke(given, config), request.input_messages)
+    except Exception as error:  # noqa: BLE001 - what it did before it failed is part of the reply
+        response = failure_of(error)
+    return add_runs(response, runs)
+
+
+def _given(runnable: Any, request: Request) -> tuple[Any, dict[str, str]]:
+    """Return the input that a runnable takes, and what else it is configured by."""
+    messages = to_openai(request.input_messages)
+    if is_class_of(runnable, "BaseLanguageModel", _CORE):
+        return messages, {}
+    if is_class_of(runnable, "RunnableWithMessageHistory", _CORE):
+        # The request has the whole conversation: it begins a history of its own.
+        key = runnable.input_messages_key
+        sessions = {spec.id: uuid4().hex for spec in runnable.history_factory_config}
+        return {key: messages} if key else messages, sessions
+    keys = _keys_of(runnable)
+    if not keys or "messages" in keys:
+        return {"messages": messages}, {}
+    history = [key for key in _HISTORY if key in keys]
+    others = [key for key in keys if key not in history]
+    if len(others) != 1:
+        names = ", ".join(repr(key) for key in others)
+        msg = f"the input of this {type(runnable).__name__} has the keys {names}: write a function that fills them in"
+        raise FormatError(msg)
+    is_asked = bool(history) and request.input_messages[-1].role == "user"
+    refuse_blocks(request.input_messages[-1:])
+    prompt = request.prompt if is_asked else only_prompt(request)
+    return {others[0]: prompt, **dict.fromkeys(history, messages[:-1])}, {}
+
+
+def _keys_of(runnable: Any) -> Sequence[str]:
+    """Return the keys that a chain, or the prompt that it begins with, asks for; nothing when it does not say."""
+    keys = getattr(runnable, "input_keys", None)
+    if keys:
+        return list(keys)
+    is_executor = hasattr(runnable, "agent") and hasattr(runnable, "tools")
+    inner = getattr(runnable.agent, "runnable", None) if is_executor else runnable
+    steps = getattr(inner, "steps", None) or [inner]
+    # Before an agent's prompt comes what writes its notes; before the prompt of a chain may come anything.
+    prompts = [step for step in (steps if is_executor else steps[:1]) if hasattr(step, "input_variables")]
+    if not prompts:
+        return ["input"] if is_executor else []
+    asked = [*prompts[0].input_variables, *(getattr(prompts[0], "optional_variables", None) or ())]
+    return [key for key in asked if key not in _NOTES]
+
+
+async def ask_graph(graph: Any, request: Request) -> ProviderResponse:
+    """Run a graph and gather what each node, subgraph and nested run of it wrote."""
+    runs = Runs()
+    key, known, given = _graph_input(graph, request)
+    config: dict[str, Any] = {"callbacks": [runs.handler()]}
+    # The request has the whole conversation: it begins a thread of its own, and so does each retry.
+    thread = uuid4().hex if getattr(graph, "checkpointer", None) else None
+    if thread:
+        config["configurable"] = {"thread_id": thread}
+    gathered, state, error = Gathered(key, known), None, None
+    try:
+        parts = graph.astream(given, config, stream_mode=["updates", "values"], subgraphs=True)
+        async for namespace, mode, data in parts:
+            if mode == "updates":
+                gathered.take_update(plain_data(data), tuple(namespace))
+            elif not namespace:
+                state = data
+    except Exception as raised:  # noqa: BLE001 - what it did before it failed is part of the reply
+        error = failure_of(raised).error
+    if state is not None and error is None:
+        gathered.take_state(plain_data(state))
+    response = add_runs(_flat(gathered.response()), runs)
+    if error is None and gathered.interrupts is not None:
+        response = mark_pending(response, gathered.interrupts)
+        error = _waiting(gathered.interrupts)
+    return replace(response, success=error is None, error=error, thread_id=thread)
+
+
+def _waiting(interrupts: Sequence[Mapping[str, Any]]) -> ResponseError:
+    hint = "write a function that runs the graph and resumes it"
+    return ResponseError(kind="interrupted", message=f"the graph {describe_interrupts(interrupts)}; {hint}")
+
+
+def _flat(response: ProviderResponse) -> ProviderResponse:
+    """Put the rest of the state where it is for a state that a function returns: beside other metadata."""
+    metadata = dict(response.metadata or {})
+    state = metadata.pop("state", None) or {}
+    return replace(response, metadata={**state, **metadata} or None)
+
+
+def _graph_input(graph: Any, request: Request) -> tuple[str, set[str], Any]:
+    """Return the key of the messages, their ids and the whole input of a graph."""
+    messages = to_langgraph(request.input_messages)
+    known = {message["id"] for message in messages}
+    kinds = _input_kinds(graph)
+    if not isinstance(kinds, dict):  # a function
+        if kinds is str:
+            return "messages", known, only_prompt(request)
+        is_list = typing.get_origin(kinds) is list or kinds is list
+        return "messages", known, messages if is_list else {"messages": messages}
+    if "messages" in kinds or not kinds:
+        return "messages", known, {"messages": messages}
+    lists = [key for key, kind in kinds.items() if _holds_messages(kind)]
+    texts = [key for key, kind in kinds.items() if kind is str]
+    if len(lists) == 1:
+        return lists[0], known, {lists[0]: messages}
+    if not lists and len(kinds) == len(texts) == 1:
+        return "messages", known, {texts[0]: only_prompt(request)}
+    names = ", ".join(map(repr, kinds))
+    msg = f"the input of this graph has no key 'messages' but {names}: write a function that fills them in"
+    raise FormatError(msg)
+
+
+def _input_kinds(graph: Any) -> Any:
+    """Return the types of a graph's input by key; the type of the argument for a graph that is a function."""
+    schema = getattr(getattr(graph, "builder", None), "input_schema", None)
+    try:
+        return getattr(graph, "InputType", {}) if schema is None else typing.get_type_hints(schema)
+    except Exception:  # noqa: BLE001 - hints may name what only their own module knows, or nothing
+        return {}
+
+
+def _holds_messages(kind: Any) -> bool:
+    """Tell a list of messages of LangChain's."""
+    inner = [each for argument in typing.get_args(kind) for each in (argument, *typing.get_args(argument))]
+    return typing.get_origin(kind) is list and any(
+        getattr(each, "__module__", "").startswith(f"{_CORE}.messages") for each in inner
+    )
