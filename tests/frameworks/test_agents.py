@@ -366,3 +366,54 @@ def test_earlier_messages_are_handed_to_a_chain_or_refused_but_never_dropped() -
     unclear = ask(KEYED + "\nagent = two\n").error
     assert unclear is not None
     assert "has the keys 'city', 'question': write a function" in unclear.message
+
+
+NESTED_AGENTS = (
+    OPENAI_AGENTS.replace(
+        "class Scripted(Model):", "class Scripted(Model):\n    call = ('now', '{\"zone\": \"CET\"}', 'c1')"
+    )
+    .replace("""name="now", arguments='{"zone": "CET"}'""", "name=self.call[0], arguments=self.call[1]")
+    .replace('call_id="c1"', "call_id=self.call[2]")
+    + """
+class Boss(Scripted):
+    call = ("ask_clock", '{"input": "The time?"}', "o1")
+
+def boss(clock):
+    tool = clock.as_tool(tool_name="ask_clock", tool_description="Ask.")
+    return Agent(name="Boss", model=Boss(), tools=[tool])
+
+outer = boss(agent)
+silent = boss(Agent(name="Silent", model=Scripted(), tools=[now], tool_use_behavior="stop_on_first_tool"))
+
+class Endless(Scripted):
+    async def get_response(self, system_instructions, input, *rest, **more):
+        return await super().get_response(system_instructions, [{"role": "user"}])
+
+endless = Agent(name="Endless", model=Endless(), tools=[now])
+"""
+)
+
+
+@pytest.mark.usefixtures("folder")
+def test_calls_of_an_openai_agent_that_is_a_tool_are_read_where_they_were_made() -> None:
+    outer, silent, endless = ask_each(NESTED_AGENTS, "outer", "silent", "endless")
+    made = [[call for message in each.output_messages or () for call in message.tool_calls] for each in (outer, silent)]
+    assert [(call.tool, call.id) for call in made[0]] == [("ask_clock", "o1"), ("now", "c1")]
+    assert made[0][1].output == "noon CET"
+    assert outer.unread == ()
+    assert outer.tokens_usage is not None
+    assert outer.tokens_usage.total_tokens == 60
+    # One that ends with a call tells no model of it.
+    assert [call.tool for call in made[1]] == ["ask_clock"]
+    (place,) = silent.unread
+    assert "the agent 'Silent' works inside of a tool and may end with a call" in place.reason
+    # A run that was broken off keeps what it did.
+    assert endless.error is not None
+    assert "MaxTurnsExceeded" in endless.error.message
+    assert {call.tool for message in endless.output_messages or () for call in message.tool_calls} == {"now"}
+
+
+@pytest.mark.usefixtures("folder")
+def test_calls_of_the_conversation_before_are_not_taken_for_hidden_ones() -> None:
+    response = ask(OPENAI_AGENTS, HISTORY)
+    assert [call.id for message in response.output_messages or () for call in message.tool_calls] == ["c1"]

@@ -35,7 +35,7 @@ _HERE = "agentv.providers.python"
 _KINDS = (
     _Kind("AbstractAgent", "pydantic_ai", f"{_HERE}.agents", "ask_pydantic_ai"),
     # Many a project calls a package of its own `agents`.
-    _Kind("Agent", "agents", f"{_HERE}.agents", "ask_openai_agents", marks=("handoffs", "model_settings")),
+    _Kind("Agent", "agents", f"{_HERE}.openai_agents", "ask_openai_agents", marks=("handoffs", "model_settings")),
     _Kind("PregelProtocol", "langgraph", f"{_HERE}.langchain", "ask_graph"),
     _Kind("Runnable", "langchain_core", f"{_HERE}.langchain", "ask_runnable"),
     _Kind("BaseAgent", "google.adk", f"{_HERE}.adk", "AdkAgent"),
@@ -106,13 +106,3 @@ async def ask_pydantic_ai(agent: Any, request: Request) -> Any:
     prompt = messages.pop().text if messages and messages[-1].role == "user" else None
     history = ModelMessagesTypeAdapter.validate_python(to_pydantic_ai(messages)) if messages else None
     return await agent.run(prompt, message_history=history, **options)
-
-
-async def ask_openai_agents(agent: Any, request: Request) -> Any:
-    """Run an agent with the conversation as its input."""
-    from agents import Runner  # noqa: PLC0415 - the agent's own library, loaded before
-
-    from agentv.formats.openai_agents import to_openai_items  # noqa: PLC0415 - only such an agent needs it
-
-    refuse_blocks(request.input_messages)
-    return await Runner.run(agent, to_openai_items(request.input_messages))  # type: ignore[arg-type]  # as dicts
