@@ -151,6 +151,9 @@ class _Task:
     def _hear(self, message: _Object) -> str:
         self._note(message)
         own_id = _field(message, "messageId") or f"message {len(self._messages)}"
+        before = self._messages.get(own_id)
+        if before is not None and not _goes_on(before.get("parts"), message.get("parts")):
+            own_id = f"{own_id} {len(self._messages)}"  # two messages of one id are two
         self._messages[own_id] = message
         return own_id
 
@@ -221,6 +224,13 @@ class _Task:
             "content": None,
             "tool_calls": [call if given is UNSET else {**call, "input": given}],
         }
+
+
+def _goes_on(before: Any, after: Any) -> bool:
+    """Tell parts that begin with these, as those of a message that is sent again do."""
+    if not isinstance(before, (list, tuple)) or not isinstance(after, (list, tuple)):
+        return before is after
+    return bool(list(after[: len(before)]) == list(before))
 
 
 def _result(data: _Object) -> dict[str, Any]:

@@ -27,7 +27,7 @@ _EVENTS = frozenset((
 ))  # fmt: skip
 
 
-def _detect(value: Any) -> bool:
+def is_cohere(value: Any) -> bool:
     """Tell a reply by its reason to end, which Cohere alone writes in capitals beside one message."""
     if not isinstance(value, OBJECT) or value.get("finish_reason") not in _ENDINGS:
         return False
@@ -78,7 +78,7 @@ def _usage(value: Any) -> Any:
 
 FORMAT = ReplyFormat(
     name="cohere",
-    detect=_detect,
+    detect=is_cohere,
     read=_read,
     keys=frozenset((
         *("id", "message", "text", "finish_reason", "usage", "meta", "chat_history", "response_id"),

@@ -50,6 +50,15 @@ class Draft:
         """Return the call of this id."""
         return self._by_id.get(call_id) if isinstance(call_id, str) else None
 
+    def is_open(self, tool: Any) -> bool:
+        """Tell whether a call of this tool has no result yet."""
+        return any(call["tool"] == tool and "output" not in call for call in self._calls)
+
+    @property
+    def first_open(self) -> Any:
+        """Return the tool of the first call without a result; `None` when all have one."""
+        return next((call["tool"] for call in self._calls if "output" not in call), None)
+
     def call(self, tool: Any, given: Any = UNSET, call_id: Any = None, /, **beside: Any) -> dict[str, Any]:
         """Add a call to the message under way; one of a known id is that call. A text as input is parsed as JSON."""
         known = self.find(call_id)

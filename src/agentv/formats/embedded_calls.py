@@ -111,7 +111,7 @@ def holds_blocks(items: Sequence[Any]) -> bool:
 def _split(item: Any) -> Iterator[Any]:
     executed = item.get(_EXECUTED) if isinstance(item, OBJECT) else None
     if isinstance(executed, (list, tuple)) and executed and all(map(_names_type, executed)):
-        calls = [_call(_Block("call", {"name": tool["type"], **tool})) for tool in executed]
+        calls = [_call(_Block("call", {**tool, "name": tool.get("name") or tool["type"]})) for tool in executed]
         yield {"role": item.get("role"), "content": None, "tool_calls": calls}
         item = {key: value for key, value in item.items() if key != _EXECUTED}
     yield from _split_message(item)
@@ -185,7 +185,9 @@ def _classify_typed(block: _Object, word: str) -> _Block:
     if name in _APPROVALS:
         return _Block("approval", block, word)
     if name.endswith(_RESULT_ENDINGS):
-        return _Block("result", block, word)
+        inner = next((block[key] for key in _RESULT_WRAPPERS if isinstance(block.get(key), OBJECT)), None)
+        is_wrapped = inner is not None and _id_of(inner) is not None and _id_of(block) is None  # Snowflake's
+        return _Block("result", inner if is_wrapped and inner is not None else block, word)
     if name in _CALL_TYPES or name.endswith(_CALL_ENDINGS) or (word.startswith("tool-") and "toolCallId" in block):
         inner = next((block[key] for key in _CALL_WRAPPERS if isinstance(block.get(key), OBJECT)), None)
         return _Block("call", block, word) if inner is None else _Block("call", inner, "", _without(block, inner))

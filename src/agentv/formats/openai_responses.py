@@ -20,7 +20,10 @@ from agentv.model.message import Message, Status, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
-_OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output", "shell_call_output")
+_OUTPUTS = (
+    *("function_call_output", "custom_tool_call_output", "local_shell_call_output", "shell_call_output"),
+    *("apply_patch_call_output", "computer_call_output", "tool_search_output"),
+)
 _CALLED = ("arguments", "input", "action", "queries", "query", "code", "operation")
 """Where a call says what it was given, the first that is there."""
 _RETURNED = ("output", "outputs", "results", "result")
@@ -101,6 +104,7 @@ class Items:
         for block in blocks:
             if block.get("type") == "refusal" and isinstance(block.get("refusal"), str):
                 self.refusal = whole_text(block["refusal"])
+        blocks = [_transcribed(block) for block in blocks]
         if all(_is_plain(block) for block in blocks):
             return "".join(whole_text(block["text"]) for block in blocks) if blocks else None
         return [dict(block) for block in blocks]
@@ -153,7 +157,7 @@ class Items:
     def _answer(self, item: Mapping[str, Any]) -> None:
         call_id = item.get("call_id")
         number = self._pairing.find(call_id if isinstance(call_id, str) else None, None)
-        output = item.get("output")
+        output = item.get("output", item.get("tools"))  # of a search for tools
         if number is None:
             content = output if isinstance(output, (str, list)) else None
             self._turns.append(_Turn("tool", content, tool_call_id=call_id if isinstance(call_id, str) else None))
@@ -177,6 +181,13 @@ def _is_plain(block: Mapping[str, Any]) -> bool:
         and not block.get("annotations")
         and not block.get("logprobs")
     )
+
+
+def _transcribed(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what was said aloud as the words that were said, which Realtime writes beside the sound."""
+    if block.get("type") in ("audio", "output_audio") and isinstance(block.get("transcript"), str):
+        return {"type": "output_text", "text": block["transcript"]}
+    return block
 
 
 def _text_of(content: Any) -> str | None:
@@ -304,7 +315,7 @@ def decode_response_object(body: Any) -> ProviderResponse:
     )
 
 
-_ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+_ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done")
 
 
 class ResponsePieces:

@@ -79,6 +79,13 @@ def unread_fields(fields: Mapping[Any, Any], response: ProviderResponse, asked: 
     return places
 
 
+def holds_nothing(value: Mapping[Any, Any]) -> bool:
+    """Tell an object, such as an event, in which nothing looks like a call and no key speaks of tools."""
+    if any(word in str(key).lower() for key, item in value.items() if item for word in ("tool", "function", "action")):
+        return False
+    return not unread_fields({"item": dict(value)}, ProviderResponse())
+
+
 def with_unread_fields(
     response: ProviderResponse, body: Mapping[Any, Any], keys: Collection[str], asked: Sequence[Message] = ()
 ) -> ProviderResponse:
@@ -328,10 +335,10 @@ def _ids(value: Mapping[Any, Any]) -> tuple[str, ...]:
 def _is_input(value: Any) -> bool:
     if isinstance(value, str):
         return bool(value)
-    return (isinstance(value, OBJECT) and not _is_schema(value)) or (isinstance(value, (list, tuple)) and bool(value))
+    return (isinstance(value, OBJECT) and not is_schema(value)) or (isinstance(value, (list, tuple)) and bool(value))
 
 
-def _is_schema(value: Mapping[Any, Any]) -> bool:
+def is_schema(value: Mapping[Any, Any]) -> bool:
     """Tell a JSON Schema: what a tool would take, not what it was given."""
     kind = value.get("type")
     words = {snake(str(key)) for key in value}

@@ -39,7 +39,8 @@ HARMLESS_PREFIXES = ("reasoning.", "data-")
 
 NEVER_SEARCHED = frozenset((
     *("tools", "tool_choice", "functions", "tool_definitions", "mcp_servers", "config", "request", "logprobs"),
-    *("structured_response", "parsed", "tool_config", "available_tools", "text"),
+    *("structured_response", "structured_output", "structured_content", "output_parsed", "parsed", "response_format"),
+    *("tool_config", "available_tools", "text"),
 ))  # fmt: skip
 """Keys that may hold what looks like a call and is none: definitions, settings, structured answers."""
 
