@@ -5,7 +5,7 @@ from typing import Any
 
 from agentv.formats.conversation import said_fields, text_or_none
 from agentv.formats.fields import OBJECT, Report, objects_in
-from agentv.formats.response import decode_fields
+from agentv.formats.response import decode_fields, join_turns
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -101,6 +101,13 @@ def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     old = [event["response"] for event in objects_in(items) if event.get("event_type") == "stream-end"]
     if old:
         return reader.read(old[-1])
+    starts = [
+        at for at, event in enumerate(items) if isinstance(event, OBJECT) and event.get("type") == "message-start"
+    ]
+    if len(starts) > 1:  # a loop sends one reply after the other
+        ends = [*starts[1:], len(items)]
+        turns = [_read_stream(items[begin:end], reader) for begin, end in zip([0, *starts[1:]], ends, strict=True)]
+        return join_turns(turns)
     pieces = _Pieces()
     for at, event in enumerate(items):
         if isinstance(event, OBJECT):

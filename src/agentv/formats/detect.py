@@ -31,7 +31,7 @@ _MESSAGE_KEYS = frozenset(
 )
 """What a message has beside its role."""
 _ROLES = frozenset(("assistant", "user", "system", "tool", "developer", "function", "model", "ai", "human"))
-_OTHER_WORDS = ("action", "event", "kind", "data", "payload", "result")
+_OTHER_WORDS = ("action", "event", "kind", "data", "payload", "result", "orchestrationTrace", "trace")
 _FOREIGN = frozenset((*NAME_KEYS, *INPUT_KEYS, *CALL_ID_KEYS, *_OTHER_WORDS)) - {"name", "input"}
 """Keys of events that others write, who have other names for what a trace holds."""
 _MAX_KEYS = 20

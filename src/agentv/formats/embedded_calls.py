@@ -457,6 +457,13 @@ def _output(value: Any) -> tuple[Any, str | None]:
     return value, None
 
 
+def output_of_blocks(value: Any) -> Any:
+    """Return what a tool gave back as blocks: their text where they are nothing else."""
+    told = [{key: item for key, item in each.items() if key in ("type", "text")} for each in objects_in(value)]
+    is_text = isinstance(value, (list, tuple)) and len(told) == len(value) and all(map(_is_text, told))
+    return _output(told)[0] if is_text else value
+
+
 def _is_text(block: _Object) -> bool:
     return (
         block.get("type") == "text"

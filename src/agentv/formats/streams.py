@@ -9,12 +9,14 @@ from agentv.formats.anthropic import MessagePieces
 from agentv.formats.fields import MISSING_CALLS, OBJECT, objects_in, word
 from agentv.formats.gemini import finish_of, fold_gemini
 from agentv.formats.langgraph_stream import fold_parts
+from agentv.formats.named_events import fold_named
 from agentv.formats.ollama import fold_ollama, is_ollama
 from agentv.formats.openai_chat import ChatPieces
 from agentv.formats.openai_responses import ResponsePieces
 from agentv.formats.sse import ServerEvent
 from agentv.formats.strays import Strays, is_ping, read_strays, with_strays
 from agentv.formats.tool_calls import parse_arguments
+from agentv.formats.unread import holds_nothing
 from agentv.formats.usage import add_usage, decode_usage
 from agentv.jsonio import dump_json
 from agentv.model.response import ProviderResponse, Unread
@@ -349,6 +351,9 @@ def fold_stream(events: Sequence[StreamEvent], *, snapshots: bool = False) -> Fo
     folded = _fold_vendor(events)
     if folded is not None:
         return folded
+    named = fold_named(events)
+    if named is not None:
+        return Folded(named)
     if any(event.mode in _STATES for event in events):
         return _fold_states(events)
     listed = _fold_listed(events)
@@ -684,7 +689,7 @@ def _fold_texts(events: Sequence[StreamEvent], *, snapshots: bool) -> Folded | N
             if keys:
                 found.setdefault((keys[0], event.kind), []).append(event.value[keys[0]])
             beside = {key: value for key, value in event.value.items() if key not in (*DELTA_KEYS, "type", "event")}
-            if any(isinstance(others.get(key), _BOXES) and others[key] != value for key, value in beside.items()):
+            if any(_is_lost(others.get(key), value) for key, value in beside.items()):
                 return None  # of two lists or objects one would be lost
             others |= beside
     if len(found) != 1:
@@ -699,7 +704,11 @@ def _fold_texts(events: Sequence[StreamEvent], *, snapshots: bool) -> Folded | N
     return Folded(document, shape=f"stream:{key}" if key else "stream", texts=pieces, strays=strays)
 
 
-_BOXES = (list, tuple, *OBJECT)
+def _is_lost(before: Any, after: Any) -> bool:
+    """Tell a list or an object that may hold calls, and that another would take the place of."""
+    if not isinstance(before, (list, tuple, *OBJECT)) or before == after:
+        return False
+    return not holds_nothing({"value": before})
 
 
 def _may_be_stray(event: StreamEvent, key: str) -> bool:
