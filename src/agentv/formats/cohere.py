@@ -112,6 +112,8 @@ def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     for at, event in enumerate(items):
         if isinstance(event, OBJECT):
             pieces.add(event, at)
+        elif event not in ("", "[DONE]", None):
+            pieces.report.reject(("events", at), "an event", event)
     ended = isinstance(pieces.document.get("finish_reason"), str)
     if not ended:
         pieces.report.skip(("events",), "the end of the stream, which did not come,")

@@ -106,6 +106,8 @@ def _read_stream(items: Sequence[Any]) -> ProviderResponse:
     for at, item in enumerate(items):
         if isinstance(item, OBJECT) and not log.read(item):
             report.skip(("events", at), f"an event of type {str(item.get('event'))[:60]!r}")
+        elif not isinstance(item, OBJECT) and item not in ("", "[DONE]", None):
+            report.reject(("events", at), "an event", item)
     if not log.ended:
         report.skip(("events",), "the end of the stream, which did not come,")
     text = "".join(log.texts)

@@ -141,6 +141,12 @@ def _blocks_of(item: _Object) -> tuple[list[Any] | None, str]:
     if isinstance(content, OBJECT) and any(isinstance(content.get(key), (list, tuple)) for key in _MASTRA):
         parts = content.get("parts")
         return [*(parts if isinstance(parts, (list, tuple)) else ()), *_invocations_beside(content)], "content"
+    parts = item.get("parts")
+    if isinstance(content, str) and content and isinstance(parts, (list, tuple)):  # the AI SDK 4 has both
+        told = [_classify(part) for part in parts]
+        if any(part.kind in ("call", "result") for part in told):
+            has_text = any(part.kind == "words" and part.body.get("type") == "text" for part in told)
+            return [*parts, *([] if has_text else [{"type": "text", "text": content}])], "parts"
     if content is None or content == "":
         for key in _CONTAINERS:
             blocks = item.get(key)

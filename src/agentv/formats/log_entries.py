@@ -31,7 +31,7 @@ _KINDS = ("type", "kind", "event", "event_type", "step_type", "entry_type")
 _CALL_OBJECTS = ("tool_call", "function_call", "tool_use", "tool_invocation", "call", "action", "function", "tool")
 _CALL_LISTS = ("tool_calls", "function_calls", "tool_uses", "tool_invocations", "calls", "actions")
 _RESULT_LISTS = ("tool_results", "tool_outputs", "tool_responses", "observations", "results")
-_PAYLOADS = ("data", "payload", "body", "details", "item")
+_PAYLOADS = ("data", "payload", "body", "details", "item", "state")
 _CALLS = frozenset((
     *("tool_call", "tool_calls", "function_call", "tool_use", "action", "tool", "function", "tool_invocation", "call"),
     *("tool_start", "on_tool_start", "tool_call_start", "tool_call_started", "tool_started", "tool_execution"),
@@ -130,7 +130,8 @@ def _body(item: _Object) -> tuple[dict[str, Any], str]:
     if kind == "function" and isinstance(body.get("function"), OBJECT):
         kind = ""
     inner = next((key for key in _PAYLOADS if isinstance(body.get(key), OBJECT)), None)
-    if inner is not None and kind and not any(isinstance(body.get(key), str) for key in _OWN_NAMES):
+    is_payload = inner is not None and (kind or any(isinstance(body[inner].get(key), str) for key in _OWN_NAMES))
+    if inner is not None and is_payload and not any(isinstance(body.get(key), str) for key in _OWN_NAMES):
         told = {snake(key): value for key, value in body.pop(inner).items() if isinstance(key, str)}
         body = {**body, **told}
     return body, kind

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from agentv.errors import AgentVError, FormatError
 from agentv.formats.canonical import read_calls, read_plain
+from agentv.formats.data_stream import read_data_stream
 from agentv.formats.detect import TEXT_KEYS, are_messages, describe_shape, is_list, read_own, text_key
 from agentv.formats.echo import ALL_NEW, NewPart, find_new, find_new_quickly, speaker_of
 from agentv.formats.fields import OBJECT, show
@@ -229,9 +230,9 @@ class _Reader:
 
     def _detect_inside(self, text: str) -> DetectedReply | None:
         """Read a reply that stands in a text: written as JSON twice, or among lines of a log; `None` without any."""
-        events = server_events(text)
-        if events:
-            told = [StreamEvent(value, name) for name, value in events]
+        told = [StreamEvent(value, name) for name, value in server_events(text)]
+        told = told or [StreamEvent(part) for part in read_data_stream(text)]
+        if told:
             return read_events(told, self.asked) or self.detect([event.value for event in told])
         data, passed = find_data(text)
         if isinstance(data, str):

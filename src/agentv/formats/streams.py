@@ -681,6 +681,8 @@ def _fold_texts(events: Sequence[StreamEvent], *, snapshots: bool) -> Folded | N
     others: dict[str, Any] = {}
     for event in events:
         if isinstance(event.value, str):
+            if "tool" in event.name.lower():
+                return None  # what it tells of a tool is no part of the answer
             found.setdefault(("", event.name), []).append(event.value)
         elif isinstance(event.value, OBJECT):
             keys = [key for key in DELTA_KEYS if isinstance(event.value.get(key), str)]

@@ -40,7 +40,7 @@ HARMLESS_PREFIXES = ("reasoning.", "data-")
 NEVER_SEARCHED = frozenset((
     *("tools", "tool_choice", "functions", "tool_definitions", "mcp_servers", "config", "request", "logprobs"),
     *("structured_response", "structured_output", "structured_content", "output_parsed", "parsed", "response_format"),
-    *("tool_config", "available_tools", "text"),
+    *("tool_config", "available_tools", "text", "object"),
 ))  # fmt: skip
 """Keys that may hold what looks like a call and is none: definitions, settings, structured answers."""
 
