@@ -103,14 +103,14 @@ class Draft:
         return self.messages
 
 
-def read_arguments(given: Any) -> dict[str, Any]:
+def read_arguments(given: Any, field: str = "input") -> dict[str, Any]:
     """Return the input of a call, parsed where it is a JSON text, and why it could not be parsed."""
     if not isinstance(given, str):
-        return {"input": {} if given is None else given}
+        return {field: {} if given is None else given}
     if not given:
-        return {"input": {}}
+        return {field: {}}
     value, error = parse_arguments(given)
-    return {"input": value} if error is None else {"input": value, "arguments_error": error}
+    return {field: value} if error is None else {field: value, "arguments_error": error}
 
 
 def status_of(is_error: Any) -> str | None:

@@ -122,6 +122,11 @@ def _names_type(tool: Any) -> bool:
 
 
 def _split_message(item: Any) -> Iterator[Any]:
+    if isinstance(item, OBJECT) and item.get("role") == "toolResult":  # Pi's
+        is_error = item.get("isError")
+        status = {"status": "error" if is_error else "ok"} if isinstance(is_error, bool) else {}
+        told = {"tool_call_id": item.get("toolCallId"), "name": item.get("toolName"), **status}
+        return iter(({"role": "tool", "content": output_of_blocks(item.get("content")), **told},))
     if isinstance(item, OBJECT) and _is_block(item.get("content")) and item.get("role") not in ("tool", "function"):
         item = {**item, "content": [item["content"]]}
     blocks, container = _blocks_of(item) if isinstance(item, OBJECT) else (None, "")

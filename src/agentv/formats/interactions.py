@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentv.formats.conversation import said_fields, text_or_none
+from agentv.formats.draft import read_arguments
 from agentv.formats.fields import OBJECT, Report, objects_in
 from agentv.formats.messages import join_call_messages
 from agentv.formats.response import decode_fields, join_responses
@@ -132,7 +133,8 @@ def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
                 report.reject(("events", at), "an event", item)
         elif kind.startswith("interaction."):
             inner = item.get("interaction")
-            document |= {key: each for key, each in (inner or {}).items() if each is not None}
+            fields = inner.items() if isinstance(inner, OBJECT) else ()
+            document |= {key: each for key, each in fields if each is not None}
             ended = ended or kind in ("interaction.complete", "interaction.completed", "interaction.failed")
         elif kind.startswith(("content.", "step.")):
             _add_piece(contents, item)
@@ -143,10 +145,15 @@ def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     if not ended and not document.get("error"):
         report.skip(("events",), "the end of the stream, which did not come,")
     if not any(document.get(key) for key in _LISTS):
-        document["outputs"] = [contents[index] for index in contents]
+        document["outputs"] = [_with_arguments(each) for each in contents.values()]
     response = _read(document, reader)
     unread = report.unread(any(message.tool_calls for message in response.output_messages or ()))
     return replace(response, unread=(*response.unread, *unread)) if unread else response
+
+
+def _with_arguments(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a call with its arguments parsed, once all of their pieces have come."""
+    return {**content, **read_arguments(content["arguments"], "arguments")} if "arguments" in content else content
 
 
 def _add_piece(contents: dict[Any, dict[str, Any]], item: _Object) -> None:

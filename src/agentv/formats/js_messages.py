@@ -31,7 +31,9 @@ def _is_llama(item: _Object) -> bool:
 def _is_wrapped(item: Any) -> bool:
     """Tell a record around a message, as stores of conversations keep it."""
     inner = item.get("message") if isinstance(item, OBJECT) and "role" not in item else None
-    return isinstance(inner, OBJECT) and isinstance(inner.get("role"), str) and "type" not in item
+    if not isinstance(inner, OBJECT) or not isinstance(inner.get("role"), str):
+        return False
+    return not any(key in item for key in ("type", "done", "finish_reason", "finishReason", "usage"))
 
 
 def _detect(items: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import UNSET
 
 from agentv.formats.conversation import text_or_none
-from agentv.formats.draft import Draft, join_texts, other_fields
+from agentv.formats.draft import Draft, join_texts
 from agentv.formats.fields import OBJECT, objects_in, word
 from agentv.formats.response import add_fields
 from agentv.model.response import ProviderResponse
@@ -52,20 +52,18 @@ def _items_of(value: Any) -> tuple[str, Sequence[Any]]:
 
 
 def _is_result(value: Any) -> bool:
-    return isinstance(value, OBJECT) and ("$schemaVersion" in value or bool(_items_of(value)[1]))
+    return bool(_items_of(value)[1])
 
 
 def _read_result(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    key, items = _items_of(value)
+    items = _items_of(value)[1]
     state = value.get("state")
     context = value.get("context", state.get("context") if isinstance(state, OBJECT) else None)
     step = value.get("currentStep")
     final = value.get("finalOutput", step.get("output") if isinstance(step, OBJECT) else None)
     said = _read(items, reader)
-    if not items and "$schemaVersion" in value:  # a state in which nothing was generated yet
-        return add_fields(said, other_fields(value, "originalInput"), text=text_or_none(final))
     usage = context.get("usage") if isinstance(context, OBJECT) else value.get("usage")
-    return add_fields(said, {}, text=text_or_none(final) or said.text, usage=usage, key=key)
+    return add_fields(said, {}, text=text_or_none(final) or said.text, usage=usage)
 
 
 def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:

@@ -9,7 +9,7 @@ from agentv.formats.draft import Draft
 from agentv.formats.fields import MAX_WARNINGS, MISSING_CALLS, OBJECT
 from agentv.formats.log_entries import add_entry, read_entry
 from agentv.formats.messages import read_messages
-from agentv.formats.unread import holds_nothing
+from agentv.formats.unread import holds_nothing, unread_fields
 from agentv.formats.vocabulary import snake
 from agentv.model.message import Message
 from agentv.model.response import ProviderResponse, Unread
@@ -22,6 +22,7 @@ _HARMLESS = _PINGS | frozenset((
     *("thinking", "run_started", "run_finished", "message_start", "message_end", "stream_start", "stream_end", "final"),
 ))  # fmt: skip
 """Kinds of events that hold no calls, unless something in them looks like one."""
+_ENDINGS = ("_start", "_started", "_begin", "_end", "_ended", "_finished", "_done", "_complete", "_completed", "_stop")
 _KINDS = ("type", "event", "kind", "event_type")
 
 
@@ -31,6 +32,8 @@ class Strays(NamedTuple):
     messages: tuple[Message, ...] = ()
     """The calls, with what came of them."""
     unread: tuple[Unread, ...] = ()
+    doubtful: tuple[tuple[Unread, dict[str, Any]], ...] = ()
+    """Events of a harmless kind that hold what looks like calls: they may tell those of the reply once more."""
 
 
 def is_ping(value: Any, name: str) -> bool:
@@ -42,14 +45,28 @@ def is_ping(value: Any, name: str) -> bool:
 
 def read_strays(events: Iterable[tuple[int, str, Any]]) -> Strays:
     """Read events, each with its place in the stream and its name."""
-    draft, unread = Draft(), []
+    draft, unread, doubtful = Draft(), [], []
     for at, name, value in events:
-        if not _read_stray(draft, name, value):
-            kind = _kind(value, name) if isinstance(value, OBJECT) else name
-            reason = f"an event of type {kind[:60]!r} was not understood, {MISSING_CALLS}"
-            unread.append(Unread(path=f"stream[{at}]", reason=reason))
+        if _read_stray(draft, name, value):
+            continue
+        kind = _kind(value, name) if isinstance(value, OBJECT) else name
+        reason = f"an event of type {kind[:60]!r} was not understood, {MISSING_CALLS}"
+        place = Unread(path=f"stream[{at}]", reason=reason)
+        if isinstance(value, OBJECT) and _is_harmless(kind):
+            doubtful.append((place, dict(value)))
+        else:
+            unread.append(place)
     told = [message for message in draft.finish() if message.get("tool_calls") or message.get("role") == "tool"]
-    return Strays(read_messages(told)[0] if told else (), tuple(unread[:MAX_WARNINGS]))
+    return Strays(read_messages(told)[0] if told else (), tuple(unread[:MAX_WARNINGS]), tuple(doubtful[:MAX_WARNINGS]))
+
+
+def _is_harmless(kind: str) -> bool:
+    word = snake(kind)
+    return not word or word in _HARMLESS or (word.endswith(_ENDINGS) and not _names_tools(word))
+
+
+def _names_tools(word: str) -> bool:
+    return any(each in word for each in ("tool", "function", "action", "call"))
 
 
 def _read_stray(draft: Draft, name: str, value: Any) -> bool:
@@ -68,7 +85,7 @@ def _read_stray(draft: Draft, name: str, value: Any) -> bool:
     told = [entry for entry in entries or () if entry.kind in ("call", "result")]
     for entry in told:
         add_entry(draft, entry)
-    return bool(told) or (holds_nothing(value) and (not kind or snake(kind) in _HARMLESS))
+    return bool(told) or (_is_harmless(kind) and holds_nothing(value))
 
 
 def _kind(value: _Object, name: str) -> str:
@@ -82,7 +99,8 @@ def _is_scalar(value: Any) -> bool:
 
 def with_strays(response: ProviderResponse, strays: Strays) -> ProviderResponse:
     """Return a reply with the calls that only the other events told, before its answer."""
-    unread = (*response.unread, *strays.unread)
+    again = [place for place, value in strays.doubtful if unread_fields({"event": value}, response)]
+    unread = (*response.unread, *strays.unread, *again)
     said = response.output_messages or ()
     known = [call for message in said for call in message.tool_calls]
     new = tuple(
@@ -91,7 +109,7 @@ def with_strays(response: ProviderResponse, strays: Strays) -> ProviderResponse:
         if not message.tool_calls or not all(_is_known(call, known) for call in message.tool_calls)
     )
     if not new:
-        return replace(response, unread=unread) if strays.unread else response
+        return replace(response, unread=unread) if unread != response.unread else response
     if not said and response.text:
         said = (Message(role="assistant", content=response.text),)
     last = next((at for at in range(len(said) - 1, -1, -1) if said[at].role == "assistant"), len(said))

@@ -666,13 +666,16 @@ def _fold_last(events: Sequence[StreamEvent]) -> Folded | None:
     found = whole or states
     if not found:
         return None
-    return Folded(found[-1], strays=_find_strays(events, lambda value: value in found or _is_text_piece(value)))
+    others = [event for event in events if event.value not in found and not _is_text_piece(event)]
+    return Folded(found[-1], strays=_find_strays(others, lambda _: False))
 
 
-def _is_text_piece(value: _Object) -> bool:
+def _is_text_piece(event: StreamEvent) -> bool:
     """Tell an event that holds nothing but a piece of text."""
-    keys = [key for key in DELTA_KEYS if isinstance(value.get(key), str)]
-    return bool(keys) and not any(isinstance(item, (list, tuple, *OBJECT)) and item for item in value.values())
+    value = event.value
+    if not isinstance(value, OBJECT) or "tool" in event.kind.lower() or not holds_nothing(value):
+        return False
+    return any(isinstance(value.get(key), str) for key in DELTA_KEYS)
 
 
 def _fold_texts(events: Sequence[StreamEvent], *, snapshots: bool) -> Folded | None:

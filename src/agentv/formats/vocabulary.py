@@ -25,7 +25,7 @@ HARMLESS_TYPES = frozenset((
     *("text", "output_text", "input_text", "text_plain", "summary_text", "reasoning_text", "json"),
     *("image", "image_url", "input_image", "image_file", "audio", "input_audio", "output_audio", "video", "file"),
     *("input_file", "document", "document_url", "blob", "uri", "media", "container_upload", "inline_data", "file_data"),
-    *("audio_url", "video_url", "binary"),
+    *("audio_url", "video_url", "binary", "table", "chart"),
     *("thinking", "redacted_thinking", "reasoning", "reasoning_content", "thought", "thought_signature"),
     "refusal",
     *("citation", "citations", "citations_content", "url_citation", "file_citation", "container_file_citation"),
