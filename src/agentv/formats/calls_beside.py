@@ -33,6 +33,8 @@ _SINGLE = frozenset(("tool_call", "function_call", "tool_use", "action", "call",
 _OTHERS = ("role", "__interrupt__", "__error__")
 """Keys of messages and states, which are read elsewhere."""
 _NO_LOGS = frozenset(("metadata", "input", "inputs", "messages", "output_messages", "sources", "documents"))
+_PLANS = ("plan", "next_", "suggested_", "proposed_", "available_", "allowed_", "expected_", "example")
+"""How keys begin under which calls stand that nobody has made."""
 _NAME = re.compile(r"[A-Za-z_][\w.:/-]{0,127}")
 _ANSWERS = (
     *TEXT_KEYS,
@@ -71,7 +73,7 @@ def _read_listed(item: Any, key: str) -> Entry | None:
 
 def _is_log(key: Any, value: Any) -> bool:
     """Tell a list of which at least one entry is a call."""
-    if not isinstance(key, str) or snake(key) in _NO_LOGS:
+    if not isinstance(key, str) or snake(key) in _NO_LOGS or snake(key).startswith(_PLANS):
         return False
     items = _listed(key, value)
     if not items or are_messages(items):

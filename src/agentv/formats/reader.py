@@ -242,7 +242,7 @@ class _Reader:
             return None
         listed = read_events([StreamEvent(each) for each in data], self.asked) if len(data) > 1 else None
         found = listed or self.detect(data[0] if len(data) == 1 else data)
-        has_messages = isinstance(data[0], dict) and "messages" in data[0]
+        has_messages = any(isinstance(each, dict) and "messages" in each for each in data)
         if found.shape in _WEAK_SHAPES and not (found.shape == "messages" and has_messages):
             return None
         if found.shape == "agentv" and not (found.response.output_messages or found.response.trace):
