@@ -259,4 +259,29 @@ def _role(message: _Object) -> str:
     return "assistant" if role == "agent" else role
 
 
-FORMAT = ReplyFormat(name="a2a", detect=_detect, read=_read)
+FORMAT = ReplyFormat(
+    name="a2a",
+    detect=_detect,
+    read=_read,
+    keys=frozenset(
+        (
+            "jsonrpc",
+            "id",
+            "result",
+            "kind",
+            "status",
+            "history",
+            "artifacts",
+            "artifact",
+            "parts",
+            "metadata",
+            "task",
+            "message",
+            "msg",
+            "statusUpdate",
+            "status_update",
+            "artifactUpdate",
+            "artifact_update",
+        )
+    ),
+)

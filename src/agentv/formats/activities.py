@@ -75,7 +75,9 @@ def _read_activity(draft: Draft, item: Any) -> bool:
     return name.startswith("DynamicPlan")
 
 
-FORMAT = ReplyFormat(name="activities", detect=_detect, read=_read)
+FORMAT = ReplyFormat(
+    name="activities", detect=_detect, read=_read, keys=frozenset(("activities", "watermark", "text", "from", "type"))
+)
 
 _SAID = frozenset(
     ("Inform", "TextChunk", "ProgressIndicator", "EndOfTurn", "Inquire", "Confirm", "Failure", "Escalate")

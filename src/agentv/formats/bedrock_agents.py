@@ -233,4 +233,9 @@ def _decoded(data: Any) -> str:
         return ""
 
 
-FORMAT = ReplyFormat(name="bedrock_agents", detect=_detect_agent, read=_read_agent)
+FORMAT = ReplyFormat(
+    name="bedrock_agents",
+    detect=_detect_agent,
+    read=_read_agent,
+    keys=frozenset(("completion", "sessionId", "trace", "traces", "contentType", "memoryId", "ResponseMetadata")),
+)

@@ -10,6 +10,7 @@ from agentv.formats.embedded_calls import output_of_blocks
 from agentv.formats.fields import OBJECT, objects_in, word
 from agentv.formats.response import add_fields, decode_fields, join_responses
 from agentv.formats.tool_calls import parse_arguments
+from agentv.formats.unread import with_searched
 from agentv.formats.usage import add_usage, decode_usage
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -151,7 +152,12 @@ def _read_hands(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
             draft.keep(item)
     if final is not None:
         draft.say("assistant", final)
-    return add_fields(reader.read_messages(draft.finish(), declared=True), {}, text=final)
+    said = add_fields(reader.read_messages(draft.finish(), declared=True), {}, text=final)
+    # An action has its arguments where others have fields, and the model's own reply stands beside it.
+    read = ("action", "args", "tool_call_metadata", "tool_call", "tool_name", "tool_call_id", "tools", "extras")
+    return with_searched(
+        said, {f"events[{at}]": other_fields(item, *read) for at, item in enumerate(items) if isinstance(item, OBJECT)}
+    )
 
 
 def _read_hands_old(draft: Draft, item: _Object) -> str | None:
@@ -261,4 +267,9 @@ def _read_mini(draft: Draft, messages: Sequence[Any]) -> None:
 DROID = ReplyFormat(name="droid", detect=_detect_droid, read=_read_droid, events=True)
 CLINE = ReplyFormat(name="cline", detect=_detect_cline, read=_read_cline, events=True)
 OPENHANDS = ReplyFormat(name="openhands", detect=_detect_hands, read=_read_hands, events=True)
-SWE_AGENT = ReplyFormat(name="swe_agent", detect=_detect_swe, read=_read_swe)
+SWE_AGENT = ReplyFormat(
+    name="swe_agent",
+    detect=_detect_swe,
+    read=_read_swe,
+    keys=frozenset(("info", "trajectory", "history", "messages", "environment", "replay_config")),
+)

@@ -5,6 +5,7 @@ from typing import Any
 
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import decode_fields, join_responses
+from agentv.formats.unread import with_searched
 from agentv.formats.usage import add_usage, decode_usage
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -40,7 +41,8 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
         "metadata": metadata,
         "raw_response": value,
     }
-    return join_responses(said, decode_fields(reply))
+    beside = {f"candidates[0].{key}": each for key, each in first.items() if key != "content"}
+    return with_searched(join_responses(said, decode_fields(reply)), beside, reader.asked or ())
 
 
 def finish_of(candidate: _Object) -> Any:

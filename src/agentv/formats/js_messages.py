@@ -39,7 +39,9 @@ def _is_wrapped(item: Any) -> bool:
 def _detect(items: Any) -> bool:
     if not isinstance(items, (list, tuple)) or not items:
         return False
-    return any(_is_genkit(each) or _is_llama(each) for each in objects_in(items)) or all(map(_is_wrapped, items))
+    if any(_is_genkit(each) or _is_llama(each) for each in objects_in(items)):
+        return True
+    return len(items) > 1 and all(map(_is_wrapped, items))
 
 
 def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
@@ -50,7 +52,8 @@ def _message(item: Any) -> Any:
     if not isinstance(item, OBJECT):
         return item
     if _is_wrapped(item):
-        return _message(item["message"])
+        inner = _message(item["message"])
+        return {**other_fields(item, "message", "text", "role"), **inner}
     if _is_genkit(item):
         role = "assistant" if item.get("role") == "model" else item.get("role")
         return {**item, "role": role, "content": [_part(part) for part in item["content"]]}

@@ -7,6 +7,7 @@ from agentv.formats.conversation import text_or_none
 from agentv.formats.draft import Draft
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import add_fields
+from agentv.formats.unread import with_searched
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -34,10 +35,12 @@ def _detect(value: Any) -> bool:
 
 
 def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    return _write(list(_messages(value)), reader, text_or_none(value.get("session_id")))
+    return _write(list(_messages(value)), reader, text_or_none(value.get("session_id")), {"outputs": value["outputs"]})
 
 
-def _write(messages: Sequence[_Object], reader: ReplyReader, thread: str | None) -> ProviderResponse:
+def _write(
+    messages: Sequence[_Object], reader: ReplyReader, thread: str | None, beside: _Object | None = None
+) -> ProviderResponse:
     draft = Draft()
     for message in messages:
         if message.get("sender") == "User":
@@ -46,8 +49,8 @@ def _write(messages: Sequence[_Object], reader: ReplyReader, thread: str | None)
             for content in objects_in(block.get("contents")):
                 _read_content(draft, content)
         draft.say("assistant", message.get("text"))
-    said = reader.read_messages(draft.finish(), declared=True)
-    return add_fields(said, {}, thread_id=thread)
+    said = add_fields(reader.read_messages(draft.finish(), declared=True), {}, thread_id=thread)
+    return with_searched(said, beside or {})
 
 
 def _read_content(draft: Draft, content: _Object) -> None:

@@ -115,4 +115,6 @@ def _outputs(runs: Any) -> Iterator[_Object]:
                 yield item["json"]
 
 
-EXECUTION = ReplyFormat(name="n8n", detect=_detect_execution, read=_read_execution)
+EXECUTION = ReplyFormat(
+    name="n8n", detect=_detect_execution, read=_read_execution, keys=frozenset(("data", "workflowData", "customData"))
+)

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import UNSET
 
 from agentv.formats.conversation import text_or_none
-from agentv.formats.draft import Draft, join_texts
+from agentv.formats.draft import Draft, join_texts, other_fields
 from agentv.formats.fields import OBJECT, objects_in, word
 from agentv.formats.response import add_fields
 from agentv.model.response import ProviderResponse
@@ -17,6 +17,11 @@ _RESULTS = frozenset((
     *("function_call_result", "computer_call_result", "shell_call_output", "apply_patch_call_output"),
 ))  # fmt: skip
 _LISTS = ("generatedItems", "_generatedItems", "newItems", "history", "output")
+_TOLD = (
+    *(*_LISTS, "context", "currentStep", "finalOutput", "state", "originalInput", "input", "modelResponses"),
+    *("rawResponses", "lastModelResponse", "lastProcessedResponse", "currentAgent", "lastAgent", "usage", "trace"),
+)
+"""Fields that are read, or that tell the same items once more."""
 _RUN_ITEM, _EVENT = "rawItem", "run_item_stream_event"
 _HARMLESS = frozenset((
     *("reasoning", "compaction", "raw_model_stream_event", "agent_updated_stream_event", "item_reference"),
@@ -63,7 +68,7 @@ def _read_result(value: _Object, reader: ReplyReader) -> ProviderResponse:
     final = value.get("finalOutput", step.get("output") if isinstance(step, OBJECT) else None)
     said = _read(items, reader)
     usage = context.get("usage") if isinstance(context, OBJECT) else value.get("usage")
-    return add_fields(said, {}, text=text_or_none(final) or said.text, usage=usage)
+    return add_fields(said, other_fields(value, *_TOLD), text=text_or_none(final) or said.text, usage=usage)
 
 
 def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:

@@ -173,4 +173,9 @@ def _text(content: Any) -> str:
     return "".join(value for value in values if isinstance(value, str))
 
 
-FORMAT = ReplyFormat(name="openai_assistants", detect=_detect, read=_read)
+FORMAT = ReplyFormat(
+    name="openai_assistants",
+    detect=_detect,
+    read=_read,
+    keys=frozenset(("object", "data", "required_action", "step_details", "content")),
+)

@@ -13,6 +13,7 @@ from agentv.formats.openai_chat import event_object, to_completions, warn_of_end
 from agentv.formats.response import decode_fields
 from agentv.formats.sse import ServerEvent
 from agentv.formats.tool_calls import parse_arguments
+from agentv.formats.unread import holds_nothing
 from agentv.formats.usage import read_usage
 from agentv.formats.vocabulary import is_harmless_type
 from agentv.jsonio import dump_json
@@ -24,6 +25,7 @@ _OUTPUTS = (
     *("function_call_output", "custom_tool_call_output", "local_shell_call_output", "shell_call_output"),
     *("apply_patch_call_output", "computer_call_output", "tool_search_output"),
 )
+_SAID = frozenset(("type", "id", "role", "content", "status", "summary", "encrypted_content", "phase"))
 _CALLED = ("arguments", "input", "action", "queries", "query", "code", "operation")
 """Where a call says what it was given, the first that is there."""
 _RETURNED = ("output", "outputs", "results", "result")
@@ -71,10 +73,10 @@ class Items:
     def read(self, item: Mapping[str, Any], path: Path) -> None:
         """Take in the next item."""
         kind = item.get("type") or ("message" if "role" in item else None)
-        if kind == "message":
-            self._say(item)
-        elif kind == "reasoning":
-            self._think(item)
+        if kind in ("message", "reasoning"):
+            if not holds_nothing({key: value for key, value in item.items() if key not in _SAID}):
+                self._report.skip(path, f"a field of an item of type {kind!r}")
+            self._think(item) if kind == "reasoning" else self._say(item)
         elif kind in _OUTPUTS:
             self._answer(item)
         elif isinstance(kind, str) and kind.endswith("_call"):
@@ -372,5 +374,7 @@ FORMAT = ReplyFormat(
     name="openai_responses",
     detect=_detect,
     read=_read_reply,
-    keys=frozenset((*_KEPT, "id", "object", "output", "usage", "error", "text", "output_text", "instructions")),
+    keys=frozenset(
+        (*_KEPT, "id", "object", "output", "usage", "error", "text", "output_text", "instructions", "prompt")
+    ),
 )

@@ -86,12 +86,19 @@ def holds_nothing(value: Mapping[Any, Any]) -> bool:
     return not unread_fields({"item": dict(value)}, ProviderResponse())
 
 
+def with_searched(
+    response: ProviderResponse, values: Mapping[str, Any], asked: Sequence[Message] = ()
+) -> ProviderResponse:
+    """Return a reply with the calls in values that stood in it and were not kept, by their places."""
+    places = unread_fields(values, response, asked)
+    return replace(response, unread=(*response.unread, *places)) if places else response
+
+
 def with_unread_fields(
     response: ProviderResponse, body: Mapping[Any, Any], keys: Collection[str], asked: Sequence[Message] = ()
 ) -> ProviderResponse:
     """Return a reply with the calls in those fields of its body that its format does not read; it reads `keys`."""
-    places = unread_fields({key: value for key, value in body.items() if key not in keys}, response, asked)
-    return replace(response, unread=(*response.unread, *places)) if places else response
+    return with_searched(response, {key: value for key, value in body.items() if key not in keys}, asked)
 
 
 def call_in(value: Mapping[Any, Any]) -> tuple[str, Any] | None:

@@ -9,6 +9,7 @@ from agentv.formats.conversation import text_or_none
 from agentv.formats.draft import Draft, other_fields, status_of
 from agentv.formats.fields import OBJECT, objects_in, word
 from agentv.formats.response import add_fields
+from agentv.formats.unread import with_searched
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -18,6 +19,7 @@ _OTHERS = frozenset(("user", "system", "dtmf", "transfer_target", "node_transiti
 _CALLS = frozenset(("tool_calls", "tool_call_invocation"))
 _RESULT = "tool_call_result"
 _KEYS = ("transcript_with_tool_calls", "transcript", "messages")
+_READ = ("role", "message", "content", "tool_calls", "toolCalls", "tool_results", "name", "arguments", "result")
 _IDS = ("call_id", "conversation_id", "id")
 
 
@@ -52,7 +54,8 @@ def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
             _read_turn(draft, turn)
         else:
             draft.keep(turn)
-    said = reader.read_messages(draft.finish(), declared=True)
+    beside = {f"turns[{at}]": other_fields(turn, *_READ) for at, turn in enumerate(turns) if isinstance(turn, OBJECT)}
+    said = with_searched(reader.read_messages(draft.finish(), declared=True), beside)
     if not isinstance(value, OBJECT):
         return said
     thread = next((value[each] for each in _IDS if isinstance(value.get(each), str)), None)
