@@ -24,6 +24,8 @@ _WRAPPERS = frozenset((
     *("final", "final_state", "final_output", "run", "answer", "agent", "items"),
 ))  # fmt: skip
 """Keys under which a reply stands in another, also as JSON text or as bare messages."""
+_CONVERSATIONS = frozenset(("conversation", "turns", "transcript", "dialog", "dialogue", "thread", "history"))
+"""Keys of a conversation that is all that an object tells."""
 _ASIDE = frozenset(("metadata", "input", "inputs", "previous", "prompt", "context", "memory", "debug"))
 """Keys of what was there before the reply, or says something about it."""
 _MAX_LEVELS = 3
@@ -47,7 +49,8 @@ def _reply_in(value: _Object, key: str, levels: int) -> Any:
     if isinstance(item, str) and is_wrapper and item.lstrip()[:1] in ("{", "["):
         item = parse_arguments(item)[0]
     if isinstance(item, (list, tuple)) and are_messages(item):
-        return item if is_wrapper or _ends_with(item, value) else None
+        is_whole = word in _CONVERSATIONS and not any(isinstance(value.get(each), str) for each in TEXT_KEYS)
+        return item if is_wrapper or is_whole or _ends_with(item, value) else None
     if not isinstance(item, (list, tuple, *OBJECT)) or not item:
         return None
     if _is_reply(item, is_wrapper=is_wrapper):

@@ -42,6 +42,7 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
         "raw_response": value,
     }
     beside = {f"candidates[0].{key}": each for key, each in first.items() if key != "content"}
+    beside["candidates"] = list(objects_in(value.get("candidates")))[1:]  # which the agent may have taken instead
     return with_searched(join_responses(said, decode_fields(reply)), beside, reader.asked or ())
 
 

@@ -191,7 +191,7 @@ def _single(body: _Object, kind: str) -> list[Entry] | None:
     if isinstance(action, str) and not any(isinstance(body.get(key), str) for key in _OWN_NAMES):
         return _react(body, action, kind)
     name = next((body[key] for key in _NAMES if isinstance(body.get(key), str) and body[key]), None)
-    if kind in _RESULTS and (kind != "result" or name is None):
+    if kind in _RESULTS and (kind != "result" or (name is None and "observation" in body)):
         return [_result(body)] if _find(body, (*_OUTPUTS, "error")) is not None else None
     if name is not None and kind not in _MODELS and _is_call(body, kind):
         return [*_words(body), _call(body, name)]

@@ -60,6 +60,15 @@ def read_strays(events: Iterable[tuple[int, str, Any]]) -> Strays:
     return Strays(read_messages(told)[0] if told else (), tuple(unread[:MAX_WARNINGS]), tuple(doubtful[:MAX_WARNINGS]))
 
 
+def tells_calls(value: _Object, name: str) -> bool:
+    """Tell an event that speaks of nothing but a tool: its call, or what came of it."""
+    kind = _kind(value, name)
+    if isinstance(value.get("role"), str) or not kind:
+        return False
+    entries = read_entry(value if any(key in value for key in _KINDS) else {"type": kind, **value}) or ()
+    return any(entry.kind in ("call", "result") for entry in entries) and _names_tools(snake(kind))
+
+
 def _is_harmless(kind: str) -> bool:
     word = snake(kind)
     return not word or word in _HARMLESS or (word.endswith(_ENDINGS) and not _names_tools(word))

@@ -14,10 +14,11 @@ from agentv.formats.ollama import fold_ollama, is_ollama
 from agentv.formats.openai_chat import ChatPieces
 from agentv.formats.openai_responses import ResponsePieces
 from agentv.formats.sse import ServerEvent
-from agentv.formats.strays import Strays, is_ping, read_strays, with_strays
+from agentv.formats.strays import Strays, is_ping, read_strays, tells_calls, with_strays
 from agentv.formats.tool_calls import parse_arguments
 from agentv.formats.unread import holds_nothing
 from agentv.formats.usage import add_usage, decode_usage
+from agentv.formats.vocabulary import snake
 from agentv.jsonio import dump_json
 from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -359,9 +360,11 @@ def fold_stream(events: Sequence[StreamEvent], *, snapshots: bool = False) -> Fo
     listed = _fold_listed(events)
     if listed is not None:
         return listed
-    if any(each.detect(values) for each in reply_formats() if not each.items and each is not FORMAT):
+    formats = [each for each in reply_formats() if not each.items and each is not FORMAT and each.name != _LOG]
+    if any(each.detect(values) for each in formats):
         return Folded(values, strays=_find_strays(events, _knows_all))
-    return _fold_messages(events) or _fold_last(events) or _fold_texts(events, snapshots=snapshots)
+    told = _fold_told(events, snapshots=snapshots) or _fold_listed(events, _LOG)
+    return told or _fold_messages(events) or _fold_last(events) or _fold_texts(events, snapshots=snapshots)
 
 
 def _fold_vendor(events: Sequence[StreamEvent]) -> Folded | None:
@@ -639,11 +642,28 @@ def _fold_states(events: Sequence[StreamEvent]) -> Folded:
     return Folded(fold_parts([(event.mode, event.value) for event in own]), strays=others)
 
 
-def _fold_listed(events: Sequence[StreamEvent]) -> Folded | None:
-    """Take all events as a list, when it is one of a library's."""
+_LOG = "log"
+_ASIDE = frozenset(("thinking", "reasoning", "thought", "status", "progress", "info", "debug", "plan"))
+"""Kinds of events whose texts are no part of the answer."""
+
+
+def _fold_told(events: Sequence[StreamEvent], *, snapshots: bool) -> Folded | None:
+    """Put together what a server tells in its own words: its tools by some events, the answer by others."""
+    told = [event for event in events if isinstance(event.value, OBJECT) and tells_calls(event.value, event.name)]
+    if not told:
+        return None
+    rest = [event for event in events if event not in told and snake(event.kind) not in _ASIDE]
+    spoken = [event for event in rest if isinstance(event.value, OBJECT) and isinstance(event.value.get("role"), str)]
+    folded = _fold_messages(spoken) or _fold_texts(rest, snapshots=snapshots)
+    return None if folded is None else folded._replace(strays=_find_strays(told, lambda _: False))
+
+
+def _fold_listed(events: Sequence[StreamEvent], name: str | None = None) -> Folded | None:
+    """Take all events as a list, when it is one of a library's, or, with a name, of that format."""
     values = [event.value for event in events if event.value not in ("", "[DONE]", None)]
     formats: tuple[ReplyFormat, ...] = reply_formats()
-    shape = next((each for each in formats if each.events and each.detect(values)), None)
+    fitting = [each for each in formats if each.events and (each.name == name if name else each.name != _LOG)]
+    shape = next((each for each in fitting if each.detect(values)), None)
     return None if shape is None else Folded(values, shape=shape.name)
 
 
