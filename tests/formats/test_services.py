@@ -243,9 +243,10 @@ def test_a_chat_app_of_dify_tells_nothing_about_calls() -> None:
 
 def test_a_log_of_an_agent_of_dify_is_not_overlooked() -> None:
     log = {"event": "agent_log", "task_id": "t", "data": {"label": "CALL find"}}
-    assert stream(
+    response = stream(
         {"event": "message", "task_id": "t", "answer": "x"}, log, {"event": "message_end", "task_id": "t"}
-    ).unread
+    )
+    assert [call.tool for call in calls_of(response)] == ["find"]
 
 
 def test_a_call_that_flowise_tells_twice_is_one() -> None:

@@ -151,6 +151,9 @@ class _Task:
     def _hear(self, message: _Object) -> str:
         self._note(message)
         own_id = _field(message, "messageId") or f"message {len(self._messages)}"
+        before = self._messages.get(own_id)
+        if before is not None and not _goes_on(before.get("parts"), message.get("parts")):
+            own_id = f"{own_id} {len(self._messages)}"  # two messages of one id are two
         self._messages[own_id] = message
         return own_id
 
@@ -223,6 +226,13 @@ class _Task:
         }
 
 
+def _goes_on(before: Any, after: Any) -> bool:
+    """Tell parts that begin with these, as those of a message that is sent again do."""
+    if not isinstance(before, (list, tuple)) or not isinstance(after, (list, tuple)):
+        return before is after
+    return bool(list(after[: len(before)]) == list(before))
+
+
 def _result(data: _Object) -> dict[str, Any]:
     output = data.get("response")
     result = {"role": "tool", "tool_call_id": text_or_none(data.get("id")), "name": text_or_none(data.get("name"))}
@@ -249,4 +259,29 @@ def _role(message: _Object) -> str:
     return "assistant" if role == "agent" else role
 
 
-FORMAT = ReplyFormat(name="a2a", detect=_detect, read=_read)
+FORMAT = ReplyFormat(
+    name="a2a",
+    detect=_detect,
+    read=_read,
+    keys=frozenset(
+        (
+            "jsonrpc",
+            "id",
+            "result",
+            "kind",
+            "status",
+            "history",
+            "artifacts",
+            "artifact",
+            "parts",
+            "metadata",
+            "task",
+            "message",
+            "msg",
+            "statusUpdate",
+            "status_update",
+            "artifactUpdate",
+            "artifact_update",
+        )
+    ),
+)

@@ -11,6 +11,7 @@ from agentv.formats.conversation import Answer, Conversation, last_words, said_f
 from agentv.formats.fields import OBJECT, Path, Report
 from agentv.formats.messages import as_list, as_messages
 from agentv.formats.objects import library_of
+from agentv.formats.unread import holds_nothing
 from agentv.formats.usage import add_usage, read_usage
 from agentv.model.message import Message, Status, ToolCall
 from agentv.model.response import ProviderResponse, ResponseError
@@ -94,6 +95,8 @@ def _response(call_id: str | None, name: str, output: Any) -> dict[str, Any]:
 
 _QUESTION = "adk_request_confirmation"
 _EVENT = frozenset(("content", "author", "id", "timestamp", "partial", "node_info", "actions", "long_running_tool_ids"))
+_TOLD = frozenset(("content", "author", "invocation_id", "actions", "error_code", "error_message", "turn_complete"))
+"""Keys of which an event has at least one."""
 _PART = frozenset(("text", "thought", "function_call", "function_response", "thought_signature"))
 
 
@@ -151,6 +154,10 @@ class _Reader:
     def read(self, event: Mapping[str, Any], path: Path) -> None:
         """Read the next event; a piece of one that is still to come whole is passed over."""
         if event.get("partial") is True:
+            return
+        if event.keys().isdisjoint(_TOLD) or event.get("tool_calls"):
+            if not holds_nothing(event):
+                self.report.skip(path, "an event that is none of ADK's")
             return
         content = event.get("content")
         content = _snake(content) if isinstance(content, OBJECT) else {}

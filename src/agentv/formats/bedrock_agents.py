@@ -48,7 +48,14 @@ def _is_agent_event(event: Any) -> bool:
 
 
 def _agent_events(value: Any) -> Any:
-    return value.get("completion") if isinstance(value, OBJECT) else value
+    """Return the events of a run; people keep its answer and its trace apart, once they have read the stream."""
+    if not isinstance(value, OBJECT):
+        return value
+    told, traces = value.get("completion"), list(objects_in(value.get("trace", value.get("traces"))))
+    if not isinstance(told, str) or not all("orchestrationTrace" in each or "trace" in each for each in traces):
+        return told
+    wrapped = [each if "trace" in each and "orchestrationTrace" not in each else {"trace": each} for each in traces]
+    return [*({"trace": each} for each in wrapped), {"chunk": {"bytes": told}}] if traces else None
 
 
 def _detect_agent(value: Any) -> bool:
@@ -226,4 +233,9 @@ def _decoded(data: Any) -> str:
         return ""
 
 
-FORMAT = ReplyFormat(name="bedrock_agents", detect=_detect_agent, read=_read_agent)
+FORMAT = ReplyFormat(
+    name="bedrock_agents",
+    detect=_detect_agent,
+    read=_read_agent,
+    keys=frozenset(("completion", "sessionId", "trace", "traces", "contentType", "memoryId", "ResponseMetadata")),
+)

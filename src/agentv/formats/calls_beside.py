@@ -1,77 +1,180 @@
-"""Replies that people write by hand: an answer, and beside it a list of the calls that led to it."""
+"""Replies that people write by hand: an answer, and beside it the calls that led to it, as a list or as a log."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.formats.detect import TEXT_KEYS, are_messages
+from agentv.formats.detect import TEXT_KEYS, are_messages, is_event
 from agentv.formats.draft import Draft, other_fields
 from agentv.formats.fields import OBJECT
 from agentv.formats.langchain import unwrap_langchain
+from agentv.formats.log_entries import Entry, add_entry, is_call_alone, read_call, read_entry, read_results
+from agentv.formats.messages import is_langchain
 from agentv.formats.response import add_fields, decode_fields, join_responses
-from agentv.formats.vocabulary import CALL_ID_KEYS, INPUT_KEYS, NAME_KEYS, snake
+from agentv.formats.tool_calls import parse_arguments
+from agentv.formats.vocabulary import NEVER_SEARCHED, is_searched, snake
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
 _Object = Mapping[str, Any]
-_LISTS = frozenset(("tool_calls", "tools_used", "used_tools", "tools_called", "intermediate_steps", "function_calls"))
+_LISTS = frozenset((
+    *("tool_calls", "tools_used", "used_tools", "tools_called", "intermediate_steps", "function_calls", "tool_uses"),
+    *("tool_invocations", "tool_executions"),
+))  # fmt: skip
 """Keys of lists that hold calls and nothing else; an empty one says that none was made."""
 _NAMES_ONLY = frozenset(("tools_used", "used_tools", "tools_called"))
 """Keys of lists in which a text is the name of a tool."""
-_OTHERS = ("role", "type", "__interrupt__", "__error__")
-"""Keys of messages, blocks and states, which are read elsewhere."""
+_RESULTS = frozenset(("tool_results", "tool_outputs", "tool_responses", "observations", "function_responses"))
+"""Keys of results that stand apart from their calls."""
+_SINGLE = frozenset(("tool_call", "function_call", "tool_use", "action", "call", *_LISTS))
+"""Keys under which one call may stand without a list around it."""
+_OTHERS = ("role", "__interrupt__", "__error__")
+"""Keys of messages and states, which are read elsewhere."""
+_NO_LOGS = frozenset(("metadata", "input", "inputs", "messages", "output_messages", "sources", "documents"))
+_PLANS = ("plan", "next_", "suggested_", "proposed_", "available_", "allowed_", "expected_", "example")
+"""How keys begin under which calls stand that nobody has made."""
 _NAME = re.compile(r"[A-Za-z_][\w.:/-]{0,127}")
-_OUTPUTS = ("output", "result", "observation", "response", "tool_output", "toolOutput", "content")
-_ANSWERS = (*TEXT_KEYS, "final_answer", "finalAnswer", "result")
-_FINAL = frozenset(("final_answer", "finish", "final"))
-_STEP = frozenset(("thought", "action", "action_input", "observation", "final_answer"))
+_ANSWERS = (
+    *TEXT_KEYS,
+    *("final_answer", "final_output", "final_response", "output_text", "completion", "generated_text", "result"),
+)
+_QUESTIONS = ("input", "question", "query", "prompt")
+
+
+def _parsed(value: Any) -> Any:
+    """Return the data that a JSON text holds; any other value stays as it is."""
+    return parse_arguments(value)[0] if isinstance(value, str) and value[:1] in ("[", "{") else value
+
+
+def _listed(key: str, value: Any) -> Sequence[Any] | None:
+    """Return what stands under a key as a list of entries; `None` when it can be none."""
+    value = _parsed(value)
+    if isinstance(value, OBJECT) and snake(key) in _SINGLE:
+        return [value]
+    return value if isinstance(value, (list, tuple)) else None
+
+
+def _is_calls(key: Any, value: Any) -> bool:
+    """Tell a list that is said to hold calls and nothing else, and of which each is read."""
+    if not isinstance(key, str) or snake(key) not in _LISTS:
+        return False
+    items = _listed(key, value)
+    return items is not None and all(_read_listed(item, key) is not None for item in items)
+
+
+def _read_listed(item: Any, key: str) -> Entry | None:
+    if isinstance(item, str):
+        is_name = snake(key) in _NAMES_ONLY and _NAME.fullmatch(item)
+        return Entry("call", {"tool": item}) if is_name else None
+    return read_call(item)
+
+
+def _is_log(key: Any, value: Any) -> bool:
+    """Tell a list of which at least one entry is a call."""
+    if not isinstance(key, str) or snake(key) in _NO_LOGS or snake(key).startswith(_PLANS):
+        return False
+    items = _listed(key, value)
+    if not items or are_messages(items):
+        return False
+    if not is_searched(key):  # what is named as definitions are is a log where every call has its outcome
+        return snake(key) in NEVER_SEARCHED and all(_has_outcome(item) for item in items)
+    read = [read_entry(item) for item in items]
+    if snake(key) in _LISTS and any(entries is None for entries in read):
+        return False
+    return any(entry.kind == "call" for entries in read for entry in entries or ())
+
+
+def _has_outcome(item: Any) -> bool:
+    entries = read_entry(item)
+    return bool(entries) and all(entry.kind == "call" and "output" in entry.fields for entry in entries or ())
 
 
 def _call_keys(value: _Object) -> list[str]:
-    return [
-        key for key in value if isinstance(key, str) and snake(key) in _LISTS and isinstance(value[key], (list, tuple))
-    ]
+    return [key for key in value if _is_calls(key, value[key])]
+
+
+def _log_key(value: _Object) -> str | None:
+    return next((key for key in value if _is_log(key, value[key])), None)
 
 
 def _answer_key(value: _Object) -> str | None:
     """Return the key of the answer; of several texts that of the most usual name."""
-    return next((key for key in _ANSWERS if isinstance(value.get(key), str)), None)
+    words = {snake(key): key for key in reversed(list(value)) if isinstance(key, str)}
+    return next((words[each] for each in _ANSWERS if each in words and isinstance(value[words[each]], str)), None)
 
 
 def _detect(value: Any) -> bool:
-    if not isinstance(value, OBJECT) or any(key in value for key in _OTHERS):
+    if not isinstance(value, OBJECT) or any(key in value for key in _OTHERS) or is_langchain(value):
         return False
     keys = _call_keys(value)
-    if not keys or (value.get("messages") is None and _answer_key(value) is None):
+    if value.get("messages") is not None:
+        return are_messages(value["messages"]) and any(value[key] for key in keys)
+    log = _log_key(value)
+    if any(snake(str(key)) in _LISTS and key not in (*keys, log) and value[key] for key in value):
+        return False  # calls of which some would not be read
+    if "type" in value and not keys:
         return False
-    if are_messages(value.get("messages")):
-        return any(value[key] for key in keys)
-    return value.get("messages") is None and all(_reads(value[key], key) for key in keys)
-
-
-def _reads(items: Sequence[Any], key: str) -> bool:
-    return all(_call(item, key) is not None for item in items)
+    has_answer = _answer_key(value) is not None
+    return (bool(keys) and (has_answer or any(value[key] for key in keys))) or log is not None
 
 
 def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     """Read the calls before the answer, in the order of their list; what stands beside is read as in any reply."""
     keys = _call_keys(value)
-    draft = Draft()
+    draft, text = Draft(), None
     for key in keys:
-        for item in value[key]:
-            call = _call(item, key)
-            if call is not None:
-                _add(draft, call)
+        for item in _listed(key, value[key]) or ():
+            entry = _read_listed(item, key)
+            if entry is not None:
+                add_entry(draft, entry)
+    log = None if any(value[key] for key in keys) else _log_key(value)
+    if log is not None:
+        keys = [*keys, log]
+        text = _add_log(draft, _listed(log, value[log]) or ())
+    keys += _add_results(draft, other_fields(value, *keys))
     if value.get("messages") is not None:
         return _read_with_messages(value, keys, draft, reader)
-    answer = _answer_key(value) or ""
-    draft.say("assistant", value[answer])
+    answer = _answer_key(value)
+    text = value[answer] if answer else text
+    if text is not None and not _says(draft, text):
+        draft.say("assistant", text)
     said = reader.read_messages(draft.finish(), declared=True)
-    others = decode_fields(other_fields(value, answer, "input", "question", *keys))
-    return replace(join_responses(said, others), text=value[answer])
+    beside = other_fields(value, *([answer] if answer else ()), *_QUESTIONS, *keys)
+    joined = join_responses(said, decode_fields(beside))
+    return joined if text is None else replace(joined, text=text)
+
+
+def _says(draft: Draft, text: str) -> bool:
+    """Tell whether the last message says this already."""
+    last = draft.messages[-1] if draft.messages else {}
+    return last.get("content") == text and not last.get("tool_calls") and last.get("role") == "assistant"
+
+
+def _add_log(draft: Draft, items: Iterable[Any]) -> str | None:
+    """Add the entries of a log, and return the answer when it tells it; what is not understood is reported."""
+    text = None
+    for item in items:
+        entries = read_entry(item)
+        if entries is None:
+            draft.keep(item)
+        for entry in entries or ():
+            final = add_entry(draft, entry)
+            text = text if final is None else final
+    return text
+
+
+def _add_results(draft: Draft, value: _Object) -> list[str]:
+    """Add the results that stand apart from their calls, and return their keys."""
+    read = []
+    for key in value:
+        results = read_results(_parsed(value[key])) if isinstance(key, str) and snake(key) in _RESULTS else None
+        if results and draft.messages:
+            read.append(key)
+            for result in results:
+                add_entry(draft, result)
+    return read
 
 
 def _read_with_messages(value: _Object, keys: list[str], draft: Draft, reader: ReplyReader) -> ProviderResponse:
@@ -89,98 +192,27 @@ def _read_with_messages(value: _Object, keys: list[str], draft: Draft, reader: R
     return replace(joined, output_messages=(*messages[:at], *calls, *messages[at:]))
 
 
-class _Found(dict[str, Any]):
-    """A call in our own words."""
-
-
-def _call(item: Any, key: str) -> _Found | None:
-    """Read one element of a list of calls; `None` when it is none that is known."""
-    if isinstance(item, str):
-        return _Found(tool=item) if snake(key) in _NAMES_ONLY and _NAME.fullmatch(item) else None
-    if isinstance(item, (list, tuple)):  # LangChain's pairs of an action and what was observed
-        found = _call(item[0], key) if len(item) == 2 and not isinstance(item[0], str) else None  # noqa: PLR2004
-        return None if found is None else _Found({**found, "output": item[1]})
-    item = unwrap_langchain(item)
-    if not isinstance(item, OBJECT):
-        return None
-    action = item.get("action")
-    if isinstance(action, OBJECT):  # n8n's, and LangChain's as JSON
-        found = _call(action, key)
-        return None if found is None else _Found({**found, **_outcome(item)})
-    function = item.get("function")
-    body = {**other_fields(item, "function"), **function} if isinstance(function, OBJECT) else item
-    name = next((body[each] for each in NAME_KEYS if isinstance(body.get(each), str) and body[each]), None)
-    if name is None:
-        return None
-    given = next((body[each] for each in INPUT_KEYS if each in body), UNSET)
-    call_id = next((body[each] for each in ("id", *CALL_ID_KEYS) if isinstance(body.get(each), str)), None)
-    is_text = isinstance(given, str) and not isinstance(function, OBJECT) and "arguments" not in body
-    found = _Found(tool=name, id=call_id, **_outcome(body), **_state(body))
-    if given is not UNSET:
-        found["input" if is_text else "arguments"] = given
-    return found
-
-
-def _outcome(body: _Object) -> dict[str, Any]:
-    key = next((key for key in _OUTPUTS if key in body), None)
-    return {} if key is None else {"output": body[key]}
-
-
-def _state(body: _Object) -> dict[str, Any]:
-    return {key: body[key] for key in ("status", "error", "duration_ms", "timestamp") if body.get(key) is not None}
-
-
-def _add(draft: Draft, call: _Found) -> None:
-    made = draft.call(call["tool"], call.get("arguments", UNSET), call.get("id"))
-    made |= {key: value for key, value in call.items() if key not in ("tool", "id", "arguments")}
-
-
-def _is_step(item: Any) -> bool:
-    """Tell a step of a ReAct loop: what was thought, done and observed."""
-    if not isinstance(item, OBJECT) or len(_STEP & item.keys()) < 2:  # noqa: PLR2004
+def _detect_log(value: Any) -> bool:
+    """Tell a log without an answer beside it: a list of entries, or one call that can be nothing else."""
+    if isinstance(value, OBJECT):
+        return is_call_alone(value) and not is_langchain(value)
+    if not isinstance(value, (list, tuple)) or not value or are_messages(value) or all(map(is_event, value)):
         return False
-    return isinstance(item.get("action"), (str, *OBJECT)) or isinstance(item.get("final_answer"), str)
+    if any(is_langchain(unwrap_langchain(item)) for item in value):
+        return False
+    read = [read_entry(item) for item in value if isinstance(item, OBJECT)]
+    if len(read) < len(value) or any(entries is None for entries in read):
+        return False
+    return any(map(is_call_alone, value))
 
 
-def _are_steps(items: Any) -> bool:
-    return isinstance(items, (list, tuple)) and bool(items) and all(map(_is_step, items))
-
-
-def _detect_steps(value: Any) -> bool:
-    return _are_steps(value.get("steps")) if isinstance(value, OBJECT) else _are_steps(value)
-
-
-def _read_steps(value: Any, reader: ReplyReader) -> ProviderResponse:
-    fields: _Object = value if isinstance(value, OBJECT) else {}
-    answer = _answer_key(fields)
-    text = fields[answer] if answer else None
+def _read_log(value: Any, reader: ReplyReader) -> ProviderResponse:
     draft = Draft()
-    for step in value["steps"] if isinstance(value, OBJECT) else value:
-        final = _add_step(draft, step)
-        text = final if text is None else text
+    text = _add_log(draft, [value] if isinstance(value, OBJECT) else value)
     if text is not None:
         draft.say("assistant", text)
-    said = reader.read_messages(draft.finish(), declared=True)
-    others = other_fields(fields, "steps", "question", "input", *([answer] if answer else []))
-    return add_fields(said, others, text=text)
-
-
-def _add_step(draft: Draft, step: _Object) -> str | None:
-    """Read one step, and return the answer when it is the last."""
-    action, final = step.get("action"), step.get("final_answer")
-    if isinstance(action, str) and snake(action.replace(" ", "_")) in _FINAL:
-        final = step.get("action_input")
-    elif action is not None:
-        draft.say("assistant", step.get("thought"))
-        given = step.get("action_input", UNSET)
-        found = _call(action, "") if isinstance(action, OBJECT) else _Found(tool=action)
-        if found is None:
-            draft.keep(step)
-            return None
-        found |= {"input": given} if given is not UNSET else {}
-        _add(draft, _Found({**found, **({"output": step["observation"]} if "observation" in step else {})}))
-    return final if isinstance(final, str) else None
+    return add_fields(reader.read_messages(draft.finish(), declared=True), {}, text=text)
 
 
 FORMAT = ReplyFormat(name="calls_beside", detect=_detect, read=_read)
-STEPS = ReplyFormat(name="react_steps", detect=_detect_steps, read=_read_steps, events=True)
+LOG = ReplyFormat(name="log", detect=_detect_log, read=_read_log, events=True)

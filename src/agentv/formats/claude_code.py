@@ -52,7 +52,7 @@ def _kind(event: _Object) -> str:
         return "result" if "is_error" in event else "system" if "data" in event else ""
     if isinstance(event.get("event"), OBJECT):
         return "stream_event"
-    if "content" in event:
+    if "content" in event and "role" not in event:
         return "assistant" if "model" in event else "user"
     return "rate_limit_event" if "rate_limit_info" in event else ""
 

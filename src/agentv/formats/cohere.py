@@ -5,7 +5,7 @@ from typing import Any
 
 from agentv.formats.conversation import said_fields, text_or_none
 from agentv.formats.fields import OBJECT, Report, objects_in
-from agentv.formats.response import decode_fields
+from agentv.formats.response import decode_fields, join_turns
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -27,7 +27,7 @@ _EVENTS = frozenset((
 ))  # fmt: skip
 
 
-def _detect(value: Any) -> bool:
+def is_cohere(value: Any) -> bool:
     """Tell a reply by its reason to end, which Cohere alone writes in capitals beside one message."""
     if not isinstance(value, OBJECT) or value.get("finish_reason") not in _ENDINGS:
         return False
@@ -78,7 +78,7 @@ def _usage(value: Any) -> Any:
 
 FORMAT = ReplyFormat(
     name="cohere",
-    detect=_detect,
+    detect=is_cohere,
     read=_read,
     keys=frozenset((
         *("id", "message", "text", "finish_reason", "usage", "meta", "chat_history", "response_id"),
@@ -101,10 +101,19 @@ def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     old = [event["response"] for event in objects_in(items) if event.get("event_type") == "stream-end"]
     if old:
         return reader.read(old[-1])
+    starts = [
+        at for at, event in enumerate(items) if isinstance(event, OBJECT) and event.get("type") == "message-start"
+    ]
+    if len(starts) > 1:  # a loop sends one reply after the other
+        ends = [*starts[1:], len(items)]
+        turns = [_read_stream(items[begin:end], reader) for begin, end in zip([0, *starts[1:]], ends, strict=True)]
+        return join_turns(turns)
     pieces = _Pieces()
     for at, event in enumerate(items):
         if isinstance(event, OBJECT):
             pieces.add(event, at)
+        elif event not in ("", "[DONE]", None):
+            pieces.report.reject(("events", at), "an event", event)
     ended = isinstance(pieces.document.get("finish_reason"), str)
     if not ended:
         pieces.report.skip(("events",), "the end of the stream, which did not come,")

@@ -6,12 +6,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from agentv.formats.draft import other_fields
 from agentv.formats.embedded_calls import holds_blocks
 from agentv.formats.fields import OBJECT
 from agentv.formats.objects import plain_data
 from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_fields, join_responses
 from agentv.formats.trace import EVENT_TYPES
 from agentv.formats.usage import sum_usage
+from agentv.formats.vocabulary import CALL_ID_KEYS, INPUT_KEYS, NAME_KEYS
 from agentv.model.message import Message
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -29,6 +31,9 @@ _MESSAGE_KEYS = frozenset(
 )
 """What a message has beside its role."""
 _ROLES = frozenset(("assistant", "user", "system", "tool", "developer", "function", "model", "ai", "human"))
+_OTHER_WORDS = ("action", "event", "kind", "data", "payload", "result", "orchestrationTrace", "trace")
+_FOREIGN = frozenset((*NAME_KEYS, *INPUT_KEYS, *CALL_ID_KEYS, *_OTHER_WORDS)) - {"name", "input"}
+"""Keys of events that others write, who have other names for what a trace holds."""
 _MAX_KEYS = 20
 _MAX_NAME = 40
 _MAX_LOOKED_AT = 1_000
@@ -60,7 +65,16 @@ def _has_role(item: Any) -> bool:
 
 def is_own(value: Any) -> bool:
     """Tell a reply by a field that nobody else's replies have."""
-    return isinstance(value, OBJECT) and any(value.get(name) is not None for name in _STRONG)
+    return isinstance(value, OBJECT) and any(
+        value.get(name) is not None and (name != "trace" or _may_be_trace(value[name])) for name in _STRONG
+    )
+
+
+def _may_be_trace(value: Any) -> bool:
+    """Tell a trace of ours from a log of the same name, whose entries have other names for what they hold."""
+    if not is_list(value) or not value:
+        return True
+    return all(not isinstance(item, OBJECT) or _FOREIGN.isdisjoint(item) for item in value)
 
 
 def read_own(value: _Object, reader: ReplyReader) -> ProviderResponse:
@@ -176,11 +190,12 @@ def _read_text(value: _Object, reader: ReplyReader) -> ProviderResponse:
 def _detect_trace(value: Any) -> bool:
     """Tell an agent's own trace: a list of its events, alone or under `events`."""
     items = value.get("events") if isinstance(value, OBJECT) else value
-    return isinstance(items, (list, tuple)) and bool(items) and all(map(_is_event, items))
+    return isinstance(items, (list, tuple)) and bool(items) and all(map(is_event, items))
 
 
-def _is_event(item: Any) -> bool:
-    if not isinstance(item, OBJECT) or "role" in item:
+def is_event(item: Any) -> bool:
+    """Tell an event of a trace, with our own names for its fields."""
+    if not isinstance(item, OBJECT) or "role" in item or not _FOREIGN.isdisjoint(item):
         return False
     kind = item.get("type")
     return (
@@ -192,7 +207,9 @@ def _read_trace(value: Any, reader: ReplyReader) -> ProviderResponse:
     del reader
     if not isinstance(value, OBJECT):
         return decode_fields({"trace": value})
-    return decode_fields({**{key: item for key, item in value.items() if key != "events"}, "trace": value["events"]})
+    texts = _texts(value)
+    answer = {"text": value[texts[0]]} if len(texts) == 1 else {}
+    return decode_fields({**other_fields(value, "events", *texts[:1]), "trace": value["events"], **answer})
 
 
 def _detect_rest(value: Any) -> bool:

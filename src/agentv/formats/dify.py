@@ -106,6 +106,8 @@ def _read_stream(items: Sequence[Any]) -> ProviderResponse:
     for at, item in enumerate(items):
         if isinstance(item, OBJECT) and not log.read(item):
             report.skip(("events", at), f"an event of type {str(item.get('event'))[:60]!r}")
+        elif not isinstance(item, OBJECT) and item not in ("", "[DONE]", None):
+            report.reject(("events", at), "an event", item)
     if not log.ended:
         report.skip(("events",), "the end of the stream, which did not come,")
     text = "".join(log.texts)
@@ -118,7 +120,8 @@ def _read_stream(items: Sequence[Any]) -> ProviderResponse:
         "unread": report.unread(calls_read=True),
     }
     if log.is_agent:  # an app that is none says nothing of tools
-        steps = _steps(list(log.thoughts.values()))
+        made = [{"role": "assistant", "content": None, "tool_calls": [call]} for call in log.calls.values()]
+        steps = [*made, *_steps(list(log.thoughts.values()))]
         last = [] if steps and not steps[-1].get("tool_calls") else [{"role": "assistant", "content": text}]
         reply["output_messages"] = [*steps, *last]
     return decode_fields(reply)
@@ -130,6 +133,8 @@ class _Log:
     def __init__(self) -> None:
         self.thoughts: dict[str, _Object] = {}
         """By id: a thought is sent again as it grows."""
+        self.calls: dict[str, dict[str, Any]] = {}
+        """By id: the calls in the log of an agent node."""
         self.texts: list[str] = []
         self.metadata: dict[str, Any] = {}
         self.thread_id: str | None = None
@@ -142,6 +147,8 @@ class _Log:
         self.thread_id = text_or_none(event.get("conversation_id")) or self.thread_id
         self.ended = self.ended or kind in _ENDS
         self.is_agent = self.is_agent or kind in (_THOUGHT, "agent_message")
+        if kind in ("agent_log", "node_finished"):
+            return self._read_log(event.get("data"), kind)
         if kind == _THOUGHT:
             if not _is_thought(event):
                 return False
@@ -157,6 +164,38 @@ class _Log:
         else:
             return kind in _HARMLESS or kind in _ENDS
         return True
+
+    def _read_log(self, data: Any, kind: str) -> bool:
+        """Read an entry in the log of an agent node, or the log that the node holds when it is over."""
+        if not isinstance(data, OBJECT):
+            return False
+        if kind == "node_finished":
+            outputs = data.get("outputs")
+            logs = outputs.get("json") if isinstance(outputs, OBJECT) else None
+            entries = [each for log in objects_in(logs) for each in objects_in(log.get("data"))]
+            understood = [self._read_log(each, "agent_log") for each in entries]
+            return all(understood)
+        self.is_agent = True
+        told = data.get("data")
+        made = told.get("output") if isinstance(told, OBJECT) else None
+        made = made if isinstance(made, OBJECT) else {}
+        label, name = str(data.get("label")), text_or_none(made.get("tool_call_name"))
+        if name is None and label.startswith("CALL "):
+            name = label.removeprefix("CALL ")
+        if name is None:
+            return not holds_tools(made)
+        call: dict[str, Any] = self.calls.setdefault(str(data.get("id")), {"tool": name})
+        call |= {"id": made["tool_call_id"]} if isinstance(made.get("tool_call_id"), str) else {}
+        call |= {"input": made["tool_call_input"]} if "tool_call_input" in made else {}
+        call |= {"output": made["tool_response"]} if "tool_response" in made else {}
+        if data.get("status") == "error" or data.get("error"):
+            call |= {"status": "error", "error": data.get("error")}
+        return True
+
+
+def holds_tools(output: _Object) -> bool:
+    """Tell a round whose calls are told nowhere else: its own entries follow."""
+    return any(key in output and output[key] for key in ("tool_responses",)) and "llm_response" not in output
 
 
 def _steps(thoughts: list[_Object]) -> list[dict[str, Any]]:

@@ -50,6 +50,15 @@ class Draft:
         """Return the call of this id."""
         return self._by_id.get(call_id) if isinstance(call_id, str) else None
 
+    def is_open(self, tool: Any) -> bool:
+        """Tell whether a call of this tool has no result yet."""
+        return any(call["tool"] == tool and "output" not in call for call in self._calls)
+
+    @property
+    def first_open(self) -> Any:
+        """Return the tool of the first call without a result; `None` when all have one."""
+        return next((call["tool"] for call in self._calls if "output" not in call), None)
+
     def call(self, tool: Any, given: Any = UNSET, call_id: Any = None, /, **beside: Any) -> dict[str, Any]:
         """Add a call to the message under way; one of a known id is that call. A text as input is parsed as JSON."""
         known = self.find(call_id)
@@ -94,14 +103,14 @@ class Draft:
         return self.messages
 
 
-def read_arguments(given: Any) -> dict[str, Any]:
+def read_arguments(given: Any, field: str = "input") -> dict[str, Any]:
     """Return the input of a call, parsed where it is a JSON text, and why it could not be parsed."""
     if not isinstance(given, str):
-        return {"input": {} if given is None else given}
+        return {field: {} if given is None else given}
     if not given:
-        return {"input": {}}
+        return {field: {}}
     value, error = parse_arguments(given)
-    return {"input": value} if error is None else {"input": value, "arguments_error": error}
+    return {field: value} if error is None else {field: value, "arguments_error": error}
 
 
 def status_of(is_error: Any) -> str | None:

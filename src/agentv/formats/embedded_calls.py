@@ -111,7 +111,7 @@ def holds_blocks(items: Sequence[Any]) -> bool:
 def _split(item: Any) -> Iterator[Any]:
     executed = item.get(_EXECUTED) if isinstance(item, OBJECT) else None
     if isinstance(executed, (list, tuple)) and executed and all(map(_names_type, executed)):
-        calls = [_call(_Block("call", {"name": tool["type"], **tool})) for tool in executed]
+        calls = [_call(_Block("call", {**tool, "name": tool.get("name") or tool["type"]})) for tool in executed]
         yield {"role": item.get("role"), "content": None, "tool_calls": calls}
         item = {key: value for key, value in item.items() if key != _EXECUTED}
     yield from _split_message(item)
@@ -122,6 +122,11 @@ def _names_type(tool: Any) -> bool:
 
 
 def _split_message(item: Any) -> Iterator[Any]:
+    if isinstance(item, OBJECT) and item.get("role") == "toolResult":  # Pi's
+        is_error = item.get("isError")
+        status = {"status": "error" if is_error else "ok"} if isinstance(is_error, bool) else {}
+        told = {"tool_call_id": item.get("toolCallId"), "name": item.get("toolName"), **status}
+        return iter(({"role": "tool", "content": output_of_blocks(item.get("content")), **told},))
     if isinstance(item, OBJECT) and _is_block(item.get("content")) and item.get("role") not in ("tool", "function"):
         item = {**item, "content": [item["content"]]}
     blocks, container = _blocks_of(item) if isinstance(item, OBJECT) else (None, "")
@@ -141,6 +146,12 @@ def _blocks_of(item: _Object) -> tuple[list[Any] | None, str]:
     if isinstance(content, OBJECT) and any(isinstance(content.get(key), (list, tuple)) for key in _MASTRA):
         parts = content.get("parts")
         return [*(parts if isinstance(parts, (list, tuple)) else ()), *_invocations_beside(content)], "content"
+    parts = item.get("parts")
+    if isinstance(content, str) and content and isinstance(parts, (list, tuple)):  # the AI SDK 4 has both
+        told = [_classify(part) for part in parts]
+        if any(part.kind in ("call", "result") for part in told):
+            has_text = any(part.kind == "words" and part.body.get("type") == "text" for part in told)
+            return [*parts, *([] if has_text else [{"type": "text", "text": content}])], "parts"
     if content is None or content == "":
         for key in _CONTAINERS:
             blocks = item.get(key)
@@ -185,7 +196,9 @@ def _classify_typed(block: _Object, word: str) -> _Block:
     if name in _APPROVALS:
         return _Block("approval", block, word)
     if name.endswith(_RESULT_ENDINGS):
-        return _Block("result", block, word)
+        inner = next((block[key] for key in _RESULT_WRAPPERS if isinstance(block.get(key), OBJECT)), None)
+        is_wrapped = inner is not None and _id_of(inner) is not None and _id_of(block) is None  # Snowflake's
+        return _Block("result", inner if is_wrapped and inner is not None else block, word)
     if name in _CALL_TYPES or name.endswith(_CALL_ENDINGS) or (word.startswith("tool-") and "toolCallId" in block):
         inner = next((block[key] for key in _CALL_WRAPPERS if isinstance(block.get(key), OBJECT)), None)
         return _Block("call", block, word) if inner is None else _Block("call", inner, "", _without(block, inner))
@@ -453,6 +466,13 @@ def _output(value: Any) -> tuple[Any, str | None]:
         if len(blocks) == len(value) == 1 and blocks[0].keys() == {"json"}:  # Bedrock's
             return blocks[0]["json"], None
     return value, None
+
+
+def output_of_blocks(value: Any) -> Any:
+    """Return what a tool gave back as blocks: their text where they are nothing else."""
+    told = [{key: item for key, item in each.items() if key in ("type", "text")} for each in objects_in(value)]
+    is_text = isinstance(value, (list, tuple)) and len(told) == len(value) and all(map(_is_text, told))
+    return _output(told)[0] if is_text else value
 
 
 def _is_text(block: _Object) -> bool:

@@ -5,6 +5,8 @@ from typing import Any
 
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import decode_fields, join_responses
+from agentv.formats.unread import with_searched
+from agentv.formats.usage import add_usage, decode_usage
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -39,7 +41,9 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
         "metadata": metadata,
         "raw_response": value,
     }
-    return join_responses(said, decode_fields(reply))
+    beside = {f"candidates[0].{key}": each for key, each in first.items() if key != "content"}
+    beside["candidates"] = list(objects_in(value.get("candidates")))[1:]  # which the agent may have taken instead
+    return with_searched(join_responses(said, decode_fields(reply)), beside, reader.asked or ())
 
 
 def finish_of(candidate: _Object) -> Any:
@@ -117,3 +121,64 @@ FORMAT = ReplyFormat(
         )
     ),
 )
+
+_LIVE = frozenset((
+    *("setupComplete", "serverContent", "toolCall", "toolCallCancellation", "toolResponse", "usageMetadata"),
+    *("sessionResumptionUpdate", "goAway", "voiceActivity"),
+))  # fmt: skip
+"""Keys of the messages of a Live session, of which each has one."""
+
+
+def _detect_live(items: Any) -> bool:
+    if not isinstance(items, (list, tuple)) or not items:
+        return False
+    told = [{_camel(key) for key in item} for item in objects_in(items)]
+    return (
+        len(told) == len(items)
+        and all(keys & _LIVE for keys in told)
+        and any("serverContent" in keys or "toolCall" in keys for keys in told)
+    )
+
+
+def _camel(key: Any) -> str:
+    first, *others = str(key).split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _read_live(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    """Read a session: what the model says, its calls, and the results that were sent to it."""
+    messages: list[dict[str, Any]] = []
+    usage: list[Any] = []
+    for item in objects_in(items):
+        told = {_camel(key): value for key, value in item.items()}
+        usage += [decode_usage(told["usageMetadata"])] if isinstance(told.get("usageMetadata"), OBJECT) else []
+        for key, name, wrapper in (
+            ("toolCall", "functionCalls", "functionCall"),
+            ("toolResponse", "functionResponses", "functionResponse"),
+        ):
+            body = told.get(key)
+            body = {_camel(each): value for each, value in body.items()} if isinstance(body, OBJECT) else {}
+            parts = [{wrapper: each} for each in objects_in(body.get(name))]
+            messages += [{"role": "model" if key == "toolCall" else "user", "parts": parts}] if parts else []
+        content = told.get("serverContent")
+        content = {_camel(key): value for key, value in content.items()} if isinstance(content, OBJECT) else {}
+        _add_words(messages, content)
+    said = reader.read_messages(messages, declared=True)
+    return join_responses(said, decode_fields({"usage": add_usage(usage) if usage else None}))
+
+
+def _add_words(messages: list[dict[str, Any]], content: _Object) -> None:
+    """Add what the model says to the message under way, or what was heard of it."""
+    turn, heard = content.get("modelTurn"), content.get("outputTranscription")
+    parts = list(objects_in(turn.get("parts"))) if isinstance(turn, OBJECT) else []
+    if isinstance(heard, OBJECT) and isinstance(heard.get("text"), str):
+        parts.append({"text": heard["text"]})
+    if not parts:
+        return
+    last = messages[-1] if messages else {}
+    if last.get("role") != "model" or any("functionCall" in part for part in last["parts"]):
+        messages.append({"role": "model", "parts": []})
+    messages[-1]["parts"] += [dict(part) for part in parts]
+
+
+LIVE = ReplyFormat(name="gemini_live", detect=_detect_live, read=_read_live, events=True)

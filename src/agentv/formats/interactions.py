@@ -3,7 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from agentv.formats.conversation import said_fields, text_or_none
+from agentv.formats.draft import read_arguments
 from agentv.formats.fields import OBJECT, Report, objects_in
 from agentv.formats.messages import join_call_messages
 from agentv.formats.response import decode_fields, join_responses
@@ -103,3 +106,70 @@ def _thoughts(items: Sequence[Any]) -> Iterator[str]:
 
 
 FORMAT = ReplyFormat(name="interactions", detect=_detect, read=_read)
+
+
+def _event_kind(item: _Object) -> str:
+    return text_or_none(item.get("event_type")) or text_or_none(item.get("type")) or ""
+
+
+def _detect_stream(items: Any) -> bool:
+    if not isinstance(items, (list, tuple)):
+        return False
+    return any(
+        _event_kind(item).startswith("interaction.") and isinstance(item.get("interaction"), OBJECT)
+        for item in objects_in(items)
+    )
+
+
+def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    """Put the pieces of each content together, and read them as the outputs of the interaction."""
+    report, contents = Report(), dict[Any, dict[str, Any]]()
+    document: dict[str, Any] = {"object": "interaction", "status": "in_progress"}
+    ended = False
+    for at, item in enumerate(items):
+        kind = _event_kind(item) if isinstance(item, OBJECT) else ""
+        if not isinstance(item, OBJECT):
+            if item not in ("", "[DONE]", None):
+                report.reject(("events", at), "an event", item)
+        elif kind.startswith("interaction."):
+            inner = item.get("interaction")
+            fields = inner.items() if isinstance(inner, OBJECT) else ()
+            document |= {key: each for key, each in fields if each is not None}
+            ended = ended or kind in ("interaction.complete", "interaction.completed", "interaction.failed")
+        elif kind.startswith(("content.", "step.")):
+            _add_piece(contents, item)
+        elif kind == "error":
+            document["error"] = item.get("error") or item.get("message")
+        else:
+            report.skip(("events", at), f"an event of type {kind[:60]!r}")
+    if not ended and not document.get("error"):
+        report.skip(("events",), "the end of the stream, which did not come,")
+    if not any(document.get(key) for key in _LISTS):
+        document["outputs"] = [_with_arguments(each) for each in contents.values()]
+    response = _read(document, reader)
+    unread = report.unread(any(message.tool_calls for message in response.output_messages or ()))
+    return replace(response, unread=(*response.unread, *unread)) if unread else response
+
+
+def _with_arguments(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a call with its arguments parsed, once all of their pieces have come."""
+    return {**content, **read_arguments(content["arguments"], "arguments")} if "arguments" in content else content
+
+
+def _add_piece(contents: dict[Any, dict[str, Any]], item: _Object) -> None:
+    """Add a piece: texts and arguments that are texts go on, everything else is told whole."""
+    whole = contents.setdefault(item.get("index"), {})
+    pieces = [item[key] for key in ("delta", "content", "step") if isinstance(item.get(key), OBJECT)]
+    piece: _Object = pieces[0] if pieces else {}
+    kind = text_or_none(piece.get("type")) or ""
+    if kind == "thought_summary":
+        whole["type"] = "thought"
+        whole.setdefault("summary", []).append(piece.get("content"))
+        return
+    for key, value in piece.items():
+        grows = key in ("text", "arguments") and isinstance(value, str) and isinstance(whole.get(key), str)
+        if value is not None and not (key == "type" and kind in ("thought_signature", "arguments_delta")):
+            whole[key] = whole[key] + value if grows else value
+
+
+STREAM = ReplyFormat(name="interactions", detect=_detect_stream, read=_read_stream, events=True)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.langchain import unwrap_langchain
 from agentv.formats.messages import is_langchain
+from agentv.formats.vocabulary import is_call_key
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -46,7 +47,12 @@ def _mode_of(item: _Object) -> tuple[str, Any] | None:
         return "values", item
     if not item or not all(isinstance(key, str) for key in item):
         return None
-    return ("updates", item) if all(_is_update(value) for value in item.values()) else None
+    if any(map(is_call_key, item)):  # no node is called so
+        return None
+    told = list(item.values())
+    if any(_are_messages(value.get("messages")) for value in objects_in(told)):
+        told = [value for value in told if not isinstance(value, (str, int, float))]
+    return ("updates", item) if all(map(_is_update, told)) else None
 
 
 def _is_update(value: Any) -> bool:

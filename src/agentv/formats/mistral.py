@@ -119,6 +119,8 @@ def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     ended = False
     for at, event in enumerate(map(_event, items)):
         kind = text_or_none(event.get("type")) or ""
+        if not isinstance(items[at], OBJECT) and items[at] not in ("", "[DONE]", None):
+            report.reject(("events", at), "an event", items[at])
         if kind == "conversation.response.started":
             document["conversation_id"] = event.get("conversation_id")
         elif kind == "conversation.response.done":

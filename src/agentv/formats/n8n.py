@@ -81,3 +81,40 @@ def _calls(steps: Any, report: Report) -> Iterator[dict[str, Any]]:
 
 
 FORMAT = ReplyFormat(name="n8n", detect=_detect, read=_read)
+
+
+def _run_data(value: Any) -> Any:
+    data = value.get("data") if isinstance(value, OBJECT) else None
+    result = data.get("resultData") if isinstance(data, OBJECT) else None
+    return result if isinstance(result, OBJECT) and isinstance(result.get("runData"), OBJECT) else None
+
+
+def _detect_execution(value: Any) -> bool:
+    return _run_data(value) is not None
+
+
+def _read_execution(value: _Object, reader: ReplyReader) -> ProviderResponse:
+    """Read the record of an execution: the items of its last node, and before them those with steps of an agent."""
+    result = _run_data(value)
+    nodes = {name: list(_outputs(runs)) for name, runs in result["runData"].items()}
+    last = nodes.get(str(result.get("lastNodeExecuted")))
+    agents = [items for items in nodes.values() if items and any(_STEPS in item for item in items)]
+    items = agents[-1] if agents else last or next(reversed(nodes.values()), [])
+    if not items:
+        return decode_fields({"error": result.get("error") or "the execution has no output"})
+    return reader.read(items if _detect(items) else items[0])
+
+
+def _outputs(runs: Any) -> Iterator[_Object]:
+    """Yield the items that a node gave in its last run."""
+    run = runs[-1] if isinstance(runs, (list, tuple)) and runs else None
+    data = run.get("data") if isinstance(run, OBJECT) else None
+    for branch in (data.get("main") or ()) if isinstance(data, OBJECT) else ():
+        for item in branch if isinstance(branch, (list, tuple)) else ():
+            if isinstance(item, OBJECT) and isinstance(item.get("json"), OBJECT):
+                yield item["json"]
+
+
+EXECUTION = ReplyFormat(
+    name="n8n", detect=_detect_execution, read=_read_execution, keys=frozenset(("data", "workflowData", "customData"))
+)

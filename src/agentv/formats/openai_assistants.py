@@ -67,7 +67,7 @@ class _Run:
             known = self._known[kind]
             self._is_stream = self._is_stream or kind == "thread.run"
             known[text_or_none(item.get("id")) or str(len(known))] = item
-        elif kind in _HARMLESS:
+        elif kind in _HARMLESS or item == {"event": "done", "data": "[DONE]"}:
             self._is_stream = True
         else:
             self.transcript.skip_event(kind, path)
@@ -173,4 +173,9 @@ def _text(content: Any) -> str:
     return "".join(value for value in values if isinstance(value, str))
 
 
-FORMAT = ReplyFormat(name="openai_assistants", detect=_detect, read=_read)
+FORMAT = ReplyFormat(
+    name="openai_assistants",
+    detect=_detect,
+    read=_read,
+    keys=frozenset(("object", "data", "required_action", "step_details", "content")),
+)

@@ -11,7 +11,7 @@ from agentv.formats.fields import OBJECT, Report, objects_in, show
 from agentv.formats.messages import decode_messages
 from agentv.formats.openai import to_openai
 from agentv.formats.sse import ServerEvent
-from agentv.formats.unread import with_unread_fields
+from agentv.formats.unread import with_searched, with_unread_fields
 from agentv.formats.usage import read_usage
 from agentv.jsonio import parse_json
 from agentv.model.message import Message, ToolCall
@@ -116,7 +116,9 @@ def _read(value: Mapping[str, Any], reader: ReplyReader) -> ProviderResponse:
     choices = list(objects_in(value["choices"]))
     if not isinstance(choices[0].get("message"), OBJECT):  # the older completions: nothing but a text
         choices = [{**each, "message": {"role": "assistant", "content": each.get("text")}} for each in choices]
-    return with_unread_fields(decode_completion({**value, "choices": choices}), choices[0], _CHOICE)
+    response = with_unread_fields(decode_completion({**value, "choices": choices}), choices[0], _CHOICE)
+    # Of several choices the first counts, and nobody knows which one the agent has taken.
+    return with_searched(response, {f"choices[{at}]": each for at, each in enumerate(choices) if at})
 
 
 _CHOICE = frozenset(("index", "message", "finish_reason", "text", "delta"))

@@ -13,6 +13,7 @@ from agentv.formats.openai_chat import event_object, to_completions, warn_of_end
 from agentv.formats.response import decode_fields
 from agentv.formats.sse import ServerEvent
 from agentv.formats.tool_calls import parse_arguments
+from agentv.formats.unread import holds_nothing
 from agentv.formats.usage import read_usage
 from agentv.formats.vocabulary import is_harmless_type
 from agentv.jsonio import dump_json
@@ -20,7 +21,11 @@ from agentv.model.message import Message, Status, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
-_OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output", "shell_call_output")
+_OUTPUTS = (
+    *("function_call_output", "custom_tool_call_output", "local_shell_call_output", "shell_call_output"),
+    *("apply_patch_call_output", "computer_call_output", "tool_search_output"),
+)
+_SAID = frozenset(("type", "id", "role", "content", "status", "summary", "encrypted_content", "phase"))
 _CALLED = ("arguments", "input", "action", "queries", "query", "code", "operation")
 """Where a call says what it was given, the first that is there."""
 _RETURNED = ("output", "outputs", "results", "result")
@@ -68,10 +73,10 @@ class Items:
     def read(self, item: Mapping[str, Any], path: Path) -> None:
         """Take in the next item."""
         kind = item.get("type") or ("message" if "role" in item else None)
-        if kind == "message":
-            self._say(item)
-        elif kind == "reasoning":
-            self._think(item)
+        if kind in ("message", "reasoning"):
+            if not holds_nothing({key: value for key, value in item.items() if key not in _SAID}):
+                self._report.skip(path, f"a field of an item of type {kind!r}")
+            self._think(item) if kind == "reasoning" else self._say(item)
         elif kind in _OUTPUTS:
             self._answer(item)
         elif isinstance(kind, str) and kind.endswith("_call"):
@@ -101,6 +106,7 @@ class Items:
         for block in blocks:
             if block.get("type") == "refusal" and isinstance(block.get("refusal"), str):
                 self.refusal = whole_text(block["refusal"])
+        blocks = [_transcribed(block) for block in blocks]
         if all(_is_plain(block) for block in blocks):
             return "".join(whole_text(block["text"]) for block in blocks) if blocks else None
         return [dict(block) for block in blocks]
@@ -153,7 +159,7 @@ class Items:
     def _answer(self, item: Mapping[str, Any]) -> None:
         call_id = item.get("call_id")
         number = self._pairing.find(call_id if isinstance(call_id, str) else None, None)
-        output = item.get("output")
+        output = item.get("output", item.get("tools"))  # of a search for tools
         if number is None:
             content = output if isinstance(output, (str, list)) else None
             self._turns.append(_Turn("tool", content, tool_call_id=call_id if isinstance(call_id, str) else None))
@@ -177,6 +183,13 @@ def _is_plain(block: Mapping[str, Any]) -> bool:
         and not block.get("annotations")
         and not block.get("logprobs")
     )
+
+
+def _transcribed(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what was said aloud as the words that were said, which Realtime writes beside the sound."""
+    if block.get("type") in ("audio", "output_audio") and isinstance(block.get("transcript"), str):
+        return {"type": "output_text", "text": block["transcript"]}
+    return block
 
 
 def _text_of(content: Any) -> str | None:
@@ -304,7 +317,7 @@ def decode_response_object(body: Any) -> ProviderResponse:
     )
 
 
-_ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+_ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done")
 
 
 class ResponsePieces:
@@ -361,5 +374,7 @@ FORMAT = ReplyFormat(
     name="openai_responses",
     detect=_detect,
     read=_read_reply,
-    keys=frozenset((*_KEPT, "id", "object", "output", "usage", "error", "text", "output_text", "instructions")),
+    keys=frozenset(
+        (*_KEPT, "id", "object", "output", "usage", "error", "text", "output_text", "instructions", "prompt")
+    ),
 )

@@ -154,4 +154,6 @@ def _count(value: Any) -> int | None:
     return value if is_count(value) else None
 
 
-FORMAT = ReplyFormat(name="opencode", detect=_detect, read=_read)
+FORMAT = ReplyFormat(
+    name="opencode", detect=_detect, read=_read, keys=frozenset(("info", "messages", "parts", "type", "part", "error"))
+)

@@ -12,9 +12,11 @@ from msgspec.structs import replace
 
 from agentv.errors import AgentVError, FormatError
 from agentv.formats.canonical import read_calls, read_plain
-from agentv.formats.detect import are_messages, describe_shape, is_list, read_own, text_key
+from agentv.formats.data_stream import read_data_stream
+from agentv.formats.detect import TEXT_KEYS, are_messages, describe_shape, is_list, read_own, text_key
 from agentv.formats.echo import ALL_NEW, NewPart, find_new, find_new_quickly, speaker_of
 from agentv.formats.fields import OBJECT, show
+from agentv.formats.lines import find_data, server_events
 from agentv.formats.normalize import failed, settle_made, words_of
 from agentv.formats.objects import is_object, plain, plain_data
 from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_canonical, decode_fields, last_words
@@ -36,6 +38,8 @@ _ROLES = ("assistant", "user", "system", "tool", "developer", "function", "model
 _REPLY_ONLY = [name for name in REPLY_KEYS if name not in ("metadata", "warnings")]
 _REPLY = re.compile(rf'\{{\s*"(?:[^{{]*?")?(?:{"|".join(_REPLY_ONLY)})"\s*:')
 _MESSAGES = re.compile(rf'\[\s*\{{[^{{]*?"(?:role|type)"\s*:\s*"(?:{"|".join(_ROLES)})"')
+_WEAK_SHAPES = frozenset((TEXT_SHAPE, UNKNOWN_SHAPE, "message", "messages", "error", "log", "stream", *TEXT_KEYS))
+"""Shapes that what stands in the middle of a text may have without being a reply."""
 _CONTAINERS = frozenset((dict, list, tuple))
 _LOOKED_AT = 10_000
 """Characters from the beginning in which a reply shows its first keys."""
@@ -227,11 +231,11 @@ class _Reader:
         """Read a text: JSON and JSON Lines are data, everything else is an answer."""
         text = value if isinstance(value, str) else bytes(value).decode("utf-8", "replace").removeprefix("\ufeff")
         if text.lstrip()[:1] not in ("{", "["):
-            return DetectedReply(TEXT_SHAPE, ProviderResponse(text=scrub_text(text)))
+            return self._detect_inside(text) or DetectedReply(TEXT_SHAPE, ProviderResponse(text=scrub_text(text)))
         try:
             data = parse_json(text)
         except FormatError as error:
-            return self._detect_lines(text) or self._refuse(text, error)
+            return self._detect_lines(text) or self._detect_inside(text) or self._refuse(text, error)
         found = self.detect(data)
         if found.shape == UNKNOWN_SHAPE and not _is_strict(text):
             # Nobody can tell which of two values of one key was meant: the text stays as it is.
@@ -249,6 +253,28 @@ class _Reader:
             return None
         found = read_events([StreamEvent(value) for value in values], self.asked)
         return found or self.detect(values)
+
+    def _detect_inside(self, text: str) -> DetectedReply | None:
+        """Read a reply that stands in a text: written as JSON twice, or among lines of a log; `None` without any."""
+        told = [StreamEvent(value, name) for name, value in server_events(text)]
+        told = told or [StreamEvent(part) for part in read_data_stream(text)]
+        if told:
+            return read_events(told, self.asked) or self.detect([event.value for event in told])
+        data, passed = find_data(text)
+        if isinstance(data, str):
+            found = self._detect_text(data)
+            return None if found.shape == TEXT_SHAPE else found
+        if not data:
+            return None
+        listed = read_events([StreamEvent(each) for each in data], self.asked) if len(data) > 1 else None
+        found = listed or self.detect(data[0] if len(data) == 1 else data)
+        has_messages = any(isinstance(each, dict) and "messages" in each for each in data)
+        if found.shape in _WEAK_SHAPES and not (found.shape == "messages" and has_messages):
+            return None
+        if found.shape == "agentv" and not (found.response.output_messages or found.response.trace):
+            return None
+        note = f"{len(passed)} line(s) around the reply are no JSON and were passed over: {passed[0][:80]!r}"
+        return DetectedReply(found.shape, replace(found.response, warnings=(*found.response.warnings, note)))
 
     def _refuse(self, text: str, error: FormatError) -> DetectedReply:
         if looks_like_reply(text):

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from agentv.formats.cohere import is_cohere
 from agentv.formats.detect import is_message
 from agentv.formats.fields import OBJECT
 from agentv.formats.usage import add_usage
@@ -19,6 +20,8 @@ def _is_whole(item: Any) -> bool:
     if _is_anthropic(item):
         return True
     choices, output = item.get("choices"), item.get("output")
+    if is_cohere(item):
+        return True
     if isinstance(choices, (list, tuple)) and choices:
         return all(isinstance(choice, OBJECT) and isinstance(choice.get("message"), OBJECT) for choice in choices)
     if not isinstance(output, (list, tuple)) or not all(isinstance(each, OBJECT) for each in output):
@@ -48,7 +51,7 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
         if not _is_whole(item):
             messages.append(_message(item))
             continue
-        is_named = "choices" in item or "object" in item or _is_anthropic(item)
+        is_named = "choices" in item or "object" in item or _is_anthropic(item) or is_cohere(item)
         turn = reader.read(item if is_named else {"object": "response", **item})
         turns.append(turn)
         messages += turn.output_messages or ()

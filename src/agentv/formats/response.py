@@ -1,6 +1,6 @@
 """Read the fields of a reply in our own form as a `ProviderResponse`, and the trace it keeps in a file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from msgspec import UNSET, convert
@@ -11,7 +11,7 @@ from agentv.formats.canonical import WireResponse, is_settled
 from agentv.formats.fields import OBJECT, Fields, Report, is_count, show, whole_text
 from agentv.formats.messages import decode_messages
 from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary
-from agentv.formats.usage import read_usage
+from agentv.formats.usage import add_usage, read_usage
 from agentv.jsonio import MISFITS, dump_json, parse_json
 from agentv.model.message import Message
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, Unread
@@ -161,6 +161,21 @@ def join_responses(said: ProviderResponse, beside: ProviderResponse) -> Provider
         warnings=(*said.warnings, *[warning for warning in beside.warnings if warning not in said.warnings]),
         unread=(*said.unread, *beside.unread),
         echo_end=beside.echo_end if said.echo_end is None else said.echo_end,
+    )
+
+
+def join_turns(turns: Sequence[ProviderResponse]) -> ProviderResponse:
+    """Join replies that were given one after the other: the last one answers, and what all of them cost is added up."""
+    errors = [turn.error for turn in turns if turn.error is not None]
+    return replace(
+        turns[-1],
+        success=all(turn.success for turn in turns),
+        output_messages=tuple(message for turn in turns for message in turn.output_messages or ()),
+        reasoning="\n\n".join(turn.reasoning for turn in turns if turn.reasoning) or None,
+        tokens_usage=add_usage([turn.tokens_usage for turn in turns]),
+        error=errors[0] if errors else None,
+        warnings=tuple(warning for turn in turns for warning in turn.warnings),
+        unread=tuple(place for turn in turns for place in turn.unread),
     )
 
 

@@ -68,7 +68,8 @@ def _wrapped(value: Any) -> Any:
     if not isinstance(value, OBJECT) or value.keys() != {"result"}:
         return value
     inner = value["result"]
-    if is_message(inner) and isinstance(inner.get("content"), (list, tuple)):
+    is_anthropic = isinstance(inner, OBJECT) and inner.get("type") == "message"
+    if is_message(inner) and isinstance(inner.get("content"), (list, tuple)) and not is_anthropic:
         return {"type": "agent_result", "message": inner}
     return inner
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentv.formats.fields import OBJECT, objects_in
+from agentv.formats.fields import OBJECT, objects_in, word
 
 _Object = Mapping[str, Any]
 _STARTS = ("message_start", "response.created")
@@ -46,7 +46,13 @@ def _starts(value: _Object, current: Sequence[_Object]) -> bool:
 def _ends(value: _Object) -> set[Any]:
     """Return which choices of a turn end with an event."""
     choices = [choice for choice in objects_in(value.get("choices")) if choice.get("finish_reason") is not None]
-    return {choice.get("index") for choice in choices} | ({_ALL} if value.get("type") in _ENDS else set())
+    ends = {_ALL} if word(value.get("type")) in _ENDS else set()
+    return {_index(choice) for choice in choices} | ends
+
+
+def _index(choice: _Object) -> int | None:
+    index = choice.get("index")
+    return index if isinstance(index, int) else None
 
 
 def _says_more(value: _Object, over: set[Any]) -> bool:
@@ -56,7 +62,7 @@ def _says_more(value: _Object, over: set[Any]) -> bool:
         return _ALL in over
     for choice in objects_in(value.get("choices")):
         delta = choice.get("delta")
-        is_over = _ALL in over or choice.get("index") in over
+        is_over = _ALL in over or _index(choice) in over
         if is_over and isinstance(delta, OBJECT) and any(delta.get(key) for key in ("role", "content", "tool_calls")):
             return True
     return False

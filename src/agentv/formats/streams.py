@@ -6,16 +6,20 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from agentv.formats.anthropic import MessagePieces
-from agentv.formats.fields import MAX_WARNINGS, MISSING_CALLS, OBJECT, objects_in
+from agentv.formats.fields import MISSING_CALLS, OBJECT, objects_in, word
 from agentv.formats.gemini import finish_of, fold_gemini
 from agentv.formats.langgraph_stream import fold_parts
+from agentv.formats.named_events import fold_named
 from agentv.formats.ollama import fold_ollama, is_ollama
 from agentv.formats.openai_chat import ChatPieces
 from agentv.formats.openai_responses import ResponsePieces
 from agentv.formats.sse import ServerEvent
+from agentv.formats.strays import Strays, is_ping, read_strays, tells_calls, with_strays
 from agentv.formats.stream_turns import is_between, split_turns
 from agentv.formats.tool_calls import parse_arguments
+from agentv.formats.unread import holds_nothing
 from agentv.formats.usage import add_usage, decode_usage
+from agentv.formats.vocabulary import snake
 from agentv.jsonio import dump_json
 from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -335,8 +339,8 @@ class Folded(NamedTuple):
     """What it was recognised by, where the document alone does not tell."""
     texts: Sequence[str] = ()
     """The pieces of its text, where nothing but their place told that they are such."""
-    unread: tuple[Unread, ...] = ()
-    """Events that were not understood."""
+    strays: Strays = Strays()
+    """What the events tell that are none of the stream's own."""
 
 
 def fold_stream(events: Sequence[StreamEvent], *, snapshots: bool = False) -> Folded | None:
@@ -344,75 +348,75 @@ def fold_stream(events: Sequence[StreamEvent], *, snapshots: bool = False) -> Fo
 
     With `snapshots` each text is all of it so far, where nothing else tells whether it is a piece.
     """
+    events = [event for event in events if not is_ping(event.value, event.name)]
     values = [event.value for event in events if isinstance(event.value, OBJECT)]
-    folded = _fold_vendor(events, values)
+    folded = _fold_vendor(events)
     if folded is not None:
         return folded
+    named = fold_named(events)
+    if named is not None:
+        return Folded(named)
     if any(event.mode in _STATES for event in events):
         return _fold_states(events)
     listed = _fold_listed(events)
     if listed is not None:
         return listed
-    if any(each.detect(values) for each in reply_formats() if not each.items and each is not FORMAT):
-        return Folded(values, unread=_unknown_events(events, _knows_all))
-    return _fold_messages(events) or _fold_last(values) or _fold_texts(events, snapshots=snapshots)
+    formats = [each for each in reply_formats() if not each.items and each is not FORMAT and each.name != _LOG]
+    if any(each.detect(values) for each in formats):
+        return Folded(values, strays=_find_strays(events, _knows_all))
+    told = _fold_told(events, snapshots=snapshots) or _fold_listed(events, _LOG)
+    return told or _fold_messages(events) or _fold_last(events) or _fold_texts(events, snapshots=snapshots)
 
 
-def _fold_vendor(events: Sequence[StreamEvent], values: Sequence[_Object]) -> Folded | None:
-    for fits, knows, fold in _VENDORS:
-        if any(map(fits, values)):
-            folded = _fold_turns(values, fold) if fold in _ONE_TURN else fold(values)
-            return folded._replace(unread=_unknown_events(events, knows))
+def _fold_vendor(events: Sequence[StreamEvent]) -> Folded | None:
+    for vendor in _VENDORS:
+        if any(vendor.fits(event.value) for event in events if isinstance(event.value, OBJECT)):
+            knows = _knows_turns(vendor) if vendor.is_one_turn else vendor.knows
+            own = [event.value for event in events if isinstance(event.value, OBJECT) and knows(event.value)]
+            folded = _fold_turns(own, vendor.fold) if vendor.is_one_turn else vendor.fold(own)
+            return folded._replace(strays=_find_strays(events, knows))
     return None
+
+
+def _knows_turns(vendor: "_Vendor") -> "_Test":
+    """Return a test that accepts the messages and results between turns beside the events of a vendor."""
+    return lambda value: vendor.knows(value) or is_between(value)
 
 
 def _fold_turns(values: Sequence[_Object], fold: "_Fold") -> Folded:
     """Put each turn together; several, and the messages between them, are a list of whole replies."""
-    turns = split_turns(values)
-    folded = [fold(turn) if isinstance(turn, list) else Folded(turn) for turn in turns]
+    folded = [fold(turn) if isinstance(turn, list) else Folded(turn) for turn in split_turns(values)]
     if len(folded) == 1:
         return folded[0]
     missing = next((each.missing for each in folded if each.missing), "")
-    return Folded([each.document for each in folded], missing)
+    return Folded([each.document for each in folded], missing, folded[0].shape)
 
 
-def _unknown_events(events: Sequence[StreamEvent], knows: "_Test") -> tuple[Unread, ...]:
-    """Report the events of a stream that were not understood."""
-    unread = [
-        Unread(
-            path=f"stream[{at}]",
-            reason=f"an event of type {event.kind[:60]!r} was not understood, {MISSING_CALLS}",
-        )
+def _find_strays(events: Sequence[StreamEvent], knows: "_Test") -> Strays:
+    return read_strays(
+        (at, event.name, event.value)
         for at, event in enumerate(events)
-        if not (_is_known(event.value, knows) if isinstance(event.value, OBJECT) else event.value in _EMPTY)
-    ]
-    return tuple(unread[:MAX_WARNINGS])
-
-
-_EMPTY = ("", "[DONE]", None)
-
-
-def _is_known(value: _Object, knows: "_Test") -> bool:
-    return knows(value) or is_between(value)
+        if not (isinstance(event.value, OBJECT) and knows(event.value))
+    )
 
 
 def read_folded(folded: Folded, response: ProviderResponse) -> ProviderResponse:
-    """Return the reply that a stream amounts to with what was not understood of the stream."""
-    unread = folded.unread
-    if folded.missing:
-        reason = f"the stream ended before {folded.missing} came, {MISSING_CALLS}"
-        unread = (*unread, Unread(path="stream", reason=reason))
-    return replace(response, unread=(*response.unread, *unread)) if unread else response
+    """Return the reply that a stream amounts to with what else the stream told, and what was not understood of it."""
+    response = with_strays(response, folded.strays)
+    if not folded.missing:
+        return response
+    reason = f"the stream ended before {folded.missing} came, {MISSING_CALLS}"
+    return replace(response, unread=(*response.unread, Unread(path="stream", reason=reason)))
 
 
 def _detect(value: Any) -> bool:
     if not isinstance(value, (list, tuple)):
         return False
-    return any(fits(item) for fits, _, _ in _VENDORS for item in objects_in(value))
+    return any(vendor.fits(item) for vendor in _VENDORS for item in objects_in(value))
 
 
 def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    folded = _fold_vendor([StreamEvent(item) for item in items], list(objects_in(items)))
+    folded = _fold_vendor([StreamEvent(item) for item in items])
     return ProviderResponse() if folded is None else read_folded(folded, reader.read(folded.document))
 
 
@@ -420,7 +424,7 @@ def _detect_turns(value: Any) -> bool:
     """Tell events of turns with messages or results between them, which others take for their own."""
     if not isinstance(value, (list, tuple)) or not any(map(is_between, value)):
         return False
-    return any(fits(item) for fits, _, fold in _VENDORS if fold in _ONE_TURN for item in objects_in(value))
+    return any(vendor.fits(item) for vendor in _VENDORS if vendor.is_one_turn for item in objects_in(value))
 
 
 FORMAT = ReplyFormat(name="stream", detect=_detect, read=_read)
@@ -433,9 +437,20 @@ def _knows_all(value: _Object) -> bool:
     return True
 
 
+_RESPONSE_WORDS = (
+    "response.",
+    "session.",
+    "conversation.",
+    "input_audio_buffer.",
+    "output_audio_buffer.",
+    "rate_limits.",
+)
+"""How the events of OpenAI's Responses and Realtime begin."""
+
+
 def _knows_response_event(value: _Object) -> bool:
     kind = value.get("type")
-    return isinstance(kind, str) and (kind.startswith("response.") or kind in ("error", "keepalive", "ping"))
+    return isinstance(kind, str) and (kind.startswith(_RESPONSE_WORDS) or kind in ("error", "keepalive", "ping"))
 
 
 _ANTHROPIC_EVENTS = frozenset((
@@ -478,13 +493,39 @@ def _fold_chat(values: Sequence[_Object]) -> Folded:
 def _fold_responses(values: Sequence[_Object]) -> Folded:
     pieces = ResponsePieces()
     document = {"object": "response", "output": [], **_fold_pieces(pieces, values)}
-    return Folded(document, "" if pieces.is_complete else "`response.completed`")
+    # Servers that send whole items and nothing before them end with the last item.
+    has_begun = any(value.get("type") in ("response.created", "response.in_progress") for value in values)
+    is_over = not has_begun and values[-1].get("type") == "response.output_item.done"
+    return Folded(document, "" if pieces.is_complete or is_over else "`response.completed`")
 
 
 def _fold_anthropic(values: Sequence[_Object]) -> Folded:
     pieces = MessagePieces()
     document = {**_fold_pieces(pieces, values), "type": "message", "role": "assistant"}
     return Folded(document, "" if pieces.is_complete else "`message_stop`")
+
+
+def is_realtime(value: _Object) -> bool:
+    """Tell the event that ends a response of OpenAI's Realtime."""
+    inner = value.get("response")
+    return value.get("type") == "response.done" and isinstance(inner, OBJECT) and _is_list(inner.get("output"))
+
+
+def _fold_realtime(values: Sequence[_Object]) -> Folded:
+    """Put a session together: what its responses say and call, and the results that were sent between them."""
+    items: list[Any] = []
+    for value in values:
+        item = value.get("item")
+        if is_realtime(value):
+            items += value["response"]["output"]
+        elif isinstance(item, OBJECT) and word(item.get("type")).endswith("_output") and item not in items:
+            items.append(item)
+    done = [value["response"] for value in values if is_realtime(value)]
+    usage = add_usage(decode_usage(each.get("usage")) for each in done)
+    last = done[-1]
+    document = {"object": "response", "output": items, "id": last.get("id"), "status": last.get("status")}
+    begun = sum(value.get("type") == "response.created" for value in values)
+    return Folded({**document, "usage": usage}, "" if len(done) >= begun else "`response.done`")
 
 
 def _is_list(value: Any) -> bool:
@@ -515,20 +556,41 @@ def _fold_ai_sdk(values: Sequence[_Object]) -> Folded:
     return Folded(document, "" if ended else "`finish`", "ai_sdk")
 
 
+def _knows_chunk(value: _Object) -> bool:
+    return _is_list(value.get("choices")) or value.get("error") is not None or "usage" in value
+
+
+def _knows_gemini(value: _Object) -> bool:
+    return any(key in value for key in ("candidates", "usageMetadata", "usage_metadata", "promptFeedback", "error"))
+
+
 _Test = Callable[[_Object], bool]
 _Fold = Callable[[Sequence[_Object]], Folded]
-_ONE_TURN: tuple[_Fold, ...] = (_fold_chat, _fold_responses, _fold_anthropic)
-"""Those that put together one turn of a model, and no more."""
-_VENDORS: tuple[tuple[_Test, _Test, _Fold], ...] = (
-    (_is_chunk, _knows_all, _fold_chat),
-    (_is_response_event, _knows_response_event, _fold_responses),
-    (_is_message_start, _knows_anthropic_event, _fold_anthropic),
-    (_has_candidates, _knows_all, _fold_gemini),
-    (is_ollama, is_ollama, _fold_ollama),
-    (is_ag_ui, knows_ag_ui, _fold_ag_ui),
-    (is_ai_sdk, knows_ai_sdk, _fold_ai_sdk),
+
+
+class _Vendor(NamedTuple):
+    """A kind of stream."""
+
+    fits: _Test
+    """Tell by one event that a stream is of this kind."""
+    knows: _Test
+    """Tell an event of this kind."""
+    fold: _Fold
+    """Put the events together."""
+    is_one_turn: bool = False
+    """Whether `fold` puts one turn of a model together and no more."""
+
+
+_VENDORS = (
+    _Vendor(_is_chunk, _knows_chunk, _fold_chat, is_one_turn=True),
+    _Vendor(is_realtime, _knows_response_event, _fold_realtime),
+    _Vendor(_is_response_event, _knows_response_event, _fold_responses, is_one_turn=True),
+    _Vendor(_is_message_start, _knows_anthropic_event, _fold_anthropic, is_one_turn=True),
+    _Vendor(_has_candidates, _knows_gemini, _fold_gemini),
+    _Vendor(is_ollama, is_ollama, _fold_ollama),
+    _Vendor(is_ag_ui, knows_ag_ui, _fold_ag_ui),
+    _Vendor(is_ai_sdk, knows_ai_sdk, _fold_ai_sdk),
 )
-"""Whose stream it is, which of its events are known, and how they are put together."""
 
 
 def join_calls(pieces: Sequence[Any]) -> list[Any]:
@@ -545,16 +607,41 @@ def merge_usage(before: Any, after: Any) -> Any:
     return {**before, **{key: count for key, count in after.items() if count is not None}}
 
 
+_GRAPH_MODES = frozenset((
+    *(*_STATES, "metadata", "end", "error", "debug", "events", "tasks", "checkpoints", "custom", "feedback"),
+    *("heartbeat", "messages/metadata", "messages-tuple"),
+))  # fmt: skip
+
+
 def _fold_states(events: Sequence[StreamEvent]) -> Folded:
     """Put LangGraph's events together: the last whole state, else the messages of all steps."""
-    return Folded(fold_parts([(event.mode, event.value) for event in events]))
+    own = [event for event in events if event.mode in _GRAPH_MODES]
+    others = read_strays((at, each.name, each.value) for at, each in enumerate(events) if each.mode not in _GRAPH_MODES)
+    return Folded(fold_parts([(event.mode, event.value) for event in own]), strays=others)
 
 
-def _fold_listed(events: Sequence[StreamEvent]) -> Folded | None:
-    """Take all events as a list, when it is one of a library's."""
-    values = [event.value for event in events if event.value not in _EMPTY]
+_LOG = "log"
+_ASIDE = frozenset(("thinking", "reasoning", "thought", "status", "progress", "info", "debug", "plan"))
+"""Kinds of events whose texts are no part of the answer."""
+
+
+def _fold_told(events: Sequence[StreamEvent], *, snapshots: bool) -> Folded | None:
+    """Put together what a server tells in its own words: its tools by some events, the answer by others."""
+    told = [event for event in events if isinstance(event.value, OBJECT) and tells_calls(event.value, event.name)]
+    if not told:
+        return None
+    rest = [event for event in events if event not in told and snake(event.kind) not in _ASIDE]
+    spoken = [event for event in rest if isinstance(event.value, OBJECT) and isinstance(event.value.get("role"), str)]
+    folded = _fold_messages(spoken) or _fold_texts(rest, snapshots=snapshots)
+    return None if folded is None else folded._replace(strays=_find_strays(told, lambda _: False))
+
+
+def _fold_listed(events: Sequence[StreamEvent], name: str | None = None) -> Folded | None:
+    """Take all events as a list, when it is one of a library's, or, with a name, of that format."""
+    values = [event.value for event in events if event.value not in ("", "[DONE]", None)]
     formats: tuple[ReplyFormat, ...] = reply_formats()
-    shape = next((each for each in formats if each.events and each.detect(values)), None)
+    fitting = [each for each in formats if each.events and (each.name == name if name else each.name != _LOG)]
+    shape = next((each for each in fitting if each.detect(values)), None)
     return None if shape is None else Folded(values, shape=shape.name)
 
 
@@ -569,12 +656,24 @@ def _fold_messages(events: Sequence[StreamEvent]) -> Folded | None:
     return Folded(gathered.messages)
 
 
-def _fold_last(values: Sequence[_Object]) -> Folded | None:
-    """Take the one event that holds a whole reply."""
+def _fold_last(events: Sequence[StreamEvent]) -> Folded | None:
+    """Take the one event that holds a whole reply, and of the others what they tell of calls."""
+    values = [event.value for event in events if isinstance(event.value, OBJECT)]
     whole = [value for value in values if any(value.get(key) for key in ("output_messages", "outputMessages"))]
     states = [value for value in values if _is_list(value.get("messages"))]
     found = whole or states
-    return Folded(found[-1]) if found else None
+    if not found:
+        return None
+    others = [event for event in events if event.value not in found and not _is_text_piece(event)]
+    return Folded(found[-1], strays=_find_strays(others, lambda _: False))
+
+
+def _is_text_piece(event: StreamEvent) -> bool:
+    """Tell an event that holds nothing but a piece of text."""
+    value = event.value
+    if not isinstance(value, OBJECT) or "tool" in event.kind.lower() or not holds_nothing(value):
+        return False
+    return any(isinstance(value.get(key), str) for key in DELTA_KEYS)
 
 
 def _fold_texts(events: Sequence[StreamEvent], *, snapshots: bool) -> Folded | None:
@@ -583,6 +682,8 @@ def _fold_texts(events: Sequence[StreamEvent], *, snapshots: bool) -> Folded | N
     others: dict[str, Any] = {}
     for event in events:
         if isinstance(event.value, str):
+            if "tool" in event.name.lower():
+                return None  # what it tells of a tool is no part of the answer
             found.setdefault(("", event.name), []).append(event.value)
         elif isinstance(event.value, OBJECT):
             keys = [key for key in DELTA_KEYS if isinstance(event.value.get(key), str)]
@@ -590,12 +691,32 @@ def _fold_texts(events: Sequence[StreamEvent], *, snapshots: bool) -> Folded | N
                 return None
             if keys:
                 found.setdefault((keys[0], event.kind), []).append(event.value[keys[0]])
-            others |= {key: value for key, value in event.value.items() if key not in (*DELTA_KEYS, "type", "event")}
+            beside = {key: value for key, value in event.value.items() if key not in (*DELTA_KEYS, "type", "event")}
+            if any(_is_lost(others.get(key), value) for key, value in beside.items()):
+                return None  # of two lists or objects one would be lost
+            others |= beside
     if len(found) != 1:
         return None
-    ((key, _), pieces), *_ = found.items()
+    ((key, kind), pieces), *_ = found.items()
     document = {**others, "text": pieces[-1] if snapshots else "".join(pieces)}
-    return Folded(document, shape=f"stream:{key}" if key else "stream", texts=pieces)
+    strays = read_strays(
+        (at, event.name, event.value)
+        for at, event in enumerate(events)
+        if not (isinstance(event.value, str) and event.name == kind) and _may_be_stray(event, key)
+    )
+    return Folded(document, shape=f"stream:{key}" if key else "stream", texts=pieces, strays=strays)
+
+
+def _is_lost(before: Any, after: Any) -> bool:
+    """Tell a list or an object that may hold calls, and that another would take the place of."""
+    if not isinstance(before, (list, tuple, *OBJECT)) or before == after:
+        return False
+    return not holds_nothing({"value": before})
+
+
+def _may_be_stray(event: StreamEvent, key: str) -> bool:
+    """Tell an event that says what it is and is no piece of the text."""
+    return isinstance(event.value, OBJECT) and key not in event.value and "tool" in event.kind.lower()
 
 
 class Gathered:

@@ -81,6 +81,26 @@ def _spans(value: Any) -> Iterator[_Object]:
             yield item
 
 
+def _detect_bare_spans(value: Any) -> bool:
+    """Tell spans of OTLP, Zipkin or Datadog by the names of their ids and times."""
+    lists = [value.get(key) for key in _SPAN_LISTS] if isinstance(value, OBJECT) else []
+    data = value.get("data") if isinstance(value, OBJECT) else None
+    inner = data.get("attributes") if isinstance(data, OBJECT) else None
+    lists.append(inner.get("spans") if isinstance(inner, OBJECT) else None)
+    for item in (*_objects(value), *(each for items in lists for each in objects_in(items))):
+        has_trace = any(isinstance(item.get(key), str) for key in ("traceId", "trace_id", "traceID"))
+        has_span = any(isinstance(item.get(key), str) for key in ("spanId", "span_id", "spanID"))
+        is_zipkin = "localEndpoint" in item and "id" in item
+        if has_trace and "role" not in item and "name" in item and (has_span or is_zipkin):
+            return True
+    return False
+
+
+def _detect_helicone(value: Any) -> bool:
+    found = [each for item in _objects(value) for each in (item, *objects_in(item.get("data")))]
+    return any("request_body" in each and "response_body" in each for each in found)
+
+
 def _objects(value: Any) -> list[_Object]:
     return [value] if isinstance(value, OBJECT) else list(objects_in(value))
 
@@ -98,6 +118,8 @@ _KINDS: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
     (_detect_inspect, "an eval log of Inspect", "Score its samples one by one: each has `messages`"),
     (_detect_openinference, "spans of OpenInference (Arize Phoenix)", _SEND),
     (_detect_spans, "a list of OpenTelemetry spans", _SEND),
+    (_detect_helicone, "a log of requests of Helicone", _SEND),
+    (_detect_bare_spans, "a list of spans", _SEND),
 )
 """How each export is recognised, what it is, and what to do."""
 

@@ -79,12 +79,26 @@ def unread_fields(fields: Mapping[Any, Any], response: ProviderResponse, asked: 
     return places
 
 
+def holds_nothing(value: Mapping[Any, Any]) -> bool:
+    """Tell an object, such as an event, in which nothing looks like a call and no key speaks of tools."""
+    if any(word in str(key).lower() for key, item in value.items() if item for word in ("tool", "function", "action")):
+        return False
+    return not unread_fields({"item": dict(value)}, ProviderResponse())
+
+
+def with_searched(
+    response: ProviderResponse, values: Mapping[str, Any], asked: Sequence[Message] = ()
+) -> ProviderResponse:
+    """Return a reply with the calls in values that stood in it and were not kept, by their places."""
+    places = unread_fields(values, response, asked)
+    return replace(response, unread=(*response.unread, *places)) if places else response
+
+
 def with_unread_fields(
     response: ProviderResponse, body: Mapping[Any, Any], keys: Collection[str], asked: Sequence[Message] = ()
 ) -> ProviderResponse:
     """Return a reply with the calls in those fields of its body that its format does not read; it reads `keys`."""
-    places = unread_fields({key: value for key, value in body.items() if key not in keys}, response, asked)
-    return replace(response, unread=(*response.unread, *places)) if places else response
+    return with_searched(response, {key: value for key, value in body.items() if key not in keys}, asked)
 
 
 def call_in(value: Mapping[Any, Any]) -> tuple[str, Any] | None:
@@ -328,10 +342,10 @@ def _ids(value: Mapping[Any, Any]) -> tuple[str, ...]:
 def _is_input(value: Any) -> bool:
     if isinstance(value, str):
         return bool(value)
-    return (isinstance(value, OBJECT) and not _is_schema(value)) or (isinstance(value, (list, tuple)) and bool(value))
+    return (isinstance(value, OBJECT) and not is_schema(value)) or (isinstance(value, (list, tuple)) and bool(value))
 
 
-def _is_schema(value: Mapping[Any, Any]) -> bool:
+def is_schema(value: Mapping[Any, Any]) -> bool:
     """Tell a JSON Schema: what a tool would take, not what it was given."""
     kind = value.get("type")
     words = {snake(str(key)) for key in value}

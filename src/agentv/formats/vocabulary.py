@@ -25,7 +25,7 @@ HARMLESS_TYPES = frozenset((
     *("text", "output_text", "input_text", "text_plain", "summary_text", "reasoning_text", "json"),
     *("image", "image_url", "input_image", "image_file", "audio", "input_audio", "output_audio", "video", "file"),
     *("input_file", "document", "document_url", "blob", "uri", "media", "container_upload", "inline_data", "file_data"),
-    *("audio_url", "video_url", "binary"),
+    *("audio_url", "video_url", "binary", "table", "chart", "suggested_queries"),
     *("thinking", "redacted_thinking", "reasoning", "reasoning_content", "thought", "thought_signature"),
     "refusal",
     *("citation", "citations", "citations_content", "url_citation", "file_citation", "container_file_citation"),
@@ -39,7 +39,9 @@ HARMLESS_PREFIXES = ("reasoning.", "data-")
 
 NEVER_SEARCHED = frozenset((
     *("tools", "tool_choice", "functions", "tool_definitions", "mcp_servers", "config", "request", "logprobs"),
-    *("structured_response", "parsed", "tool_config", "available_tools", "text"),
+    *("structured_response", "structured_output", "structured_content", "structured_data", "output_parsed"),
+    *("parsed", "response_format"),
+    *("tool_config", "available_tools", "text", "object"),
 ))  # fmt: skip
 """Keys that may hold what looks like a call and is none: definitions, settings, structured answers."""
 
