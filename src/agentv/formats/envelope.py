@@ -29,6 +29,8 @@ _CONVERSATIONS = frozenset(("conversation", "turns", "transcript", "dialog", "di
 _ASIDE = frozenset(("metadata", "input", "inputs", "previous", "prompt", "context", "memory", "debug"))
 """Keys of what was there before the reply, or says something about it."""
 _MAX_LEVELS = 3
+_MAX_KEYS = 50
+"""Fields of an object that wraps a reply; one with more is data of its own."""
 
 
 def _inner(value: Any, levels: int = _MAX_LEVELS) -> tuple[str, Any] | None:
