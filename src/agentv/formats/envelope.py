@@ -35,7 +35,7 @@ _MAX_KEYS = 50
 
 def _inner(value: Any, levels: int = _MAX_LEVELS) -> tuple[str, Any] | None:
     """Return the one field that holds a reply, and the reply; `None` when there is none, or more than one."""
-    if not isinstance(value, OBJECT) or "role" in value or levels <= 0:
+    if not isinstance(value, OBJECT) or "role" in value or levels <= 0 or len(value) > _MAX_KEYS:
         return None
     found = [
         (key, data) for key in value if isinstance(key, str) and (data := _reply_in(value, key, levels)) is not None
