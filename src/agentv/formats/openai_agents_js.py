@@ -38,7 +38,7 @@ def _raw(item: _Object) -> tuple[_Object, str]:
 
 def _is_item(item: _Object) -> bool:
     raw, _ = _raw(item)
-    kind = raw.get("type")
+    kind = word(raw.get("type"))
     if kind in ("function_call", "computer_call", "shell_call", "apply_patch_call"):
         return "callId" in raw
     return kind in _RESULTS or kind == "hosted_tool_call" or (raw is not item and "role" in raw)

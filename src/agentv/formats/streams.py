@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from agentv.formats.anthropic import MessagePieces
 from agentv.formats.fields import MISSING_CALLS, OBJECT, objects_in, word
-from agentv.formats.gemini import finish_of, fold_gemini
+from agentv.formats.gemini import finish_of, fold_gemini, has_ended
 from agentv.formats.langgraph_stream import fold_parts
 from agentv.formats.named_events import fold_named
 from agentv.formats.ollama import fold_ollama, is_ollama
@@ -307,7 +307,8 @@ def _begins_message(value: _Object, before: Sequence[_Object]) -> bool:
 def _begins_gemini(value: _Object, before: Sequence[_Object]) -> bool:
     key = "responseId" if "responseId" in value else "response_id"
     own_id, last = value.get(key), before[-1].get(key)
-    return _has_candidates(value) and isinstance(own_id, str) and isinstance(last, str) and own_id != last
+    is_other = isinstance(own_id, str) and isinstance(last, str) and own_id != last
+    return _has_candidates(value) and is_other and has_ended(before[-1])
 
 
 _Test = Callable[[_Object], bool]
