@@ -106,3 +106,29 @@ def test_every_reply_of_a_loop_counts_that_sends_its_streams_one_after_the_other
 def test_the_text_of_a_stream_is_read_as_the_stream() -> None:
     text = "".join(f"data: {json.dumps(value)}\n\n" for value in STREAMS["openai"]) + "data: [DONE]\n\n"
     assert read_reply(text).text == ANSWER
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_stream_in_the_words_of_a_server_is_put_together(*, named: bool) -> None:
+    told: list[tuple[str, dict[str, Any]]] = [
+        ("thinking", {"content": "hm"}),
+        ("tool_call", {"tool": "find", "input": {"q": 1}, "id": "a"}),
+        ("tool_result", {"tool": "find", "output": "x", "id": "a"}),
+        ("content", {"content": "It is "}),
+        ("content", {"content": "here."}),
+        ("done", {"usage": {"input_tokens": 5, "output_tokens": 2}}),
+    ]
+    events = [StreamEvent(value, kind) if named else StreamEvent({"type": kind, **value}) for kind, value in told]
+    response = read(events)
+    calls = [call for message in response.output_messages or () for call in message.tool_calls]
+    assert [(call.tool, call.input, call.output) for call in calls] == [("find", {"q": 1}, "x")]
+    assert (response.text, response.unread) == ("It is here.", ())
+    assert response.tokens_usage is not None
+    assert response.tokens_usage.total_tokens == 7
+
+
+def test_calls_in_a_choice_that_does_not_count_are_reported() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "delete_all", "arguments": "{}"}}
+    said = {"message": {"role": "assistant", "content": ANSWER}, "finish_reason": "stop", "index": 0}
+    other = {"message": {"role": "assistant", "content": None, "tool_calls": [call]}, "index": 1}
+    assert read_reply({"object": "chat.completion", "choices": [said, other]}).unread

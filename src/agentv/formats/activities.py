@@ -86,7 +86,9 @@ _SAID = frozenset(
 
 def _detect_agentforce(value: Any) -> bool:
     items = value.get("messages") if isinstance(value, OBJECT) else None
-    return any(each.get("type") in _SAID and "message" in each and "role" not in each for each in objects_in(items))
+    return any(
+        word(each.get("type")) in _SAID and "message" in each and "role" not in each for each in objects_in(items)
+    )
 
 
 def _read_agentforce(value: _Object, reader: ReplyReader) -> ProviderResponse:

@@ -29,11 +29,13 @@ _CONVERSATIONS = frozenset(("conversation", "turns", "transcript", "dialog", "di
 _ASIDE = frozenset(("metadata", "input", "inputs", "previous", "prompt", "context", "memory", "debug"))
 """Keys of what was there before the reply, or says something about it."""
 _MAX_LEVELS = 3
+_MAX_KEYS = 50
+"""Fields of an object that wraps a reply; one with more is data of its own."""
 
 
 def _inner(value: Any, levels: int = _MAX_LEVELS) -> tuple[str, Any] | None:
     """Return the one field that holds a reply, and the reply; `None` when there is none, or more than one."""
-    if not isinstance(value, OBJECT) or "role" in value or levels <= 0:
+    if not isinstance(value, OBJECT) or "role" in value or levels <= 0 or len(value) > _MAX_KEYS:
         return None
     found = [
         (key, data) for key in value if isinstance(key, str) and (data := _reply_in(value, key, levels)) is not None

@@ -51,6 +51,19 @@ def finish_of(candidate: _Object) -> Any:
     return candidate.get("finishReason", candidate.get("finish_reason"))
 
 
+def has_ended(value: Any) -> bool:
+    """Tell an answer, or a chunk of one, that says why it ended."""
+    return any(finish_of(each) is not None for each in objects_in(value.get("candidates")))
+
+
+def are_turns(items: Sequence[Any]) -> bool:
+    """Tell several whole answers in a list from the chunks of one: each has an id of its own, and came to its end."""
+    found = [item for item in objects_in(items) if isinstance(item.get("candidates"), (list, tuple))]
+    ids = [item.get("responseId", item.get("response_id")) for item in found]
+    is_named = all(isinstance(each, str) and each for each in ids) and len(set(map(str, ids))) == len(items) > 1
+    return is_named and all(map(has_ended, found[:-1]))
+
+
 def _blocked(value: _Object) -> Any:
     told = value.get("promptFeedback", value.get("prompt_feedback"))
     return told.get("blockReason", told.get("block_reason")) if isinstance(told, OBJECT) else None

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentv.formats.embedded_calls import output_of_blocks
-from agentv.formats.fields import OBJECT, objects_in
+from agentv.formats.fields import OBJECT, objects_in, word
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -20,7 +20,7 @@ def _blocks(item: Any) -> list[_Object]:
 
 
 def _is_request(block: _Object) -> bool:
-    return block.get("type") in _REQUESTS and isinstance(block.get("toolCall"), OBJECT)
+    return word(block.get("type")) in _REQUESTS and isinstance(block.get("toolCall"), OBJECT)
 
 
 def _is_response(block: _Object) -> bool:
@@ -71,7 +71,7 @@ def _block(block: Any) -> Any:
         return {"type": "tool_use", "id": block.get("id"), "name": call.get("name"), "input": call.get("arguments")}
     if _is_response(block):
         return _result(block)
-    if block.get("type") in _CONFIRMATIONS and isinstance(block.get("toolName"), str):
+    if word(block.get("type")) in _CONFIRMATIONS and isinstance(block.get("toolName"), str):
         return {"type": "tool-approval-request", "toolCallId": block.get("id"), "toolName": block["toolName"]}
     return block
 

@@ -158,7 +158,7 @@ def _with_arguments(content: dict[str, Any]) -> dict[str, Any]:
 
 def _add_piece(contents: dict[Any, dict[str, Any]], item: _Object) -> None:
     """Add a piece: texts and arguments that are texts go on, everything else is told whole."""
-    whole = contents.setdefault(item.get("index"), {})
+    whole = contents.setdefault(str(item.get("index")), {})
     pieces = [item[key] for key in ("delta", "content", "step") if isinstance(item.get(key), OBJECT)]
     piece: _Object = pieces[0] if pieces else {}
     kind = text_or_none(piece.get("type")) or ""

@@ -20,7 +20,7 @@ def _is_genkit(item: _Object) -> bool:
     parts = list(objects_in(content))
     if any(isinstance(part.get(key), OBJECT) for part in parts for key in _PARTS):
         return True
-    return item.get("role") == "model" and bool(parts) and all("type" not in part for part in parts)
+    return item.get("role") == "model" and any("type" not in part for part in parts)
 
 
 def _is_llama(item: _Object) -> bool:

@@ -109,7 +109,8 @@ def _outputs(runs: Any) -> Iterator[_Object]:
     """Yield the items that a node gave in its last run."""
     run = runs[-1] if isinstance(runs, (list, tuple)) and runs else None
     data = run.get("data") if isinstance(run, OBJECT) else None
-    for branch in (data.get("main") or ()) if isinstance(data, OBJECT) else ():
+    main = data.get("main") if isinstance(data, OBJECT) else None
+    for branch in main if isinstance(main, (list, tuple)) else ():
         for item in branch if isinstance(branch, (list, tuple)) else ():
             if isinstance(item, OBJECT) and isinstance(item.get("json"), OBJECT):
                 yield item["json"]

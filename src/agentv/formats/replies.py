@@ -7,9 +7,10 @@ from msgspec.structs import replace
 
 from agentv.formats.cohere import is_cohere
 from agentv.formats.detect import is_message
-from agentv.formats.fields import OBJECT
+from agentv.formats.fields import MISSING_CALLS, OBJECT
+from agentv.formats.gemini import are_turns, has_ended
 from agentv.formats.usage import add_usage
-from agentv.model.response import ProviderResponse
+from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat, ReplyReader
 
 
@@ -34,7 +35,11 @@ def _is_anthropic(item: Mapping[str, Any]) -> bool:
 
 
 def _detect(value: Any) -> bool:
-    if not isinstance(value, (list, tuple)) or not any(map(_is_whole, value)):
+    if not isinstance(value, (list, tuple)):
+        return False
+    if are_turns(value):
+        return True
+    if not any(map(_is_whole, value)):
         return False
     return all(_is_whole(item) or is_message(item) or _is_result(item) for item in value)
 
@@ -48,10 +53,11 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     messages: list[Any] = []
     turns: list[ProviderResponse] = []
     for item in items:
-        if not _is_whole(item):
+        if not _is_whole(item) and "candidates" not in item:
             messages.append(_message(item))
             continue
-        is_named = "choices" in item or "object" in item or _is_anthropic(item) or is_cohere(item)
+        is_named = any(key in item for key in ("candidates", "choices", "object"))
+        is_named = is_named or _is_anthropic(item) or is_cohere(item)
         turn = reader.read(item if is_named else {"object": "response", **item})
         turns.append(turn)
         messages += turn.output_messages or ()
@@ -64,8 +70,15 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
         error=said.error or next((turn.error for turn in turns if turn.error is not None), None),
         reasoning="\n\n".join(turn.reasoning for turn in turns if turn.reasoning) or None,
         warnings=(*said.warnings, *[each for turn in turns for each in turn.warnings]),
-        unread=(*said.unread, *[each for turn in turns for each in turn.unread]),
+        unread=(*said.unread, *[each for turn in turns for each in turn.unread], *_unended(items)),
     )
+
+
+def _unended(items: Sequence[Any]) -> list[Unread]:
+    """Report that the last answer of Gemini's was cut off."""
+    if not are_turns(items) or has_ended(items[-1]):
+        return []
+    return [Unread(path="stream", reason=f"the stream ended before a `finishReason` came, {MISSING_CALLS}")]
 
 
 def _message(item: Any) -> Any:
