@@ -71,9 +71,13 @@ def _holds_objects(value: Any) -> bool:
             if id(item) not in seen:  # a value may hold itself, or others many times over
                 seen.add(id(item))
                 todo += item.values() if kind is dict else item
-        elif is_object(item):
+        elif is_object(item) or _is_named_tuple(item):
             return True
     return False
+
+
+def _is_named_tuple(value: Any) -> bool:
+    return isinstance(value, tuple) and isinstance(getattr(type(value), "_fields", None), tuple)
 
 
 def _converted(value: Any, done: dict[int, Any], levels: int) -> Any:
@@ -87,7 +91,11 @@ def _converted(value: Any, done: dict[int, Any], levels: int) -> Any:
             elif levels > 0:
                 done[id(value)] = [_converted(item, done, levels - 1) for item in value]
         return done[id(value)]
-    if kind in _PLAIN or isinstance(value, (Message, ProviderResponse)) or not is_object(value):
+    if kind in _PLAIN or isinstance(value, (Message, ProviderResponse)):
+        return value
+    if _is_named_tuple(value) and levels > 0:  # by the names of its fields, as a `StateSnapshot`
+        return {name: _converted(item, done, levels - 1) for name, item in zip(value._fields, value, strict=True)}
+    if not is_object(value):
         return value
     is_item = library_of(value) == "openai_agents" and hasattr(value, "raw_item")
     return plain_item(value) if is_item else plain(value)
@@ -128,8 +136,13 @@ def dump_model(value: Any) -> Any:
         dump = getattr(value, "model_dump", None)
         if not callable(dump) or isinstance(value, type):
             return None
-        return dump(exclude_none=True, warnings=False)
-    except TypeError:  # of another make, with other options
+        # By the class of each value: a field declared with a base class would lose what the value has more.
+        return dump(exclude_none=True, warnings=False, serialize_as_any=True)
+    except Exception:  # noqa: BLE001, S110 - of another make with other options, or its own serialiser raised
+        pass
+    try:
+        return value.model_dump(exclude_none=True, warnings=False)
+    except TypeError:
         pass
     except Exception:  # noqa: BLE001 - its own serialiser may raise anything
         return None

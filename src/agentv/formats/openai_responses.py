@@ -19,6 +19,7 @@ from agentv.jsonio import dump_json
 from agentv.model.message import Message, Status, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
+from agentv.registry import reply_formats
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output", "shell_call_output")
 _CALLED = ("arguments", "input", "action", "queries", "query", "code", "operation")
@@ -344,11 +345,21 @@ class ResponsePieces:
         return whole
 
 
+_ITEM_TYPES = frozenset(("message", "reasoning", "compaction", "item_reference", "mcp_list_tools"))
+_ITEM_ENDINGS = ("_call", "_call_output", "_approval_request", "_approval_response")
+
+
 def _detect(value: Any) -> bool:
     output = value.get("output") if isinstance(value, OBJECT) else None
     if not isinstance(output, (list, tuple)):
         return False
-    return value.get("object") == "response" or any(isinstance(item.get("type"), str) for item in objects_in(output))
+    if value.get("object") == "response":
+        return True
+    types = [item["type"] for item in objects_in(output) if isinstance(item.get("type"), str)]
+    if any(kind in _ITEM_TYPES or kind.endswith(_ITEM_ENDINGS) for kind in types):
+        return True
+    # Messages and events of others have types as well.
+    return bool(types) and not any(each.detect(output) for each in reply_formats() if each.items or each.events)
 
 
 def _read_reply(value: Mapping[str, Any], reader: ReplyReader) -> ProviderResponse:

@@ -321,9 +321,13 @@ class _Reader:
         items = list(items) if self._is_plain else plain_data(list(items))
         formats = [each for each in reply_formats() if each.items and each not in self._translating]
         shape = next((each for each in formats if each.detect(items)), None)
-        if shape is None:
+        if shape is not None:
+            return self._read_items(shape, items, declared=declared)
+        listed = next((each for each in reply_formats() if each.events and not each.items and each.detect(items)), None)
+        if listed is None:
             return decode_fields({"output_messages": items})
-        return self._read_items(shape, items, declared=declared)
+        response: ProviderResponse = listed.read(items, self)
+        return response
 
     def _read_items(self, shape: ReplyFormat, items: Sequence[Any], *, declared: bool) -> ProviderResponse:
         declared = declared or self._is_declared

@@ -560,12 +560,28 @@ def _fold_texts(events: Sequence[StreamEvent], *, snapshots: bool) -> Folded | N
                 return None
             if keys:
                 found.setdefault((keys[0], event.kind), []).append(event.value[keys[0]])
-            others |= {key: value for key, value in event.value.items() if key not in (*DELTA_KEYS, "type", "event")}
+            _add_others(others, event.value)
     if len(found) != 1:
         return None
     ((key, _), pieces), *_ = found.items()
     document = {**others, "text": pieces[-1] if snapshots else "".join(pieces)}
     return Folded(document, shape=f"stream:{key}" if key else "stream", texts=pieces)
+
+
+def _add_others(others: dict[str, Any], value: _Object) -> None:
+    """Take what stands beside a piece of text; a later list is added to an earlier one, which may hold calls."""
+    for key, item in value.items():
+        if key in (*DELTA_KEYS, "type", "event"):
+            continue
+        known = others.get(key)
+        if isinstance(known, (list, tuple)) and known != item:
+            others[key] = [*known, *(item if _is_list(item) else [item] if item is not None else [])]
+        elif isinstance(known, OBJECT) and isinstance(item, OBJECT):
+            merged = dict(known)
+            _add_others(merged, item)
+            others[key] = merged
+        else:
+            others[key] = item
 
 
 class Gathered:
