@@ -27,7 +27,7 @@ def _is_state(value: Any) -> bool:
 
 
 def _holds_messages(items: Any) -> bool:
-    return is_list(items) and any(each.items and each.detect(items) for each in reply_formats())
+    return is_list(items) and any(each.detect(items) for each in reply_formats())
 
 
 def _detect(value: Any) -> bool:

@@ -334,13 +334,14 @@ def _whole(message: Any) -> Any:
         for key, name in (("name", "name"), ("args", "arguments")):
             call[name] += piece[key] if isinstance(piece.get(key), str) else ""
         call["id"] = call["id"] or piece.get("id")
-    if not calls:
-        return message
     made = [
         {"id": call["id"], "function": {"name": call["name"], "arguments": call["arguments"] or "{}"}}
         for call in calls.values()
     ]
-    others = {key: value for key, value in message.items() if key not in ("tool_call_chunks", "invalid_tool_calls")}
+    whole = {**message, "type": str(message["type"]).removesuffix("MessageChunk").lower()}
+    if not made:
+        return whole
+    others = {key: value for key, value in whole.items() if key not in ("tool_call_chunks", "invalid_tool_calls")}
     return {**others, "tool_calls": made}
 
 

@@ -319,14 +319,13 @@ class _Reader:
         if messages is not None and not _may_be_named_speakers(messages):
             return self._read_plain(messages, declared=declared)
         items = list(items) if self._is_plain else plain_data(list(items))
-        formats = [each for each in reply_formats() if each.items and each not in self._translating]
+        formats = [each for each in reply_formats() if each not in self._translating]
         shape = next((each for each in formats if each.detect(items)), None)
-        if shape is not None:
-            return self._read_items(shape, items, declared=declared)
-        listed = next((each for each in reply_formats() if each.events and not each.items and each.detect(items)), None)
-        if listed is None:
+        if shape is None:
             return decode_fields({"output_messages": items})
-        response: ProviderResponse = listed.read(items, self)
+        if shape.items:
+            return self._read_items(shape, items, declared=declared)
+        response: ProviderResponse = shape.read(items, self)
         return response
 
     def _read_items(self, shape: ReplyFormat, items: Sequence[Any], *, declared: bool) -> ProviderResponse:

@@ -62,7 +62,8 @@ def _wrapped(value: Any) -> Any:
     if not isinstance(value, OBJECT) or value.keys() != {"result"}:
         return value
     inner = value["result"]
-    if is_message(inner) and isinstance(inner.get("content"), (list, tuple)):
+    # Blocks of others have types.
+    if is_message(inner) and any("type" not in block for block in objects_in(inner.get("content"))):
         return {"type": "agent_result", "message": inner}
     return inner
 

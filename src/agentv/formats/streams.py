@@ -397,7 +397,7 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     return ProviderResponse() if folded is None else read_folded(folded, reader.read(folded.document))
 
 
-FORMAT = ReplyFormat(name="stream", detect=_detect, read=_read)
+FORMAT = ReplyFormat(name="stream", detect=_detect, read=_read, events=True)
 
 
 def _knows_all(value: _Object) -> bool:
