@@ -8,7 +8,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.formats.detect import TEXT_KEYS, are_messages
-from agentv.formats.draft import Draft, other_fields
+from agentv.formats.draft import Draft, join_texts, other_fields
 from agentv.formats.fields import OBJECT
 from agentv.formats.langchain import unwrap_langchain
 from agentv.formats.response import add_fields, decode_fields, join_responses
@@ -25,6 +25,7 @@ _OTHERS = ("role", "type", "__interrupt__", "__error__")
 """Keys of messages, blocks and states, which are read elsewhere."""
 _NAME = re.compile(r"[A-Za-z_][\w.:/-]{0,127}")
 _OUTPUTS = ("output", "result", "observation", "response", "tool_output", "toolOutput", "content")
+_IDS = ("id", *CALL_ID_KEYS, "tool_id")
 _ANSWERS = (*TEXT_KEYS, "final_answer", "finalAnswer", "result")
 _FINAL = frozenset(("final_answer", "finish", "final"))
 _STEP = frozenset(("thought", "action", "action_input", "observation", "final_answer"))
@@ -113,7 +114,7 @@ def _call(item: Any, key: str) -> _Found | None:
     if name is None:
         return None
     given = next((body[each] for each in INPUT_KEYS if each in body), UNSET)
-    call_id = next((body[each] for each in ("id", *CALL_ID_KEYS) if isinstance(body.get(each), str)), None)
+    call_id = next((body[each] for each in _IDS if isinstance(body.get(each), str)), None)
     is_text = isinstance(given, str) and not isinstance(function, OBJECT) and "arguments" not in body
     found = _Found(tool=name, id=call_id, **_outcome(body), **_state(body))
     if given is not UNSET:
@@ -123,7 +124,12 @@ def _call(item: Any, key: str) -> _Found | None:
 
 def _outcome(body: _Object) -> dict[str, Any]:
     key = next((key for key in _OUTPUTS if key in body), None)
-    return {} if key is None else {"output": body[key]}
+    if key is None:
+        return {}
+    output = body[key]
+    # LlamaIndex' has what the tool returned beside its words.
+    words = join_texts(output.get("blocks"), "text") if isinstance(output, OBJECT) and "raw_output" in output else None
+    return {"output": output if words is None else words}
 
 
 def _state(body: _Object) -> dict[str, Any]:

@@ -29,6 +29,7 @@ _MESSAGE_KEYS = frozenset(
 )
 """What a message has beside its role."""
 _ROLES = frozenset(("assistant", "user", "system", "tool", "developer", "function", "model", "ai", "human"))
+_CALL_FIELDS = frozenset(("name", "args", "id", "type", "index", "partial_args", "will_continue", "error"))
 _MAX_KEYS = 20
 _MAX_NAME = 40
 _MAX_LOOKED_AT = 1_000
@@ -97,7 +98,11 @@ def _is_call(item: Any) -> bool:
     function = item.get("function")
     if isinstance(function, OBJECT):
         return isinstance(function.get("name"), str) and "arguments" in function
-    return isinstance(item.get("tool"), str) and not item.keys().isdisjoint(("input", "output", "id", "status"))
+    if isinstance(item.get("tool"), str):
+        return not item.keys().isdisjoint(("input", "output", "id", "status"))
+    # LangChain's and Gemini's; a name and arguments alone may be anything.
+    named = isinstance(item.get("name"), str) and isinstance(item.get("args"), OBJECT)
+    return named and ("id" in item or item.get("type") == "tool_call") and _CALL_FIELDS.issuperset(item)
 
 
 def _read_messages(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:

@@ -6,19 +6,21 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.detect import FAILURE, FIELDS, REST, TEXT, TEXT_KEYS, is_list
+from agentv.formats.detect import FAILURE, FIELDS, MESSAGE, REST, TEXT, TEXT_KEYS, is_list
 from agentv.formats.draft import other_fields
-from agentv.formats.fields import OBJECT
+from agentv.formats.fields import MISSING_CALLS, OBJECT
 from agentv.formats.response import decode_fields, join_responses
+from agentv.formats.usage import add_usage
 from agentv.formats.vocabulary import snake
 from agentv.jsonio import parse_json
-from agentv.model.response import ProviderResponse
+from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat, ReplyReader
 from agentv.registry import reply_formats
 
 _Object = Mapping[str, Any]
 _KEYS = frozenset((
-    *("output", "outputs", "result", "results", "response", "responses", "reply", "answer", "data", "body", "payload"),
+    *("output", "outputs", "result", "results", "response", "responses", "reply", "answer", "data", "body"),
+    *("payload", "json", "metrics"),
     *("value", "values", "state", "final_state", "final", "final_output", "final_result", "final_response", "run"),
     *("agent_output", "agent_result", "agent_response", "run_output", "run_result", "run_response", "model_response"),
     *("message", "messages", "all_messages", "new_messages", "message_history", "chat_messages", "run_messages"),
@@ -33,6 +35,7 @@ _REQUESTS = frozenset((
 """Keys of what an agent was given, or of what is said about its reply."""
 _WEAK = (FIELDS, FAILURE, TEXT, REST)
 """Shapes that any object may have by chance."""
+_AGAIN = f"replies that tell the same calls again were not understood, {MISSING_CALLS}"
 _MAX_LEVELS = 4
 
 
@@ -43,8 +46,9 @@ def _is_reply(value: Any, levels: int = _MAX_LEVELS) -> bool:
     for each in reply_formats():
         if each in _WEAK:
             continue
-        if each is FORMAT:
-            if isinstance(value, OBJECT) and _find(value, levels - 1) is not None:
+        if each is FORMAT or each is LIST:  # which come back here
+            inner = _find(value, levels - 1) is not None if isinstance(value, OBJECT) else _are_whole(value, levels - 1)
+            if inner:
                 return True
         elif each.detect([value] if each.items and isinstance(value, OBJECT) else value):
             return True
@@ -97,6 +101,49 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     )
 
 
+def _detect_list(value: Any) -> bool:
+    """Tell a list of whole replies, none of which is one message of a conversation."""
+    return is_list(value) and _are_whole(value, _MAX_LEVELS)
+
+
+def _are_whole(items: Sequence[Any], levels: int) -> bool:
+    return bool(items) and all(isinstance(item, OBJECT) and _is_whole(item, levels) for item in items)
+
+
+def _is_whole(value: _Object, levels: int) -> bool:
+    if levels > 0 and _find(value, levels - 1) is not None:
+        return True
+    others = (*_WEAK, MESSAGE, FORMAT)
+    return any(each.detect(value) for each in reply_formats() if not each.items and each not in others)
+
+
+def _read_list(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    """Read each reply; the last one alone where it holds the calls of all others."""
+    turns = [reader.read(item) for item in items]
+    ids = [_call_ids(turn) for turn in turns]
+    if len(turns) == 1 or (any(ids[:-1]) and all(each <= ids[-1] for each in ids)):
+        return turns[-1]
+    messages = [message for turn in turns for message in turn.output_messages or ()]
+    doubt = None
+    if sum(map(len, ids)) > len(set().union(*ids)):
+        doubt = Unread(
+            path="reply", reason=f"replies that tell the same calls again were not understood, {MISSING_CALLS}"
+        )
+    return replace(
+        turns[-1],
+        success=all(turn.success for turn in turns),
+        output_messages=tuple(messages) if any(turn.output_messages is not None for turn in turns) else None,
+        tokens_usage=add_usage([turn.tokens_usage for turn in turns]),
+        warnings=tuple(dict.fromkeys(warning for turn in turns for warning in turn.warnings)),
+        unread=(*[each for turn in turns for each in turn.unread], *([doubt] if doubt else [])),
+    )
+
+
+def _call_ids(response: ProviderResponse) -> set[str]:
+    calls = [call for message in response.output_messages or () for call in message.tool_calls]
+    return {call.id for call in calls if call.id is not None}
+
+
 def _detect_texts(value: Any) -> bool:
     """Tell a list of JSON texts, each of which is one message, item or event."""
     if not is_list(value) or not value or not all(isinstance(item, str) and item.lstrip()[:1] == "{" for item in value):
@@ -108,5 +155,6 @@ def _read_texts(items: Sequence[str], reader: ReplyReader) -> ProviderResponse:
     return reader.read([_parsed(item) for item in items])
 
 
+LIST = ReplyFormat(name="replies", detect=_detect_list, read=_read_list)
 FORMAT = ReplyFormat(name="envelope", detect=_detect, read=_read)
 TEXTS = ReplyFormat(name="json_texts", detect=_detect_texts, read=_read_texts, events=True)

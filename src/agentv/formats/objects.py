@@ -1,5 +1,6 @@
 """Objects of other libraries as plain data; none of these libraries is ever imported here."""
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -23,6 +24,8 @@ _HOMES: dict[str, Library] = {
 """By the package that a class comes from; a class of the user's own counts as what it is derived from."""
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 _MAX_LEVELS = 200
+_LOOKED_AT = 200
+"""Parts of a value, the outer ones first, that are looked at where all of it seems to be plain."""
 
 
 def library_of(value: Any) -> Library | None:
@@ -54,16 +57,18 @@ def is_object(value: Any) -> bool:
 
 def plain_data(value: Any) -> Any:
     """Return a value with every object of a library in it as plain data; a value without any is returned itself."""
-    if are_plain((value,)) or not _holds_objects(value):
+    # An object that can be indexed passes for a mapping at first: the beginning is looked at more closely.
+    if not _holds_objects(value, _LOOKED_AT if are_plain((value,)) else None):
         return value
     return _converted(value, {}, _MAX_LEVELS)
 
 
-def _holds_objects(value: Any) -> bool:
-    """Tell whether objects that can be written by their fields stand anywhere in a value."""
-    todo, seen = [value], set()
-    while todo:
-        item = todo.pop()
+def _holds_objects(value: Any, limit: int | None) -> bool:
+    """Tell whether objects that can be written by their fields stand in a value, among so many of its parts."""
+    todo, seen = deque([value]), set()
+    while todo and (limit is None or limit > 0):
+        limit = None if limit is None else limit - 1
+        item = todo.popleft()
         kind = type(item)
         if kind in _PLAIN or isinstance(item, (Message, ProviderResponse)):
             continue
@@ -97,8 +102,23 @@ def _converted(value: Any, done: dict[int, Any], levels: int) -> Any:
         return {name: _converted(item, done, levels - 1) for name, item in zip(value._fields, value, strict=True)}
     if not is_object(value):
         return value
+    written = _written(value)
+    if written is not None and levels > 0:
+        return _converted(written, done, levels - 1)
     is_item = library_of(value) == "openai_agents" and hasattr(value, "raw_item")
     return plain_item(value) if is_item else plain(value)
+
+
+def _written(value: Any) -> dict[str, Any] | None:
+    """Return the fields of an object of Strands', whose metrics hold more than their fields; `None` for others."""
+    module = getattr(type(value), "__module__", "")
+    fields = getattr(type(value), "__dataclass_fields__", None)
+    if not module.startswith("strands.") or not isinstance(fields, dict):
+        return None
+    found = {name: getattr(value, name, None) for name in fields if not name.startswith("_")}
+    metrics = found.get("metrics")
+    summary = getattr(metrics, "get_summary", None)
+    return {**found, "metrics": summary()} if callable(summary) else found
 
 
 def plain_item(item: Any) -> dict[str, Any]:

@@ -38,11 +38,21 @@ def _read_steps(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
             draft.say("system", item["system_prompt"])
         elif isinstance(item, OBJECT) and "plan" in item:
             draft.say("assistant", item.get("plan"), **_usage(item))
-        elif not (isinstance(item, OBJECT) and item.keys() == {"output"}):
+        elif not _is_told_by_step(item):
             draft.keep(item)
     said = reader.read_messages(draft.finish())
     answer = _answer(items)
     return said if answer is None else replace(said, text=answer)
+
+
+def _is_told_by_step(item: Any) -> bool:
+    """Tell what a stream yields before the step that holds it: a call, its output, pieces of text, the answer."""
+    if not isinstance(item, OBJECT):
+        return False
+    keys = item.keys()
+    is_call = keys >= {"id"} and ("function" in keys or keys == {"name", "arguments", "id"})
+    is_output = keys >= {"id", "output", "is_final_answer"} or keys <= {"output", "is_final_answer"}
+    return is_call or is_output or keys == {"content", "tool_calls", "token_usage"}
 
 
 def _usage(item: _Object) -> dict[str, Any]:
@@ -61,13 +71,13 @@ def _add(draft: Draft, item: _Object) -> None:
     made = [call for raw in calls if (call := _call(draft, raw)) is not None]
     error, seen = item.get("error"), item.get("observations")
     if len(made) != 1:
-        if isinstance(error, OBJECT):
+        if isinstance(error, OBJECT) or error:
             draft.messages[-1]["error"] = error
         return
     if isinstance(seen, str):
         made[0]["output"] = seen
-    if isinstance(error, OBJECT):
-        made[0] |= {"status": "error", "error": error.get("message")}
+    if error:
+        made[0] |= {"status": "error", "error": error.get("message") if isinstance(error, OBJECT) else str(error)}
 
 
 def _call(draft: Draft, raw: _Object) -> dict[str, Any] | None:

@@ -11,9 +11,19 @@ from agentv.formats.gemini import finish_of, fold_gemini
 from agentv.formats.langgraph_stream import fold_parts
 from agentv.formats.ollama import fold_ollama, is_ollama
 from agentv.formats.openai_chat import ChatPieces
+from agentv.formats.openai_realtime import FORMAT as REALTIME
 from agentv.formats.openai_responses import ResponsePieces
 from agentv.formats.sse import ServerEvent
+from agentv.formats.stream_turns import (
+    add_counts,
+    begins_candidate,
+    begins_completion,
+    begins_message,
+    begins_response,
+    split_turns,
+)
 from agentv.formats.tool_calls import parse_arguments
+from agentv.formats.unread import call_in
 from agentv.formats.usage import add_usage, decode_usage
 from agentv.jsonio import dump_json
 from agentv.model.response import ProviderResponse, Unread
@@ -344,6 +354,8 @@ def fold_stream(events: Sequence[StreamEvent], *, snapshots: bool = False) -> Fo
     With `snapshots` each text is all of it so far, where nothing else tells whether it is a piece.
     """
     values = [event.value for event in events if isinstance(event.value, OBJECT)]
+    if REALTIME.detect(values):
+        return Folded(values, shape=REALTIME.name)
     folded = _fold_vendor(events, values)
     if folded is not None:
         return folded
@@ -428,6 +440,24 @@ def _is_chunk(value: _Object) -> bool:
     return choice is not None and isinstance(choice.get("delta"), OBJECT)
 
 
+_CHUNK_EVENTS = ("content.", "refusal.", "tool_calls.", "logprobs.")
+"""Events that the helper of OpenAI's client adds to the chunks, which tell it all."""
+
+
+def _is_chunk_event(value: _Object) -> bool:
+    inner = value.get("chunk")
+    return value.get("type") == "chunk" and isinstance(inner, OBJECT) and "choices" in inner
+
+
+def _knows_chunk_event(value: _Object) -> bool:
+    return _is_chunk_event(value) or str(value.get("type")).startswith(_CHUNK_EVENTS)
+
+
+def _fold_chunk_events(values: Sequence[_Object]) -> Folded:
+    chunks = [value["chunk"] for value in values if _is_chunk_event(value)]
+    return _by_turn(_fold_chat, begins_completion)(chunks)
+
+
 def _is_response_event(value: _Object) -> bool:
     return isinstance(value.get("type"), str) and value["type"].startswith("response.")
 
@@ -440,6 +470,22 @@ def _fold_pieces(pieces: ChatPieces | ResponsePieces | MessagePieces, values: Se
     for value in values:
         pieces.feed(ServerEvent(dump_json(value).decode()))
     return pieces.body
+
+
+_Fold = Callable[[Sequence[_Object]], Folded]
+
+
+def _by_turn(fold: _Fold, begins: Callable[[_Object, Sequence[_Object]], bool]) -> _Fold:
+    """Make a function that puts each of several turns together by itself."""
+
+    def fold_all(values: Sequence[_Object]) -> Folded:
+        folded = [fold(turn) for turn in split_turns(values, begins)]
+        if len(folded) == 1:
+            return folded[0]
+        missing = next((each.missing for each in folded if each.missing), "")
+        return Folded([each.document for each in folded], missing)
+
+    return fold_all
 
 
 def _fold_chat(values: Sequence[_Object]) -> Folded:
@@ -470,6 +516,11 @@ def _has_candidates(value: _Object) -> bool:
 
 def _fold_gemini(values: Sequence[_Object]) -> Folded:
     document = fold_gemini(values)
+    turns = split_turns(values, begins_candidate)
+    if len(turns) > 1:
+        counts = [fold_gemini(turn) for turn in turns]
+        key = next((key for key in ("usageMetadata", "usage_metadata") if document.get(key)), "usageMetadata")
+        document[key] = add_counts([each.get(key) for each in counts])
     return Folded(document, "" if finish_of(document["candidates"][0]) is not None else "a `finishReason`")
 
 
@@ -489,10 +540,11 @@ def _fold_ai_sdk(values: Sequence[_Object]) -> Folded:
 
 
 _Test = Callable[[_Object], bool]
-_VENDORS: tuple[tuple[_Test, _Test, Callable[[Sequence[_Object]], Folded]], ...] = (
-    (_is_chunk, _knows_all, _fold_chat),
-    (_is_response_event, _knows_response_event, _fold_responses),
-    (_is_message_start, _knows_anthropic_event, _fold_anthropic),
+_VENDORS: tuple[tuple[_Test, _Test, _Fold], ...] = (
+    (_is_chunk, _knows_all, _by_turn(_fold_chat, begins_completion)),
+    (_is_chunk_event, _knows_chunk_event, _fold_chunk_events),
+    (_is_response_event, _knows_response_event, _by_turn(_fold_responses, begins_response)),
+    (_is_message_start, _knows_anthropic_event, _by_turn(_fold_anthropic, begins_message)),
     (_has_candidates, _knows_all, _fold_gemini),
     (is_ollama, is_ollama, _fold_ollama),
     (is_ag_ui, knows_ag_ui, _fold_ag_ui),
@@ -556,7 +608,7 @@ def _fold_texts(events: Sequence[StreamEvent], *, snapshots: bool) -> Folded | N
             found.setdefault(("", event.name), []).append(event.value)
         elif isinstance(event.value, OBJECT):
             keys = [key for key in DELTA_KEYS if isinstance(event.value.get(key), str)]
-            if len(keys) > 1:
+            if len(keys) > 1 or call_in(event.value) is not None:
                 return None
             if keys:
                 found.setdefault((keys[0], event.kind), []).append(event.value[keys[0]])
