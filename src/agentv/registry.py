@@ -105,6 +105,7 @@ FORMATS: Mapping[str, str] = {
     "ag2": "agentv.formats.ag2:FORMAT",
     "ag2_chat_result": "agentv.formats.ag2:CHAT_RESULT",
     "ag2_classic": "agentv.formats.ag2:CLASSIC",
+    "agent_framework_workflow": "agentv.formats.agent_framework:WORKFLOW",
     "agent_framework_response": "agentv.formats.agent_framework:RESPONSE",
     "agent_framework_session": "agentv.formats.agent_framework:SESSION",
     "agent_framework": "agentv.formats.agent_framework:FORMAT",

@@ -20,7 +20,7 @@ from agentv.registry import reply_formats
 _Object = Mapping[str, Any]
 _KEYS = frozenset((
     *("output", "outputs", "result", "results", "response", "responses", "reply", "answer", "data", "body"),
-    *("payload", "json", "metrics"),
+    *("payload", "json", "metrics", "prediction"),
     *("value", "values", "state", "final_state", "final", "final_output", "final_result", "final_response", "run"),
     *("agent_output", "agent_result", "agent_response", "run_output", "run_result", "run_response", "model_response"),
     *("message", "messages", "all_messages", "new_messages", "message_history", "chat_messages", "run_messages"),

@@ -23,6 +23,8 @@ _HOMES: dict[str, Library] = {
 }
 """By the package that a class comes from; a class of the user's own counts as what it is derived from."""
 _PLAIN = frozenset((str, int, float, bool, type(None)))
+_WRITERS = ("to_dict", "toDict")
+"""Methods by which objects that are neither pydantic models nor dataclasses write their fields."""
 _MAX_LEVELS = 200
 _LOOKED_AT = 200
 """Parts of a value, the outer ones first, that are looked at where all of it seems to be plain."""
@@ -49,9 +51,11 @@ def is_class_of(value: Any, name: str, home: str) -> bool:
 
 
 def is_object(value: Any) -> bool:
-    """Tell an object that can be written by its fields: a pydantic model or a dataclass."""
+    """Tell an object that can be written by its fields: a pydantic model, a dataclass, or what writes itself."""
     return not isinstance(value, (type, Struct)) and (
-        hasattr(type(value), "__dataclass_fields__") or callable(getattr(value, "model_dump", None))
+        hasattr(type(value), "__dataclass_fields__")
+        or callable(getattr(value, "model_dump", None))
+        or any(callable(getattr(type(value), name, None)) for name in _WRITERS)
     )
 
 
@@ -72,12 +76,11 @@ def _holds_objects(value: Any, limit: int | None) -> bool:
         kind = type(item)
         if kind in _PLAIN or isinstance(item, (Message, ProviderResponse)):
             continue
-        if kind is dict or kind is list or kind is tuple:
-            if id(item) not in seen:  # a value may hold itself, or others many times over
-                seen.add(id(item))
-                todo += item.values() if kind is dict else item
-        elif is_object(item) or _is_named_tuple(item):
+        if is_object(item) or _is_named_tuple(item):
             return True
+        if isinstance(item, (dict, list, tuple)) and id(item) not in seen:
+            seen.add(id(item))  # a value may hold itself, or others many times over
+            todo += item.values() if isinstance(item, dict) else item
     return False
 
 
@@ -88,10 +91,10 @@ def _is_named_tuple(value: Any) -> bool:
 def _converted(value: Any, done: dict[int, Any], levels: int) -> Any:
     """Copy a value down to so many levels, each container once, with objects as plain data."""
     kind = type(value)
-    if kind is dict or kind is list or kind is tuple:
+    if isinstance(value, (dict, list, tuple)) and not (is_object(value) or _is_named_tuple(value)):
         if id(value) not in done:
             done[id(value)] = value  # in place of itself, where it holds itself
-            if levels > 0 and kind is dict:
+            if levels > 0 and isinstance(value, dict):
                 done[id(value)] = {key: _converted(item, done, levels - 1) for key, item in value.items()}
             elif levels > 0:
                 done[id(value)] = [_converted(item, done, levels - 1) for item in value]
@@ -104,14 +107,17 @@ def _converted(value: Any, done: dict[int, Any], levels: int) -> Any:
         return value
     written = _written(value)
     if written is not None and levels > 0:
-        return _converted(written, done, levels - 1)
+        return {name: _converted(item, done, levels - 1) for name, item in written.items()}
     is_item = library_of(value) == "openai_agents" and hasattr(value, "raw_item")
     return plain_item(value) if is_item else plain(value)
 
 
 def _written(value: Any) -> dict[str, Any] | None:
-    """Return the fields of an object of Strands', whose metrics hold more than their fields; `None` for others."""
+    """Return the fields of an object that does not write all of them itself; `None` for others."""
     module = getattr(type(value), "__module__", "")
+    if module.startswith("agent_framework.") and type(value).__name__ == "WorkflowEvent":
+        return {key: getattr(value, key, None) for key in ("type", "data", "executor_id", "state")}
+    # Strands' metrics hold more than their fields.
     fields = getattr(type(value), "__dataclass_fields__", None)
     if not module.startswith("strands.") or not isinstance(fields, dict):
         return None
@@ -172,6 +178,14 @@ def dump_model(value: Any) -> Any:
         return None
 
 
+def _called(value: Any, name: str) -> Any:
+    """Return what a method of an object gives back; `None` when it has none of that name, or raises."""
+    try:
+        return getattr(value, name)() if callable(getattr(type(value), name, None)) else None
+    except Exception:  # noqa: BLE001 - foreign code may raise anything
+        return None
+
+
 def _plain_object(value: Any) -> Any:
     """Return a stand-in for a value that is neither plain nor a dataclass."""
     if isinstance(value, Mapping):
@@ -179,6 +193,10 @@ def _plain_object(value: Any) -> Any:
     dumped = dump_model(value)
     if isinstance(dumped, dict):
         return dumped
+    for name in _WRITERS:
+        told = _called(value, name)
+        if isinstance(told, dict):
+            return told
     if isinstance(value, (list, tuple, set, frozenset)):
         return list(value)
     return describe(value)
