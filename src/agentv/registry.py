@@ -127,6 +127,8 @@ FORMATS: Mapping[str, str] = {
     "agno_run": "agentv.formats.agno:RUN",
     "agno_events": "agentv.formats.agno:EVENTS",
     "agno": "agentv.formats.agno:FORMAT",
+    "camel": "agentv.formats.camel:FORMAT",
+    "browser_use": "agentv.formats.browser_use:FORMAT",
     "react_steps": "agentv.formats.calls_beside:STEPS",
     "calls_beside": "agentv.formats.calls_beside:FORMAT",
     "langchain_events": "agentv.formats.langchain_runs:EVENTS",

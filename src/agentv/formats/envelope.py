@@ -123,16 +123,14 @@ def _read_list(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     ids = [_call_ids(turn) for turn in turns]
     if len(turns) == 1 or (any(ids[:-1]) and all(each <= ids[-1] for each in ids)):
         return turns[-1]
-    messages = [message for turn in turns for message in turn.output_messages or ()]
-    doubt = None
-    if sum(map(len, ids)) > len(set().union(*ids)):
-        doubt = Unread(
-            path="reply", reason=f"replies that tell the same calls again were not understood, {MISSING_CALLS}"
-        )
+    doubt = Unread(path="reply", reason=_AGAIN) if sum(map(len, ids)) > len(set().union(*ids)) else None
+    # Read once more, so that a result in one reply is laid to its call in another.
+    said = reader.read_messages([message for turn in turns for message in turn.output_messages or ()], declared=True)
+    is_told = any(turn.output_messages is not None for turn in turns)
     return replace(
         turns[-1],
         success=all(turn.success for turn in turns),
-        output_messages=tuple(messages) if any(turn.output_messages is not None for turn in turns) else None,
+        output_messages=said.output_messages if is_told else None,
         tokens_usage=add_usage([turn.tokens_usage for turn in turns]),
         warnings=tuple(dict.fromkeys(warning for turn in turns for warning in turn.warnings)),
         unread=(*[each for turn in turns for each in turn.unread], *([doubt] if doubt else [])),

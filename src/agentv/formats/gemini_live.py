@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.stream_turns import add_counts
+from agentv.formats.unread import unread_fields
 from agentv.formats.usage import decode_usage
 from agentv.formats.vocabulary import snake
 from agentv.model.response import ProviderResponse
@@ -32,7 +33,7 @@ def _detect(value: Any) -> bool:
     if not isinstance(value, (list, tuple)) or not value:
         return False
     fields = [_fields(item) for item in value]
-    return all(each and _KEYS.issuperset(each) for each in fields) and any(_MARKS & each.keys() for each in fields)
+    return all(_KEYS & each.keys() for each in fields) and any(_MARKS & each.keys() for each in fields)
 
 
 def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
@@ -51,7 +52,12 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     total = add_counts(counts) or {}
     if "response_token_count" in total:
         total["candidates_token_count"] = total.pop("response_token_count")
-    return replace(said, tokens_usage=decode_usage(total) if total else said.tokens_usage)
+    others = {
+        f"messages[{at}]": {key: value for key, value in _fields(item).items() if key not in _KEYS}
+        for at, item in enumerate(items)
+    }
+    unread = (*said.unread, *unread_fields(others, said))
+    return replace(said, tokens_usage=decode_usage(total) if total else said.tokens_usage, unread=unread)
 
 
 def _parts_of(content: _Object) -> list[Any]:

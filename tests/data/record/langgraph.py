@@ -221,7 +221,7 @@ for scenario in ("parallel", "plain"):
 
 async def events(scenario: str) -> list[Any]:
     stream = graph(scenario).astream_events(asked(scenario), version="v2", exclude_types=["prompt"])
-    told = [each async for each in stream if each["event"] != "on_chain_stream"]
+    told = [each async for each in stream if each["event"] not in ("on_chain_stream", "on_chat_model_start")]
     return [{**each, "metadata": {}} for each in json.loads(dumps(told))]  # the numbers of steps are many
 
 
