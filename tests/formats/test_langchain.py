@@ -447,3 +447,12 @@ def test_a_recorded_malformed_call_is_kept() -> None:
     assert (found.tool, found.input) == ("get_weather", "{city: Paris")
     assert found.metadata is not None
     assert found.metadata["error"] == "JSONDecodeError"
+
+
+def test_a_message_that_lost_its_calls_is_not_understood() -> None:
+    """A model with a field of `list[BaseMessage]` writes an AI message without its calls."""
+    fields = {"content": "I do it.", "additional_kwargs": {}, "response_metadata": {}, "name": None, "id": "msg_1"}
+    lost, whole = {**fields, "type": "ai"}, {**fields, "type": "ai", "tool_calls": [], "invalid_tool_calls": []}
+    assert decode_langchain([lost]).unread
+    assert not decode_langchain([whole]).unread
+    assert not decode_langchain([{**fields, "type": "human"}, whole]).unread
