@@ -451,8 +451,15 @@ def test_a_recorded_malformed_call_is_kept() -> None:
 
 def test_a_message_that_lost_its_calls_is_not_understood() -> None:
     """A model with a field of `list[BaseMessage]` writes an AI message without its calls."""
-    fields = {"content": "I do it.", "additional_kwargs": {}, "response_metadata": {}, "name": None, "id": "msg_1"}
-    lost, whole = {**fields, "type": "ai"}, {**fields, "type": "ai", "tool_calls": [], "invalid_tool_calls": []}
+    fields: dict[str, Any] = {
+        "content": "I do it.",
+        "additional_kwargs": {},
+        "response_metadata": {},
+        "name": None,
+        "id": "msg_1",
+    }
+    lost: dict[str, Any] = {**fields, "type": "ai"}
+    whole: dict[str, Any] = {**lost, "tool_calls": [], "invalid_tool_calls": []}
     assert decode_langchain([lost]).unread
     assert not decode_langchain([whole]).unread
     assert not decode_langchain([{**fields, "type": "human"}, whole]).unread

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.detect import FAILURE, FIELDS, MESSAGE, REST, TEXT, TEXT_KEYS, is_list
+from agentv.formats.detect import FAILURE, FIELDS, MESSAGE, MESSAGES, REST, TEXT, TEXT_KEYS, is_list
 from agentv.formats.draft import other_fields
 from agentv.formats.fields import MISSING_CALLS, OBJECT
 from agentv.formats.response import decode_fields, join_responses
@@ -37,12 +37,18 @@ _WEAK = (FIELDS, FAILURE, TEXT, REST)
 """Shapes that any object may have by chance."""
 _AGAIN = f"replies that tell the same calls again were not understood, {MISSING_CALLS}"
 _MAX_LEVELS = 4
+_LOOKED_AT = 100
+"""Elements at either end of a list by which its shape is told."""
 
 
 def _is_reply(value: Any, levels: int = _MAX_LEVELS) -> bool:
     """Tell a value that has a known shape; those that any object may have do not count."""
     if not isinstance(value, (*OBJECT, list, tuple)) or not value or levels <= 0:
         return False
+    if isinstance(value, (list, tuple)):
+        value = value if len(value) <= 2 * _LOOKED_AT else [*value[:_LOOKED_AT], *value[-_LOOKED_AT:]]
+        if MESSAGES.detect(value):  # which most are
+            return True
     for each in reply_formats():
         if each in _WEAK:
             continue
