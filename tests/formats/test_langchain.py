@@ -440,3 +440,19 @@ def test_nothing_that_json_can_hold_breaks_it_or_is_changed_by_it(items: list[An
     response = decode_langchain(items)
     assert items == before
     dump_json(response)
+
+
+def test_a_message_that_lost_its_calls_is_not_understood() -> None:
+    """A model with a field of `list[BaseMessage]` writes an AI message without its calls."""
+    fields: dict[str, Any] = {
+        "content": "I do it.",
+        "additional_kwargs": {},
+        "response_metadata": {},
+        "name": None,
+        "id": "msg_1",
+    }
+    lost: dict[str, Any] = {**fields, "type": "ai"}
+    whole: dict[str, Any] = {**lost, "tool_calls": [], "invalid_tool_calls": []}
+    assert decode_langchain([lost]).unread
+    assert not decode_langchain([whole]).unread
+    assert not decode_langchain([{**fields, "type": "human"}, whole]).unread

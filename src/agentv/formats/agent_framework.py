@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from agentv.formats.draft import Draft, other_fields
 from agentv.formats.fields import OBJECT, objects_in
-from agentv.formats.response import add_fields
+from agentv.formats.response import add_fields, decode_fields
 from agentv.formats.usage import add_usage, decode_usage
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -189,3 +189,33 @@ def _read_session(value: _Object, reader: ReplyReader) -> ProviderResponse:
 FORMAT = ReplyFormat(name="agent_framework", detect=_detect, read=_read, items=True, translates=True, events=True)
 RESPONSE = ReplyFormat(name="agent_framework", detect=_is_response, read=_read_response)
 SESSION = ReplyFormat(name="agent_framework", detect=lambda value: _stored(value) is not None, read=_read_session)
+
+
+_WORKFLOW = frozenset((
+    *("started", "status", "failed", "output", "data", "intermediate", "request_info", "warning", "error"),
+    *("superstep_started", "superstep_completed", "executor_invoked", "executor_completed", "executor_failed"),
+    *("executor_bypassed", "group_chat", "handoff_sent", "magentic_orchestrator"),
+))  # fmt: skip
+_WORKFLOW_MARKS = ("superstep_started", "executor_invoked", "executor_completed")
+
+
+def _are_workflow_events(value: Any) -> bool:
+    if not isinstance(value, (list, tuple)) or not value:
+        return False
+    kinds = [item.get("type") if isinstance(item, OBJECT) and "data" in item else None for item in value]
+    return all(kind in _WORKFLOW for kind in kinds) and any(kind in _WORKFLOW_MARKS for kind in kinds)
+
+
+def _read_workflow(items: Sequence[_Object], reader: ReplyReader) -> ProviderResponse:
+    """Read what each agent of the workflow gave back; where none is told whole, the pieces that it put out."""
+    ended = [item["data"] for item in items if item["type"] == "executor_completed"]
+    told = [each.get("agent_response") for data in ended for each in objects_in(data)]
+    put_out = [item["data"] for item in items if item["type"] in ("output", "data", "intermediate")]
+    found = list(objects_in(told)) or list(objects_in(put_out))
+    if not found:
+        text = next((data for data in reversed(put_out) if isinstance(data, str)), None)
+        return decode_fields({"text": text})
+    return reader.read(found[0] if len(found) == 1 else found)
+
+
+WORKFLOW = ReplyFormat(name="agent_framework", detect=_are_workflow_events, read=_read_workflow, events=True)

@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from agentv.formats.draft import Draft, other_fields, status_of
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import add_fields
+from agentv.formats.usage import add_usage
 from agentv.jsonio import dump_json
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -45,7 +48,9 @@ def _translate(item: Any) -> list[Any]:
 
 
 def _is_tool(item: Any) -> bool:
-    return isinstance(item, OBJECT) and "tool_name" in item and "tool_args" in item and "tool_call_id" in item
+    if not isinstance(item, OBJECT) or not isinstance(item.get("tool_name"), str) or "role" in item:
+        return False
+    return "tool_args" in item and "tool_call_id" in item
 
 
 def _is_run(value: Any) -> bool:
@@ -53,7 +58,7 @@ def _is_run(value: Any) -> bool:
     if not isinstance(value, OBJECT):
         return False
     tools = value.get("tools")
-    are_tools = isinstance(tools, (list, tuple)) and bool(tools) and all(map(_is_tool, tools))
+    are_tools = _are_tools(tools)
     is_run = isinstance(value.get("run_id"), str) and any(key in value for key in _RUN) and "event" not in value
     return (are_tools and "content" in value) or (is_run and _detect(value.get("messages")))
 
@@ -183,6 +188,9 @@ class _Run:
 
 
 def _read_events(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    whole = next((item for item in reversed(items) if _is_run(item)), None)
+    if whole is not None:  # which a stream may end with
+        return _read_run(whole, reader)
     run = _Run()
     for item in items:
         if _is_event(item):
@@ -194,9 +202,55 @@ def _read_events(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
         messages.append({"role": "assistant", "content": content})
     said = reader.read_messages(messages, declared=True)
     thread = next((item["session_id"] for item in objects_in(items) if isinstance(item.get("session_id"), str)), None)
-    return add_fields(said, {}, tokens_usage=run.last.get("metrics"), thread_id=thread, error=run.error)
+    found = add_fields(said, {}, tokens_usage=run.last.get("metrics"), thread_id=thread, error=run.error)
+    # Without the other events of the run, which somebody must ask for, nothing is told about calls.
+    return replace(found, output_messages=None) if all(map(_is_content, items)) else found
+
+
+def _is_content(item: Any) -> bool:
+    return _is_event(item) and item["event"] in (*_CONTENT, "RunContentCompleted", "RunIntermediateContent")
+
+
+def _are_tools(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and bool(value) and all(map(_is_tool, value))
+
+
+def _read_tools(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    draft = Draft()
+    for tool in items:
+        _call(draft, tool)
+    return reader.read_messages(draft.finish(), declared=True)
+
+
+def _runs_of(value: Any) -> Sequence[Any]:
+    """Return the runs that a session, or a workflow, is made of."""
+    if not isinstance(value, OBJECT) or not ("session_id" in value or "workflow_id" in value):
+        return ()
+    key = next((key for key in ("step_executor_runs", "runs") if isinstance(value.get(key), (list, tuple))), "")
+    runs: Sequence[Any] = value.get(key) or ()
+    return runs if all(_is_run(run) for run in runs) else ()
+
+
+def _read_runs(value: _Object, reader: ReplyReader) -> ProviderResponse:
+    """Read the runs one after the other; each tells its own messages and what it cost."""
+    turns = [_read_run(run, reader) for run in _runs_of(value)]
+    content = _text(value.get("content"))
+    return replace(
+        turns[-1],
+        text=turns[-1].text if content is None else content,
+        output_messages=tuple(message for turn in turns for message in turn.output_messages or ()),
+        tokens_usage=add_usage([turn.tokens_usage for turn in turns]),
+        unread=tuple(each for turn in turns for each in turn.unread),
+    )
 
 
 FORMAT = ReplyFormat(name="agno", detect=_detect, read=_read, items=True, translates=True)
 RUN = ReplyFormat(name="agno", detect=_is_run, read=_read_run)
 EVENTS = ReplyFormat(name="agno", detect=_are_events, read=_read_events, events=True)
+TOOLS = ReplyFormat(name="agno", detect=_are_tools, read=_read_tools, events=True)
+RUNS = ReplyFormat(
+    name="agno",
+    detect=lambda value: bool(_runs_of(value)),
+    read=_read_runs,
+    keys=frozenset(("runs", "step_executor_runs", "step_results", "content", "events", "input", "metrics")),
+)

@@ -91,7 +91,7 @@ def _flatten(items: Sequence[Any]) -> Iterator[Any]:
         return
     for item in items:
         listed = _listed(item)
-        yield from (item,) if listed is None else listed
+        yield from (item,) if listed is None else _flatten(listed)
 
 
 def _role(item: _Object, humans: set[str]) -> str:

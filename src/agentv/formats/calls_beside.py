@@ -17,6 +17,7 @@ from agentv.formats.tool_calls import parse_arguments
 from agentv.formats.vocabulary import NEVER_SEARCHED, is_searched, snake
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
+from agentv.registry import reply_formats
 
 _Object = Mapping[str, Any]
 _LISTS = frozenset((
@@ -76,7 +77,7 @@ def _is_log(key: Any, value: Any) -> bool:
     if not isinstance(key, str) or snake(key) in _NO_LOGS or snake(key).startswith(_PLANS):
         return False
     items = _listed(key, value)
-    if not items or are_messages(items):
+    if not items or are_messages(items) or _is_of_library(items):
         return False
     if not is_searched(key):  # what is named as definitions are is a log where every call has its outcome
         return snake(key) in NEVER_SEARCHED and all(_has_outcome(item) for item in items)
@@ -84,6 +85,13 @@ def _is_log(key: Any, value: Any) -> bool:
     if snake(key) in _LISTS and any(entries is None for entries in read):
         return False
     return any(entry.kind == "call" for entries in read for entry in entries or ())
+
+
+def _is_of_library(items: Sequence[Any]) -> bool:
+    """Tell messages or events of a library, whose own reader knows more of them."""
+    if all(is_langchain(unwrap_langchain(item)) for item in items):
+        return True
+    return any(each.detect(items) for each in reply_formats() if each.events and each.name == "langgraph")
 
 
 def _has_outcome(item: Any) -> bool:

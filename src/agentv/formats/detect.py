@@ -34,6 +34,7 @@ _ROLES = frozenset(("assistant", "user", "system", "tool", "developer", "functio
 _OTHER_WORDS = ("action", "event", "kind", "data", "payload", "result", "orchestrationTrace", "trace")
 _FOREIGN = frozenset((*NAME_KEYS, *INPUT_KEYS, *CALL_ID_KEYS, *_OTHER_WORDS)) - {"name", "input"}
 """Keys of events that others write, who have other names for what a trace holds."""
+_CALL_FIELDS = frozenset(("name", "args", "id", "type", "index", "partial_args", "will_continue", "error"))
 _MAX_KEYS = 20
 _MAX_NAME = 40
 _MAX_LOOKED_AT = 1_000
@@ -111,7 +112,11 @@ def _is_call(item: Any) -> bool:
     function = item.get("function")
     if isinstance(function, OBJECT):
         return isinstance(function.get("name"), str) and "arguments" in function
-    return isinstance(item.get("tool"), str) and not item.keys().isdisjoint(("input", "output", "id", "status"))
+    if isinstance(item.get("tool"), str):
+        return not item.keys().isdisjoint(("input", "output", "id", "status"))
+    # LangChain's and Gemini's; a name and arguments alone may be anything.
+    named = isinstance(item.get("name"), str) and isinstance(item.get("args"), OBJECT)
+    return named and ("id" in item or item.get("type") == "tool_call") and _CALL_FIELDS.issuperset(item)
 
 
 def _read_messages(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:

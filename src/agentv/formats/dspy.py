@@ -17,14 +17,21 @@ _Object = Mapping[str, Any]
 _STEP = ("thought", "tool_name", "tool_args", "observation")
 
 
+def _trajectory(value: Any) -> _Object | None:
+    """Return the steps of a prediction, which some keep without the rest of it; `None` when it has none."""
+    if not isinstance(value, OBJECT):
+        return None
+    found = [each for each in (value.get("trajectory"), value) if isinstance(each, OBJECT)]
+    return next((each for each in found if any(key in each for key in ("tool_name_0", "thought_0"))), None)
+
+
 def _is_trajectory(value: Any) -> bool:
-    trajectory = value.get("trajectory") if isinstance(value, OBJECT) else None
-    return isinstance(trajectory, OBJECT) and any(key in trajectory for key in ("tool_name_0", "thought_0"))
+    return _trajectory(value) is not None
 
 
 def _read_trajectory(value: _Object, reader: ReplyReader) -> ProviderResponse:
     """Read a prediction of `dspy.ReAct`: the fields of each step end with its number."""
-    trajectory, draft, at = value["trajectory"], Draft(), 0
+    trajectory, draft, at = _trajectory(value) or {}, Draft(), 0
     while any(f"{name}_{at}" in trajectory for name in _STEP):
         draft.say("assistant", trajectory.get(f"thought_{at}"))
         if f"tool_name_{at}" in trajectory:
@@ -34,7 +41,8 @@ def _read_trajectory(value: _Object, reader: ReplyReader) -> ProviderResponse:
         at += 1
     read = [f"{name}_{number}" for name in _STEP for number in range(at)]
     rest = {key: item for key, item in trajectory.items() if key not in read}
-    return _finish(draft, {**other_fields(value, "trajectory"), **({"trajectory": rest} if rest else {})}, reader)
+    beside = {} if trajectory is value else other_fields(value, "trajectory")
+    return _finish(draft, {**beside, **({"trajectory": rest} if rest else {})}, reader)
 
 
 def _steps(value: Any) -> list[_Object]:

@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentv.formats.fields import OBJECT, objects_in
+from agentv.formats.fields import OBJECT, is_count, objects_in
 from agentv.formats.response import decode_fields, join_responses
 from agentv.formats.unread import with_searched
-from agentv.formats.usage import add_usage, decode_usage
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -99,7 +98,7 @@ def fold_gemini(chunks: Sequence[_Object]) -> dict[str, Any]:
         if pieces:
             part["text"] = "".join(pieces)
     if turns:
-        document["usageMetadata"] = _summed([*turns, _take_usage(document)])
+        document["usageMetadata"] = add_counts([*turns, _take_usage(document)])
     return {**document, "candidates": [{**candidate, "content": {"role": "model", "parts": parts}}]}
 
 
@@ -114,12 +113,12 @@ def _take_usage(document: dict[str, Any]) -> _Object:
     return next(objects_in(found), {})
 
 
-def _summed(turns: Sequence[_Object]) -> _Object | None:
-    """Add up the counts of several turns; unknown when one of them has none."""
-    if not all(turns):
+def add_counts(turns: Sequence[_Object]) -> dict[str, int] | None:
+    """Add up the token counts of several turns; `None` when a turn has none."""
+    if not turns or not all(turns):
         return None
-    names = {key for turn in turns for key, count in turn.items() if isinstance(count, int)}
-    return {name: sum(turn.get(name, 0) for turn in turns) for name in sorted(names)}
+    names = {key for turn in turns for key, count in turn.items() if is_count(count)}
+    return {name: sum(turn[name] for turn in turns if is_count(turn.get(name))) for name in sorted(names)}
 
 
 FORMAT = ReplyFormat(
@@ -134,64 +133,3 @@ FORMAT = ReplyFormat(
         )
     ),
 )
-
-_LIVE = frozenset((
-    *("setupComplete", "serverContent", "toolCall", "toolCallCancellation", "toolResponse", "usageMetadata"),
-    *("sessionResumptionUpdate", "goAway", "voiceActivity"),
-))  # fmt: skip
-"""Keys of the messages of a Live session, of which each has one."""
-
-
-def _detect_live(items: Any) -> bool:
-    if not isinstance(items, (list, tuple)) or not items:
-        return False
-    told = [{_camel(key) for key in item} for item in objects_in(items)]
-    return (
-        len(told) == len(items)
-        and all(keys & _LIVE for keys in told)
-        and any("serverContent" in keys or "toolCall" in keys for keys in told)
-    )
-
-
-def _camel(key: Any) -> str:
-    first, *others = str(key).split("_")
-    return first + "".join(word.capitalize() for word in others)
-
-
-def _read_live(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    """Read a session: what the model says, its calls, and the results that were sent to it."""
-    messages: list[dict[str, Any]] = []
-    usage: list[Any] = []
-    for item in objects_in(items):
-        told = {_camel(key): value for key, value in item.items()}
-        usage += [decode_usage(told["usageMetadata"])] if isinstance(told.get("usageMetadata"), OBJECT) else []
-        for key, name, wrapper in (
-            ("toolCall", "functionCalls", "functionCall"),
-            ("toolResponse", "functionResponses", "functionResponse"),
-        ):
-            body = told.get(key)
-            body = {_camel(each): value for each, value in body.items()} if isinstance(body, OBJECT) else {}
-            parts = [{wrapper: each} for each in objects_in(body.get(name))]
-            messages += [{"role": "model" if key == "toolCall" else "user", "parts": parts}] if parts else []
-        content = told.get("serverContent")
-        content = {_camel(key): value for key, value in content.items()} if isinstance(content, OBJECT) else {}
-        _add_words(messages, content)
-    said = reader.read_messages(messages, declared=True)
-    return join_responses(said, decode_fields({"usage": add_usage(usage) if usage else None}))
-
-
-def _add_words(messages: list[dict[str, Any]], content: _Object) -> None:
-    """Add what the model says to the message under way, or what was heard of it."""
-    turn, heard = content.get("modelTurn"), content.get("outputTranscription")
-    parts = list(objects_in(turn.get("parts"))) if isinstance(turn, OBJECT) else []
-    if isinstance(heard, OBJECT) and isinstance(heard.get("text"), str):
-        parts.append({"text": heard["text"]})
-    if not parts:
-        return
-    last = messages[-1] if messages else {}
-    if last.get("role") != "model" or any("functionCall" in part for part in last["parts"]):
-        messages.append({"role": "model", "parts": []})
-    messages[-1]["parts"] += [dict(part) for part in parts]
-
-
-LIVE = ReplyFormat(name="gemini_live", detect=_detect_live, read=_read_live, events=True)

@@ -45,7 +45,7 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
 
 def _add(draft: Draft, item: _Object) -> None:
     parts = item.get("content")
-    parts = parts if isinstance(parts, (list, tuple)) else [parts]
+    parts = [_part(part) for part in (parts if isinstance(parts, (list, tuple)) else [parts])]
     meta = item.get("meta")
     meta = meta if isinstance(meta, OBJECT) else {}
     blocks = [_block(part) for part in parts if not _holds(part, "tool_call", "tool_call_result")]
@@ -62,6 +62,17 @@ def _add(draft: Draft, item: _Object) -> None:
             _answer(draft, part["tool_call_result"])
     if blocks:
         draft.keep({**item, "content": blocks})
+
+
+def _part(part: Any) -> Any:
+    """Return a part under the key of its kind, which a message that was written field by field lacks."""
+    if not isinstance(part, OBJECT):
+        return part
+    if "tool_name" in part and "arguments" in part:
+        return {"tool_call": part}
+    if "origin" in part and "result" in part:
+        return {"tool_call_result": part}
+    return {"reasoning": part} if "reasoning_text" in part else part
 
 
 def _holds(part: Any, *keys: str) -> bool:

@@ -37,6 +37,8 @@ _CLASSES = {
 }
 _CHAT = ("chat", "ChatMessageChunk")
 _READ = frozenset(("type", "role", "tool_calls", "invalid_tool_calls", "tool_call_chunks", "chunk_position"))
+_BASE_FIELDS = frozenset(("content", "additional_kwargs", "response_metadata", "type", "name", "id"))
+_AI_FIELDS = frozenset(("tool_calls", "invalid_tool_calls", "tool_call_chunks", "usage_metadata", "example"))
 _CACHE_WRITES = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 _MODELS = ("model_name", "model", "model_id")
 """Under which name clients of different vendors say who answered."""
@@ -54,6 +56,9 @@ def decode_langchain(messages: Iterable[Any], name: str = "messages") -> Provide
     report = Report()
     decoded = decode_messages([_plain(item) for item in items], report, (name,))
     usage = _usage(items, report, name)
+    for position, item in enumerate(items):
+        if _lost_calls(item):
+            report.skip((name, position), "a message that was written as its base class, without its calls,")
     return ProviderResponse(
         text=next((whole_text(message.text) for message in reversed(decoded) if message.role == "assistant"), ""),
         output_messages=decoded,
@@ -63,6 +68,16 @@ def decode_langchain(messages: Iterable[Any], name: str = "messages") -> Provide
         warnings=report.warnings,
         unread=report.unread(any(message.tool_calls for message in decoded)),
     )
+
+
+def _lost_calls(item: Any) -> bool:
+    """Tell an AI message with the fields of every message and none of its own.
+
+    A pydantic model whose field is declared as `BaseMessage` writes it so, and its calls are gone.
+    """
+    if not isinstance(item, OBJECT) or item.get("type") != "ai" or not item.keys() >= _BASE_FIELDS:
+        return False
+    return item.keys().isdisjoint(_AI_FIELDS) and not item["additional_kwargs"]
 
 
 def unwrap_langchain(item: Any) -> Any:

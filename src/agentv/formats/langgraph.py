@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from agentv.formats.detect import is_list, is_message
 from agentv.formats.fields import OBJECT, objects_in, texts_under
 from agentv.formats.langchain import unwrap_langchain
+from agentv.formats.langgraph_stream import as_snapshot, fold_pieces
 from agentv.formats.messages import is_langchain
 from agentv.formats.response import decode_fields, join_responses
 from agentv.model.response import ProviderResponse, ResponseError
@@ -26,21 +27,30 @@ def _is_state(value: Any) -> bool:
 
 
 def _holds_messages(items: Any) -> bool:
-    return is_list(items) and any(each.items and each.detect(items) for each in reply_formats())
+    return is_list(items) and any(each.detect(items) for each in reply_formats())
 
 
 def _detect(value: Any) -> bool:
+    value = as_snapshot(value) or value
     if not isinstance(value, OBJECT):
         return False
-    if _is_state(value.get("values")) or value.get("__error__") is not None:
+    if _is_state(value.get("values")) or value.get("__error__") is not None or _is_output(value):
         return True
     items = value.get("messages")
     return isinstance(items, (list, tuple)) and any(is_langchain(unwrap_langchain(item)) for item in items)
 
 
-def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
+def _is_output(value: _Object) -> bool:
+    """Tell the output of a graph with its interrupts beside it, as `invoke` of version 2 returns it."""
+    return value.keys() == {"value", "interrupts"} and _is_state(value["value"])
+
+
+def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
+    value = as_snapshot(value) or value
     if _is_state(value):
         return _read_state(value, reader)
+    if _is_output(value):
+        return _read_state({**value["value"], "__interrupt__": value["interrupts"]}, reader)
     response = _read_state({**value["values"], **_interrupts(value)}, reader)
     beside = decode_fields({"metadata": {key: item for key, item in value.items() if key != "values"}})
     metadata = {**(beside.metadata or {}), **(response.metadata or {})} or None
@@ -49,7 +59,8 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
 
 def _interrupts(value: _Object) -> dict[str, Any]:
     """Return what the tasks of a snapshot wait for."""
-    waiting = [each for task in objects_in(value.get("tasks")) for each in objects_in(task.get("interrupts"))]
+    waiting = list(objects_in(value.get("interrupts")))
+    waiting += [each for task in objects_in(value.get("tasks")) for each in objects_in(task.get("interrupts"))]
     return {"__interrupt__": waiting} if waiting else {}
 
 
@@ -68,7 +79,7 @@ def _read_state(value: _Object, reader: ReplyReader) -> ProviderResponse:
     beside = decode_fields({key: item for key, item in value.items() if key not in ("messages", "__error__")})
     if not is_list(value.get("messages")):
         return replace(beside, success=False, error=error)
-    found = join_responses(reader.read_messages(value["messages"]), beside)
+    found = join_responses(reader.read_messages(fold_pieces(value["messages"])), beside)
     if error is not None:  # the run broke off, so what it cost is not known
         found = replace(found, tokens_usage=None)
     error = found.error or error

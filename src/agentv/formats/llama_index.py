@@ -34,14 +34,14 @@ def _is_tool_event(item: Any) -> bool:
 
 
 def _unwrap(item: Any) -> Any:
-    """Return the fields of an event that somebody wrote together with the name of its class, or of its result."""
-    if isinstance(item, OBJECT) and item.keys() == {"result"} and _is_output(item["result"]):
-        return item["result"]
-    inner = item.get("event") if isinstance(item, OBJECT) and isinstance(item.get("type"), str) else None
-    if not isinstance(inner, OBJECT):
+    """Return the fields of an event that somebody wrote together with the name of its class."""
+    if not isinstance(item, OBJECT):
         return item
+    key = next((key for key in ("event", "data", "value") if isinstance(item.get(key), OBJECT)), None)
+    name = next((item[key] for key in ("type", "event", "qualified_name") if isinstance(item.get(key), str)), None)
+    inner = item[key] if key is not None and name is not None else item
     result = inner.get("result")
-    return result if item["type"] == "StopEvent" and _is_output(result) else inner
+    return result if _is_output(result) else inner
 
 
 def _is_item(item: Any) -> bool:
@@ -63,9 +63,15 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
             _add_output(draft, inner)
         elif _is_tool_event(inner):
             _add_tool_event(draft, inner)
-        elif not (isinstance(item, OBJECT) and (item.get("type") in _SILENT or _is_silent(item))):
+        elif not (isinstance(item, OBJECT) and (_name(item) in _SILENT or _is_silent(inner))):
             draft.keep(item)
     return reader.read_messages(draft.finish())
+
+
+def _name(item: _Object) -> str:
+    """Return the name of an event's class, where somebody wrote it with the event."""
+    found = [item.get(key) for key in ("type", "event", "qualified_name")]
+    return next((each.rpartition(".")[2] for each in found if isinstance(each, str)), "")
 
 
 def _is_silent(item: _Object) -> bool:

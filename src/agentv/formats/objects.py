@@ -1,5 +1,6 @@
 """Objects of other libraries as plain data; none of these libraries is ever imported here."""
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -24,7 +25,11 @@ _HOMES: dict[str, Library] = {
 }
 """By the package that a class comes from; a class of the user's own counts as what it is derived from."""
 _PLAIN = frozenset((str, int, float, bool, type(None)))
+_WRITERS = ("to_dict", "toDict")
+"""Methods by which objects that are neither pydantic models nor dataclasses write their fields."""
 _MAX_LEVELS = 200
+_LOOKED_AT = 200
+"""Parts of a value, the outer ones first, that are looked at where all of it seems to be plain."""
 
 
 def library_of(value: Any) -> Library | None:
@@ -47,13 +52,8 @@ def is_class_of(value: Any, name: str, home: str) -> bool:
     )
 
 
-_WRITERS = {
-    "agent_framework": "to_dict",
-    "haystack": "to_dict",
-    "dspy": "toDict",
-    "strands.telemetry": "to_dict",
-}
-"""By the package of a class, the method that writes its objects as plain data."""
+_OWN_WRITERS = ("agent_framework.", "haystack.", "dspy.", "strands.telemetry.")
+"""Packages whose classes write more than their fields."""
 
 
 def is_object(value: Any) -> bool:
@@ -61,72 +61,95 @@ def is_object(value: Any) -> bool:
     return not isinstance(value, (type, Struct)) and (
         hasattr(type(value), "__dataclass_fields__")
         or callable(getattr(value, "model_dump", None))
-        or _writer_of(value) is not None
+        or _written_by(value) is not None
     )
 
 
 def _writer_of(value: Any) -> Any:
-    """Return the method that writes an object of a library which has one of its own."""
-    for cls in type(value).__mro__:
-        module = f"{getattr(cls, '__module__', '')}."
-        name = next((name for home, name in _WRITERS.items() if module.startswith(f"{home}.")), None)
-        if name is not None:
-            method = getattr(value, name, None)
-            return method if callable(method) else None
-    return None
+    """Return the method that writes an object of a library better than its fields would; `None` when it has none."""
+    is_better = any(f"{getattr(cls, '__module__', '')}.".startswith(_OWN_WRITERS) for cls in type(value).__mro__)
+    return _written_by(value) if is_better else None
+
+
+def _written_by(value: Any) -> Any:
+    """Return the method by which an object writes itself."""
+    name = next((name for name in _WRITERS if callable(getattr(type(value), name, None))), None)
+    return None if name is None else getattr(value, name)
 
 
 def plain_data(value: Any) -> Any:
     """Return a value with every object of a library in it as plain data; a value without any is returned itself."""
-    if (are_plain((value,)) and not _shows_objects(value)) or not _holds_objects(value):
+    # An object that can be indexed passes for a mapping at first: the beginning is looked at more closely.
+    if not _holds_objects(value, _LOOKED_AT if are_plain((value,)) else None):
         return value
     return _converted(value, {}, _MAX_LEVELS)
 
 
-def _shows_objects(value: Any) -> bool:
-    """Tell objects that pass for mappings, where replies have them: by themselves or in a list."""
-    items = value if type(value) in (list, tuple) else (value,)
-    return any(type(item) is not dict and type(item) not in _PLAIN and is_object(item) for item in items)
-
-
-def _holds_objects(value: Any) -> bool:
-    """Tell whether objects that can be written by their fields stand anywhere in a value."""
-    todo, seen = [value], set()
-    while todo:
-        item = todo.pop()
+def _holds_objects(value: Any, limit: int | None) -> bool:
+    """Tell whether objects that can be written by their fields stand in a value, among so many of its parts."""
+    todo, seen = deque([value]), set()
+    while todo and (limit is None or limit > 0):
+        limit = None if limit is None else limit - 1
+        item = todo.popleft()
         kind = type(item)
         if kind in _PLAIN or isinstance(item, (Message, ProviderResponse)):
             continue
-        if kind is dict or kind is list or kind is tuple:
-            if id(item) not in seen:  # a value may hold itself, or others many times over
-                seen.add(id(item))
-                todo += item.values() if kind is dict else item
-        elif is_object(item):
+        if is_object(item) or _is_named_tuple(item):
             return True
+        if isinstance(item, (dict, list, tuple)) and id(item) not in seen:
+            seen.add(id(item))  # a value may hold itself, or others many times over
+            todo += item.values() if isinstance(item, dict) else item
     return False
+
+
+def _is_named_tuple(value: Any) -> bool:
+    return isinstance(value, tuple) and isinstance(getattr(type(value), "_fields", None), tuple)
 
 
 def _converted(value: Any, done: dict[int, Any], levels: int) -> Any:
     """Copy a value down to so many levels, each container once, with objects as plain data."""
     kind = type(value)
-    if kind is dict or kind is list or kind is tuple:
+    if isinstance(value, (dict, list, tuple)) and not (is_object(value) or _is_named_tuple(value)):
         if id(value) not in done:
             done[id(value)] = value  # in place of itself, where it holds itself
-            if levels > 0 and kind is dict:
+            if levels > 0 and isinstance(value, dict):
                 done[id(value)] = {key: _converted(item, done, levels - 1) for key, item in value.items()}
             elif levels > 0:
                 done[id(value)] = [_converted(item, done, levels - 1) for item in value]
         return done[id(value)]
-    if kind in _PLAIN or isinstance(value, (Message, ProviderResponse)) or not is_object(value):
+    if kind in _PLAIN or isinstance(value, (Message, ProviderResponse)):
         return value
-    is_item = library_of(value) == "openai_agents" and hasattr(value, "raw_item")
-    if is_item:
+    if _is_named_tuple(value) and levels > 0:  # by the names of its fields, as a `StateSnapshot`
+        return {name: _converted(item, done, levels - 1) for name, item in zip(value._fields, value, strict=True)}
+    return _converted_object(value, done, levels) if is_object(value) else value
+
+
+def _converted_object(value: Any, done: dict[int, Any], levels: int) -> Any:
+    written = _written(value)
+    if written is not None and levels > 0:
+        return {name: _converted(item, done, levels - 1) for name, item in written.items()}
+    if library_of(value) == "openai_agents" and hasattr(value, "raw_item"):
         return plain_item(value)
     result = getattr(value, "result", None)
     if hasattr(value, "event_kind") and library_of(value) == "pydantic_ai" and hasattr(result, "new_messages"):
         return {"event_kind": plain(value.event_kind), "result": plain_result(result)}
     write = _writer_of(value)  # which says more than the fields of its class
     return plain(value if write is None else write())
+
+
+def _written(value: Any) -> dict[str, Any] | None:
+    """Return the fields of an object that does not write all of them itself; `None` for others."""
+    module = getattr(type(value), "__module__", "")
+    if module.startswith("agent_framework.") and type(value).__name__ == "WorkflowEvent":
+        return {key: getattr(value, key, None) for key in ("type", "data", "executor_id", "state")}
+    # Strands' metrics hold more than their fields.
+    fields = getattr(type(value), "__dataclass_fields__", None)
+    if not module.startswith("strands.") or not isinstance(fields, dict):
+        return None
+    found = {name: getattr(value, name, None) for name in fields if not name.startswith("_")}
+    metrics = found.get("metrics")
+    summary = getattr(metrics, "get_summary", None)
+    return {**found, "metrics": summary()} if callable(summary) else found
 
 
 def plain_item(item: Any) -> dict[str, Any]:
@@ -180,8 +203,13 @@ def dump_model(value: Any) -> Any:
         dump = getattr(value, "model_dump", None)
         if not callable(dump) or isinstance(value, type):
             return None
-        return dump(exclude_none=True, warnings=False)
-    except TypeError:  # of another make, with other options
+        # By the class of each value: a field declared with a base class would lose what the value has more.
+        return dump(exclude_none=True, warnings=False, serialize_as_any=True)
+    except Exception:  # noqa: BLE001, S110 - of another make with other options, or its own serialiser raised
+        pass
+    try:
+        return value.model_dump(exclude_none=True, warnings=False)
+    except TypeError:
         pass
     except Exception:  # noqa: BLE001 - its own serialiser may raise anything
         return None
@@ -201,6 +229,9 @@ def _plain_object(value: Any) -> Any:
     dumped = dump_model(value)
     if isinstance(dumped, dict):
         return dumped
+    write = _written_by(value)
+    if write is not None:
+        return write()
     if isinstance(value, (list, tuple, set, frozenset)):
         return list(value)
     return describe(value)

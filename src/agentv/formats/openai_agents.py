@@ -304,7 +304,7 @@ def _read_result(value: Mapping[str, Any], reader: ReplyReader) -> ProviderRespo
     said = reader.read_messages(_items_of(value) or (), declared=True)
     final, context = value.get("final_output"), value.get("context")
     usage = value.get("usage") or (context.get("usage") if isinstance(context, OBJECT) else None)
-    counts = _counts(_with_details(usage))
+    counts = _counts(_with_details(usage)) or _sum_of([each.get("usage") for each in _replies_of(value)])
     thread = value.get("conversation_id")
     others = {key: item for key, item in value.items() if key not in _RESULT and item is not None}
     return replace(
@@ -340,11 +340,19 @@ def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     others = [item for item in items if not isinstance(item, OBJECT) or item.get("type") not in _STREAM_EVENTS]
     said = reader.read_messages([*found, *others], declared=True)
     ended = [event.get("response") for event in objects_in(raw) if event.get("type") == "response.completed"]
-    turns = [_counts(_with_details(each.get("usage"))) for each in objects_in(ended)]
+    counts = _sum_of([each.get("usage") for each in objects_in(ended)])
+    return said if counts is None else replace(said, tokens_usage=_finished(counts))
+
+
+def _sum_of(usages: Sequence[Any]) -> dict[str, int] | None:
+    """Add up what each of the model's replies cost; `None` when one does not say."""
+    turns = [_counts(_with_details(each)) for each in usages]
     told = [turn for turn in turns if turn is not None]
-    if not told or len(told) < len(turns):
-        return said
-    return replace(said, tokens_usage=_finished({name: sum(turn[name] for turn in told) for name in told[0]}))
+    return {name: sum(turn[name] for turn in told) for name in told[0]} if told and len(told) == len(turns) else None
+
+
+def _replies_of(value: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    return objects_in(value.get("raw_responses") or value.get("model_responses"))
 
 
 _STREAM_EVENTS = ("run_item_stream_event", "raw_response_event", "agent_updated_stream_event")

@@ -20,6 +20,7 @@ from agentv.jsonio import dump_json
 from agentv.model.message import Message, Status, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
+from agentv.registry import reply_formats
 
 _OUTPUTS = (
     *("function_call_output", "custom_tool_call_output", "local_shell_call_output", "shell_call_output"),
@@ -357,11 +358,36 @@ class ResponsePieces:
         return whole
 
 
+_BLOCK_TYPES = frozenset(("tool_use", "tool_result", "server_tool_use", "mcp_tool_use"))
+"""Blocks of Anthropic's messages."""
+_ITEM_TYPES = frozenset(("reasoning", "compaction", "item_reference", "mcp_list_tools"))
+_ITEM_ENDINGS = ("_call", "_call_output", "_approval_request", "_approval_response")
+
+
 def _detect(value: Any) -> bool:
     output = value.get("output") if isinstance(value, OBJECT) else None
     if not isinstance(output, (list, tuple)):
         return False
-    return value.get("object") == "response" or any(isinstance(item.get("type"), str) for item in objects_in(output))
+    if value.get("object") == "response":
+        return True
+    typed = [item for item in objects_in(output) if isinstance(item.get("type"), str)]
+    if any(map(_is_item, typed)):
+        return True
+    # Messages and events of others have types as well.
+    return bool(typed) and not any(each.detect(output) for each in reply_formats())
+
+
+def _is_item(item: Mapping[str, Any]) -> bool:
+    """Tell an item that only responses have; messages of others may be of type `message`, too."""
+    kind = item["type"]
+    if kind != "message":
+        return kind in _ITEM_TYPES or kind.endswith(_ITEM_ENDINGS)
+    blocks = [block.get("type") for block in objects_in(item.get("content"))]
+    return "content" in item and "stop_reason" not in item and not _BLOCK_TYPES.intersection(filter(_is_text, blocks))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _read_reply(value: Mapping[str, Any], reader: ReplyReader) -> ProviderResponse:

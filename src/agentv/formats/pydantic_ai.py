@@ -236,8 +236,8 @@ def decode_pydantic_ai_run(result: Any) -> ProviderResponse:
     ended = getattr(result, "result", None) or result  # of a run that somebody walked through by its nodes
     text, value = final_output(getattr(ended, "output", None), response.text)
     return ProviderResponse(
-        text=response.text if _put_off(value) else text,
-        output_messages=tuple(_with_waiting(message, _put_off(value)) for message in response.output_messages or ()),
+        text=response.text if _is_deferred(value) else text,
+        output_messages=_with_all_waiting(response.output_messages, _waiting(value)),
         reasoning=response.reasoning,
         tokens_usage=whole,
         cost_usd=_cost(usage),
@@ -283,34 +283,89 @@ def _read_run(value: Any, reader: ReplyReader) -> ProviderResponse:
     return mark_unfinished(response) if is_stream or is_iteration else response
 
 
+def _run_fields(value: Any) -> Mapping[str, Any] | None:
+    """Return the fields of a run's result: messages, and its output beside them; `None` when it is none."""
+    if not isinstance(value, OBJECT):
+        return None
+    state = value.get("_state")
+    if isinstance(state, OBJECT) and isinstance(state.get("message_history"), (list, tuple)):  # field by field
+        told = {key: state.get(key) for key in ("usage", "run_id", "conversation_id")}
+        first = value.get("_new_message_index")
+        found = {**told, "output": value.get("output"), "messages": state["message_history"]}
+        return {**found, "new_message_index": first}
+    key = next((key for key in _LISTS if _detect(value.get(key))), None)
+    if key is None or not ("output" in value or "usage" in value):
+        return None
+    return {**{name: item for name, item in value.items() if name not in _LISTS}, "messages": value[key]}
+
+
 def _is_run_data(value: Any) -> bool:
-    """Tell the fields of a run's result: messages, and its output beside them."""
-    return isinstance(value, OBJECT) and _detect(value.get("messages")) and ("output" in value or "usage" in value)
+    return _run_fields(value) is not None
+
+
+def _waiting(output: Any) -> set[str]:
+    """Return the ids of the calls that a run put off, which are its output then."""
+    deferred = output if _is_deferred(output) else {}
+    return texts_under("tool_call_id", deferred.get("approvals")) | texts_under("tool_call_id", deferred.get("calls"))
+
+
+def _is_deferred(value: Any) -> bool:
+    return isinstance(value, OBJECT) and "approvals" in value and "calls" in value
 
 
 def _read_run_data(value: Mapping[str, Any], reader: ReplyReader) -> ProviderResponse:
+    value = _run_fields(value) or value
     messages, first = value["messages"], value.get("new_message_index")
     if isinstance(first, int) and 0 < first < len(messages):
         messages = messages[first:]
     said = reader.read_messages(messages)
     output, usage = value.get("output"), value.get("usage")
-    waiting = _put_off(output)
-    text = output if isinstance(output, str) else None if output is None or waiting else dump_json(output).decode()
+    is_silent = output is None or _is_deferred(output)
+    text = output if isinstance(output, str) else None if is_silent else dump_json(output).decode()
     others = {key: item for key, item in value.items() if key not in _RESULT and item is not None}
     return replace(
         said,
         text=said.text if text is None else text,
-        output_messages=tuple(_with_waiting(message, waiting) for message in said.output_messages or ()),
+        output_messages=_with_all_waiting(said.output_messages, _waiting(output)),
         tokens_usage=read_run_usage(usage) if isinstance(usage, OBJECT) else said.tokens_usage,
         metadata={**others, **(said.metadata or {})} or None,
     )
 
 
-def _put_off(output: Any) -> set[str]:
-    """Return the ids of the calls in a `DeferredToolRequests`, with which a run ends that waits for somebody."""
-    if not isinstance(output, OBJECT) or not {"approvals", "calls"} <= output.keys():
-        return set()
-    return texts_under("tool_call_id", output["approvals"]) | texts_under("tool_call_id", output["calls"])
+def _with_all_waiting(messages: tuple[Message, ...] | None, waiting: set[str]) -> tuple[Message, ...]:
+    return tuple(_with_waiting(message, waiting) for message in messages or ())
+
+
+def _detect_deferred(value: Any) -> bool:
+    """Tell the calls that a run put off, without anything else of the run."""
+    if not _is_deferred(value):
+        return False
+    parts = [*objects_in(value["calls"]), *objects_in(value["approvals"])]
+    return bool(parts) and all(part.get("part_kind") == "tool-call" for part in parts)
+
+
+def _read_deferred(value: Mapping[str, Any], reader: ReplyReader) -> ProviderResponse:
+    parts = [*objects_in(value["calls"]), *objects_in(value["approvals"])]
+    return _read_run_data({"messages": [{"kind": "response", "parts": parts}], "output": value}, reader)
+
+
+def _message_of(node: Any) -> Any:
+    """Return the message of a node of an agent's graph: what the model was sent, or what it said."""
+    found = [node.get(key) for key in ("request", "model_response")] if isinstance(node, OBJECT) else []
+    return next((each for each in found if _is_message(each)), None)
+
+
+def _are_nodes(value: Any) -> bool:
+    if not isinstance(value, (list, tuple)) or not any(_message_of(node) is not None for node in value):
+        return False
+    return all(
+        _message_of(node) is not None or (isinstance(node, OBJECT) and not {"user_prompt", "data"}.isdisjoint(node))
+        for node in value
+    )
+
+
+def _read_nodes(value: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    return reader.read_messages([message for node in value if (message := _message_of(node)) is not None])
 
 
 def _with_waiting(message: Message, waiting: set[str]) -> Message:
@@ -350,8 +405,12 @@ _EVENTS = (
     *("part_start", "part_delta", "part_end", "final_result", "function_tool_call", "function_tool_result"),
     *("builtin_tool_call", "builtin_tool_result", "agent_run_result", "output_tool_call", "output_tool_result"),
 )
+_LISTS = ("messages", "all_messages", "message_history", "new_messages")
+"""Keys under which people keep the messages of a run."""
 _RESULT = frozenset(("messages", "new_message_index", "usage", "output", "run_id", "conversation_id"))
 RESULT = ReplyFormat(name="pydantic_ai", detect=_is_run_data, read=_read_run_data)
+DEFERRED = ReplyFormat(name="pydantic_ai", detect=_detect_deferred, read=_read_deferred)
+NODES = ReplyFormat(name="pydantic_ai", detect=_are_nodes, read=_read_nodes)
 STREAM = ReplyFormat(name="pydantic_ai", detect=_is_stream, read=_read_stream, events=True)
 FORMAT = ReplyFormat(
     name="pydantic_ai",

@@ -371,11 +371,14 @@ class _Reader:
         if messages is not None and not _may_be_named_speakers(messages):
             return self._read_plain(messages, declared=declared)
         items = list(items) if self._is_plain else plain_data(list(items))
-        formats = [each for each in reply_formats() if each.items and each not in self._translating]
+        formats = [each for each in reply_formats() if each not in self._translating]
         shape = next((each for each in formats if each.detect(items)), None)
         if shape is None:
             return decode_fields({"output_messages": items})
-        return self._read_items(shape, items, declared=declared)
+        if shape.items:
+            return self._read_items(shape, items, declared=declared)
+        response: ProviderResponse = shape.read(items, self)
+        return response
 
     def _read_items(self, shape: ReplyFormat, items: Sequence[Any], *, declared: bool) -> ProviderResponse:
         declared = declared or self._is_declared

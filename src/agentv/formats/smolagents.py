@@ -41,7 +41,7 @@ def _read_steps(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
             draft.say("system", item["system_prompt"])
         elif isinstance(item, OBJECT) and "plan" in item:
             draft.say("assistant", item.get("plan"), **_usage(item))
-        elif not (isinstance(item, OBJECT) and item.keys() == {"output"}):
+        else:
             draft.keep(item)
     said = reader.read_messages(draft.finish())
     answer = _answer(items)
@@ -55,11 +55,15 @@ def _told_by_steps(items: Sequence[Any]) -> set[str]:
 
 
 def _is_told(item: _Object, told: set[str]) -> bool:
-    """Tell an event of a stream that a step says again: a call, its output, the output of a step."""
-    if item.keys() == {"output", "is_final_answer"}:
+    """Tell an event of a stream that a step says again: a call, its output, pieces of text, the output of a step."""
+    keys = item.keys()
+    if keys <= {"output", "is_final_answer"}:
         return True
-    is_call = item.keys() == {"name", "arguments", "id"} or ("tool_call" in item and "observation" in item)
-    return is_call and item.get("id") in told
+    if keys == {"content", "tool_calls", "token_usage"}:
+        return not item["tool_calls"] or bool(told)
+    is_call = "function" in keys or keys == {"name", "arguments", "id"} or keys >= {"tool_call", "observation"}
+    is_output = keys >= {"id", "output", "is_final_answer"}
+    return (is_call or is_output) and item.get("id") in told
 
 
 def _usage(item: _Object) -> dict[str, Any]:
@@ -78,13 +82,13 @@ def _add(draft: Draft, item: _Object) -> None:
     made = [call for raw in calls if (call := _call(draft, raw)) is not None]
     error, seen = item.get("error"), item.get("observations")
     if len(made) != 1:
-        if isinstance(error, OBJECT):
+        if isinstance(error, OBJECT) or error:
             draft.messages[-1]["error"] = error
         return
     if isinstance(seen, str):
         made[0]["output"] = seen
-    if isinstance(error, OBJECT):
-        made[0] |= {"status": "error", "error": error.get("message")}
+    if error:
+        made[0] |= {"status": "error", "error": error.get("message") if isinstance(error, OBJECT) else str(error)}
 
 
 def _call(draft: Draft, raw: _Object) -> dict[str, Any] | None:

@@ -68,8 +68,8 @@ def _wrapped(value: Any) -> Any:
     if not isinstance(value, OBJECT) or value.keys() != {"result"}:
         return value
     inner = value["result"]
-    is_anthropic = isinstance(inner, OBJECT) and inner.get("type") == "message"
-    if is_message(inner) and isinstance(inner.get("content"), (list, tuple)) and not is_anthropic:
+    # Blocks of others have types.
+    if is_message(inner) and any("type" not in block for block in objects_in(inner.get("content"))):
         return {"type": "agent_result", "message": inner}
     return inner
 
@@ -137,6 +137,19 @@ def _untold(metrics: _Object, read: int) -> list[Unread]:
 
 
 RESULT = ReplyFormat(name="strands", detect=_detect_result, read=_read_result)
+
+
+def _detect_summary(value: Any) -> bool:
+    """Tell the summary of an agent's metrics, whose traces hold the messages of all cycles."""
+    return isinstance(value, OBJECT) and "accumulated_usage" in value and bool(_traced(value.get("traces")))
+
+
+def _read_summary(value: _Object, reader: ReplyReader) -> ProviderResponse:
+    message = _traced(value["traces"])[-1]
+    return _read_result({"type": "agent_result", "message": message, "metrics": value}, reader)
+
+
+SUMMARY = ReplyFormat(name="strands", detect=_detect_summary, read=_read_summary)
 
 _PIECES = frozenset(("messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop"))
 

@@ -6,19 +6,19 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from agentv.formats.anthropic import MessagePieces
-from agentv.formats.fields import MISSING_CALLS, OBJECT, objects_in, word
+from agentv.formats.fields import MISSING_CALLS, OBJECT, objects_in
 from agentv.formats.gemini import finish_of, fold_gemini
 from agentv.formats.langgraph_stream import fold_parts
 from agentv.formats.named_events import fold_named
 from agentv.formats.ollama import fold_ollama, is_ollama
 from agentv.formats.openai_chat import ChatPieces
+from agentv.formats.openai_realtime import FORMAT as REALTIME
 from agentv.formats.openai_responses import ResponsePieces
 from agentv.formats.sse import ServerEvent
 from agentv.formats.strays import Strays, is_ping, read_strays, tells_calls, with_strays
 from agentv.formats.stream_turns import is_between, split_turns
 from agentv.formats.ui_streams import fold_ag_ui, fold_ai_sdk, is_ag_ui, is_ai_sdk, knows_ag_ui, knows_ai_sdk
-from agentv.formats.unread import holds_nothing
-from agentv.formats.usage import add_usage, decode_usage
+from agentv.formats.unread import call_in, holds_nothing
 from agentv.formats.vocabulary import snake
 from agentv.jsonio import dump_json
 from agentv.model.response import ProviderResponse, Unread
@@ -151,7 +151,7 @@ def _detect_turns(value: Any) -> bool:
     return any(vendor.fits(item) for vendor in _VENDORS if vendor.is_one_turn for item in objects_in(value))
 
 
-FORMAT = ReplyFormat(name="stream", detect=_detect, read=_read)
+FORMAT = ReplyFormat(name="stream", detect=_detect, read=_read, events=True)
 TURNS = ReplyFormat(name="stream", detect=_detect_turns, read=_read)
 
 
@@ -192,6 +192,24 @@ def _knows_anthropic_event(value: _Object) -> bool:
 def _is_chunk(value: _Object) -> bool:
     choice = next(objects_in(value.get("choices")), None)
     return choice is not None and isinstance(choice.get("delta"), OBJECT)
+
+
+_CHUNK_EVENTS = ("content.", "refusal.", "tool_calls.", "logprobs.")
+"""Events that the helper of OpenAI's client adds to the chunks, which tell it all."""
+
+
+def _is_chunk_event(value: _Object) -> bool:
+    inner = value.get("chunk")
+    return value.get("type") == "chunk" and isinstance(inner, OBJECT) and "choices" in inner
+
+
+def _knows_chunk_event(value: _Object) -> bool:
+    return _is_chunk_event(value) or str(value.get("type")).startswith(_CHUNK_EVENTS)
+
+
+def _fold_chunk_events(values: Sequence[_Object]) -> Folded:
+    chunks = [value["chunk"] for value in values if _is_chunk_event(value)]
+    return _fold_turns(chunks, _fold_chat)
 
 
 def _is_response_event(value: _Object) -> bool:
@@ -236,20 +254,7 @@ def is_realtime(value: _Object) -> bool:
 
 
 def _fold_realtime(values: Sequence[_Object]) -> Folded:
-    """Put a session together: what its responses say and call, and the results that were sent between them."""
-    items: list[Any] = []
-    for value in values:
-        item = value.get("item")
-        if is_realtime(value):
-            items += value["response"]["output"]
-        elif isinstance(item, OBJECT) and word(item.get("type")).endswith("_output") and item not in items:
-            items.append(item)
-    done = [value["response"] for value in values if is_realtime(value)]
-    usage = add_usage(decode_usage(each.get("usage")) for each in done)
-    last = done[-1]
-    document = {"object": "response", "output": items, "id": last.get("id"), "status": last.get("status")}
-    begun = sum(value.get("type") == "response.created" for value in values)
-    return Folded({**document, "usage": usage}, "" if len(done) >= begun else "`response.done`")
+    return Folded(list(values), shape=REALTIME.name)
 
 
 def _is_list(value: Any) -> bool:
@@ -307,6 +312,7 @@ class _Vendor(NamedTuple):
 
 _VENDORS = (
     _Vendor(_is_chunk, _knows_chunk, _fold_chat, is_one_turn=True),
+    _Vendor(_is_chunk_event, _knows_chunk_event, _fold_chunk_events),
     _Vendor(is_realtime, _knows_response_event, _fold_realtime),
     _Vendor(_is_response_event, _knows_response_event, _fold_responses, is_one_turn=True),
     _Vendor(_is_message_start, _knows_anthropic_event, _fold_anthropic, is_one_turn=True),
@@ -411,14 +417,11 @@ def _fold_texts(events: Sequence[StreamEvent], *, snapshots: bool) -> Folded | N
             found.setdefault(("", event.name), []).append(event.value)
         elif isinstance(event.value, OBJECT):
             keys = [key for key in DELTA_KEYS if isinstance(event.value.get(key), str)]
-            if len(keys) > 1:
+            if len(keys) > 1 or call_in(event.value) is not None:
                 return None
             if keys:
                 found.setdefault((keys[0], event.kind), []).append(event.value[keys[0]])
-            beside = {key: value for key, value in event.value.items() if key not in (*DELTA_KEYS, "type", "event")}
-            if any(_is_lost(others.get(key), value) for key, value in beside.items()):
-                return None  # of two lists or objects one would be lost
-            others |= beside
+            _add_others(others, event.value)
     if len(found) != 1:
         return None
     ((key, kind), pieces), *_ = found.items()
@@ -431,16 +434,25 @@ def _fold_texts(events: Sequence[StreamEvent], *, snapshots: bool) -> Folded | N
     return Folded(document, shape=f"stream:{key}" if key else "stream", texts=pieces, strays=strays)
 
 
-def _is_lost(before: Any, after: Any) -> bool:
-    """Tell a list or an object that may hold calls, and that another would take the place of."""
-    if not isinstance(before, (list, tuple, *OBJECT)) or before == after:
-        return False
-    return not holds_nothing({"value": before})
-
-
 def _may_be_stray(event: StreamEvent, key: str) -> bool:
     """Tell an event that says what it is and is no piece of the text."""
     return isinstance(event.value, OBJECT) and key not in event.value and "tool" in event.kind.lower()
+
+
+def _add_others(others: dict[str, Any], value: _Object) -> None:
+    """Take what stands beside a piece of text; a later list is added to an earlier one, which may hold calls."""
+    for key, item in value.items():
+        if key in (*DELTA_KEYS, "type", "event"):
+            continue
+        known = others.get(key)
+        if isinstance(known, (list, tuple)) and known != item:
+            others[key] = [*known, *(item if _is_list(item) else [item] if item is not None else [])]
+        elif isinstance(known, OBJECT) and isinstance(item, OBJECT):
+            merged = dict(known)
+            _add_others(merged, item)
+            others[key] = merged
+        else:
+            others[key] = item
 
 
 class Gathered:

@@ -14,6 +14,7 @@ from agent_framework import (
     Message,
     ResponseStream,
     UsageDetails,
+    WorkflowBuilder,
     tool,
 )
 from record.common import *
@@ -198,6 +199,18 @@ async def main() -> None:
         expect([call("get_weather", {"city": "Paris"}, "mcp_1", output="18 C"), ran], ANSWER),
         made_by=TYPES,
     )
+
+    result = await WorkflowBuilder(start_executor=agent_of(script("call"))).build().run(QUESTION)
+    told = [
+        {
+            "type": each.type,
+            "executor_id": each.executor_id,
+            "data": each.data.to_dict() if each.type == "output" else None,
+        }
+        for each in result
+    ]
+    found = WANTED["call"]
+    record.save("call-workflow-events", "call", "[{type, executor_id, data} of each workflow event]", told, found)
 
 
 asyncio.run(main())

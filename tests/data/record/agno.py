@@ -1,5 +1,6 @@
 """Agno: an agent over a scripted endpoint; run outputs, events, pauses, teams."""
 
+import json
 from typing import Any
 
 import httpx
@@ -8,6 +9,8 @@ from agno.db.in_memory import InMemoryDb
 from agno.models.openai import OpenAIChat
 from agno.team import Team
 from agno.tools import tool
+from agno.workflow import Step as WorkflowStep
+from agno.workflow import Workflow
 from record import wire
 from record.common import *
 
@@ -150,4 +153,25 @@ record.save(
         summed,
         "session_1",
     ),
+)
+
+agent = agent_of(wire.chat("call", httpx))
+agent.run(QUESTION, session_id="session_1")
+session = json.loads(json.dumps(agent.get_session(session_id="session_1").to_dict(), default=str))
+record.save("call-session", "call", "agent.get_session(...).to_dict()", session, WANTED["call"])
+steps = [WorkflowStep(name="look up", agent=agent_of(wire.chat("call", httpx)))]
+workflow = Workflow(name="workflow", id="workflow", steps=steps, db=InMemoryDb(), telemetry=False)
+output = json.loads(json.dumps(workflow.run(input=QUESTION, session_id="session_1").to_dict(), default=str))
+record.save("call-workflow-output", "call", "workflow_run_output.to_dict()", output, WANTED["call"])
+tools = [each.to_dict() for each in agent_of(wire.chat("parallel", httpx)).run(QUESTION_PARALLEL).tools]
+found = expect(three(status="ok"), None)
+record.save("parallel-tools", "parallel", "[tool.to_dict() for tool in run_output.tools]", tools, found)
+stream = agent_of(wire.chat_stream("call", httpx)).run(QUESTION, session_id="session_1", stream=True)
+record.save(
+    "call-stream-content",
+    "call",
+    "[event.to_dict() ...] of a stream without `stream_events`",
+    [event.to_dict() for event in stream],
+    expect(None, ANSWER, None, "session_1"),
+    "Only pieces of the text are told, so nothing is known about calls.",
 )

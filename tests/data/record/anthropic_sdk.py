@@ -317,3 +317,30 @@ for scenario in ("parallel", "failed"):
         kept,
         WANTED[scenario] | {"usage": None},
     )
+
+events: list[Any] = []
+for number, step in enumerate(script("call"), 1):
+    begun = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": "scripted-1", "content": []}
+    counts = {"input_tokens": step.given, "output_tokens": 1}
+    block: dict[str, Any] = {"type": "text", "text": ""}
+    delta = {"type": "text_delta", "text": step.text}
+    for call_id, name, given in step.calls:
+        block = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(given)}
+    reason = "tool_use" if step.calls else "end_turn"
+    events += [
+        {"type": "message_start", "message": {**begun, "usage": counts}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": step.made}},
+        {"type": "message_stop"},
+    ]
+record.save(
+    "call-streams-events",
+    "call",
+    "the events of two streams, one after the other, as a loop gathers them",
+    events,
+    expect(bare(paris()), ANSWER, usage("call")),
+    made_by=HAND,
+)

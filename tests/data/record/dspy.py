@@ -86,3 +86,6 @@ for scenario, found in {
     found["calls"].append(call("submit", given, output=given, status="ok"))
     note = "ReActV2 always ends with a call of its own tool `submit`. Ids are only in the results."
     record.save(f"{scenario}-prediction-v2", scenario, "prediction.toDict() of ReActV2", shown, found, note)
+
+steps = ask("call").trajectory
+record.save("call-trajectory", "call", "prediction.trajectory", steps, expect([*bare(paris()), finish], None))

@@ -206,3 +206,20 @@ built.save(
     shown(waits),
     expect([searched, *notes()], ""),
 )
+
+live = [
+    {"setup_complete": {}},
+    {"tool_call": {"function_calls": [{"id": "call_1", "name": "get_weather", "args": {"city": "Paris"}}]}},
+    {"server_content": {"model_turn": {"role": "model", "parts": [{"text": "It is 18 C"}]}}},
+    {"server_content": {"model_turn": {"role": "model", "parts": [{"text": " in Paris."}]}}},
+    {
+        "server_content": {"turn_complete": True},
+        "usage_metadata": {"prompt_token_count": 50, "response_token_count": 10, "total_token_count": 60},
+    },
+]
+told = [shown(types.LiveServerMessage.model_validate(each)) for each in live]
+found = expect([call("get_weather", {"city": "Paris"}, 1)], ANSWER, usage("call", slice(1)))
+what = "[message.model_dump(mode='json', exclude_none=True) ...] of a live session"
+record.save("call-live-messages", "call", what, told, found, made_by=TYPES)
+plain = expect([], ANSWER, usage("call", slice(1)))
+record.save("plain-live-messages", "plain", what, [told[0], *told[2:]], plain, made_by=TYPES)

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import asdict
 from typing import Any
 
 import httpx
@@ -135,3 +136,8 @@ Agent(chat_generator=streaming, tools=[get_weather]).run(
 what = "[chunk.to_dict() ...] of what a streaming callback was given, objects in it with to_dict()"
 shown = json.loads(json.dumps([each.to_dict() for each in chunks], default=lambda value: value.to_dict()))
 record.save("call-stream-chunks", "call, streamed", what, shown, expect(paris(status="ok"), ANSWER, usage("call")))
+
+agent = Agent(chat_generator=scripted(script("call")), tools=[get_weather, get_time])
+result = agent.run(messages=[ChatMessage.from_user(QUESTION)])
+fields = [asdict(message) for message in result["messages"]]
+record.save("call-messages-fields", "call", "[dataclasses.asdict(message) ...]", plain(fields), WANTED["call"])

@@ -168,6 +168,15 @@ def agents() -> None:
     )
 
 
+def structured() -> None:
+    """A structured answer that came as a call, with the message it came in."""
+    message = said(script("call")[0], 1)
+    result = {"raw": message.model_dump(mode="json"), "parsed": {"city": "Paris"}, "parsing_error": None}
+    found = expect([call("get_weather", {"city": "Paris"}, 1)], None, usage("call", slice(1)))
+    what = "model.with_structured_output(..., include_raw=True).invoke(...)"
+    record.save("call-include-raw", "call", what, result, found)
+
+
 def approvals() -> None:
     for name in ("pending", "denied"):
         asks = HumanInTheLoopMiddleware(interrupt_on={"delete_file": True})
@@ -390,6 +399,7 @@ def executors() -> None:
 
 
 agents()
+structured()
 approvals()
 openai_models()
 messages()

@@ -1,10 +1,11 @@
 """LangGraph: what a graph returns and streams, where it stops for a human, graphs inside graphs."""
 
+import asyncio
 import json
 from typing import Any
 
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.load import dumpd
+from langchain_core.load import dumpd, dumps
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -183,3 +184,47 @@ record.save(
 updates = list(outer().stream(asked("call"), stream_mode="updates", subgraphs=True))
 what = 'list(graph.stream(..., stream_mode="updates", subgraphs=True)): pairs of namespace and update'
 record.save("subgraph-updates", "call, made in a graph inside the graph", what, plain(updates), WANTED["call"])
+
+
+def recorded(value: Any) -> Any:
+    """As `plain`, with the fields of named tuples by their names and what JSON does not know as a text."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, dict):
+        return {key: recorded(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [recorded(each) for each in value]
+    shown = plain(value)
+    return shown if isinstance(shown, dict | str | int | float | None) else str(shown)
+
+
+for scenario in ("parallel", "plain"):
+    for mode in ("debug", "tasks", "checkpoints"):
+        kept = graph(scenario, checkpointer=InMemorySaver())
+        parts = list(kept.stream(asked(scenario), CONFIG, stream_mode=mode))
+        if scenario == "parallel" or mode == "debug":
+            what = f'list(graph.stream(..., stream_mode="{mode}")), messages with model_dump()'
+            record.save(f"{scenario}-stream-{mode}", scenario, what, recorded(parts), WANTED[scenario])
+    what = 'list(graph.stream(..., stream_mode=["updates", "messages"], version="v2"))'
+    parts = list(graph(scenario).stream(asked(scenario), stream_mode=["updates", "messages"], version="v2"))
+    if scenario == "parallel":
+        for each in parts:
+            if each["type"] == "messages":  # what the graph says of its steps is long
+                each["data"] = [each["data"][0], {"langgraph_node": "agent"}]
+        record.save("parallel-stream-v2", scenario, what, recorded(parts), WANTED[scenario])
+    found = WANTED[scenario] | {"thread_id": "thread_1"}
+    what = "json.dumps(graph.get_state(config)): a list of the fields"
+    record.save(f"{scenario}-snapshot-list", scenario, what, list(recorded(kept.get_state(CONFIG)).values()), found)
+    history = recorded(list(kept.get_state_history(CONFIG)))
+    record.save(f"{scenario}-history", scenario, "list(graph.get_state_history(config))", history, WANTED[scenario])
+
+
+async def events(scenario: str) -> list[Any]:
+    stream = graph(scenario).astream_events(asked(scenario), version="v2", exclude_types=["prompt"])
+    told = [each async for each in stream if each["event"] not in ("on_chain_stream", "on_chat_model_start")]
+    return [{**each, "metadata": {}} for each in json.loads(dumps(told))]  # the numbers of steps are many
+
+
+for scenario in ("call", "plain"):
+    what = "[event async for event in graph.astream_events(..., version='v2')], dumpd"
+    record.save(f"{scenario}-events-v2", scenario, what, asyncio.run(events(scenario)), WANTED[scenario])

@@ -276,5 +276,12 @@ async def main() -> None:
         NO_OUTPUTS,
     )
 
+    output, events, memory = await run(
+        FunctionAgent(name="assistant", tools=TOOLS, llm=Scripted(script("call")), streaming=False), QUESTION
+    )
+    told = [{"event": each["type"], "data": each["event"]} for each in events]
+    found = expect(paris(status="ok"), ANSWER)
+    record.save("call-stream-events-data", "call", '[{"event": class name, "data": fields} ...]', told, found)
+
 
 asyncio.run(main())

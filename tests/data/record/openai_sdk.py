@@ -344,3 +344,66 @@ def responses() -> None:
 
 completions()
 responses()
+
+
+def several_streams() -> None:
+    """What a loop that streams each of its turns gathers in one list."""
+    events: list[Any] = []
+    chunks: list[Any] = []
+    for number, step in enumerate(script("call"), 1):
+        body = wire.response_body(step, number)
+        events.append({"type": "response.created", "response": {**body, "output": [], "usage": None}})
+        events += [
+            {"type": "response.output_item.done", "output_index": at, "item": item}
+            for at, item in enumerate(body["output"])
+        ]
+        events.append({"type": "response.completed", "response": body})
+        chunks += wire.chat_chunks(step, number)
+    found = expect(bare(paris()), ANSWER, usage("call"))
+    what = "the events of two streams of responses, one after the other"
+    record.save("call-streams-events", "call", what, events, found, made_by=HAND)
+    what = "the chunks of two streams of completions, one after the other"
+    record.save("call-streams-chunks", "call", what, chunks, found, made_by=HAND)
+    with client_of(wire.chat_stream("parallel")).chat.completions.stream(
+        model="scripted-1", messages=[{"role": "user", "content": QUESTION_PARALLEL}]
+    ) as stream:
+        told = [json.loads(event.model_dump_json()) for event in stream]
+    for event in told:
+        event.pop("snapshot", None)  # all so far, again and again
+    record.save(
+        "parallel-stream-helper-events",
+        "parallel, the first step only, streamed",
+        "[event ...] of chat.completions.stream(), their snapshots left out",
+        told,
+        expect(bare(three()[:2]), "I look both up.", usage("parallel", slice(1))),
+    )
+
+
+def realtime() -> None:
+    """A session of the Realtime API: a call, its result from the client, and an answer that is spoken."""
+    made = {"id": "item_1", "object": "realtime.item", "type": "function_call", "status": "completed"}
+    made |= {"name": "get_weather", "call_id": "call_1", "arguments": '{"city": "Paris"}'}
+    given = {"id": "item_2", "object": "realtime.item", "type": "function_call_output", "call_id": "call_1"}
+    spoken = [{"type": "output_audio", "transcript": ANSWER}]
+    said = {"id": "item_3", "object": "realtime.item", "type": "message", "role": "assistant", "status": "completed"}
+    turns = [[made], [said | {"content": spoken}]]
+    events: list[Any] = [{"type": "session.created", "event_id": "event_1", "session": {"id": "session_1"}}]
+    for number, (items, (taken, wrote)) in enumerate(zip(turns, STEPS["call"], strict=True), 1):
+        body: dict[str, Any] = {"id": f"resp_{number}", "object": "realtime.response"}
+        events.append({"type": "response.created", "response": body | {"status": "in_progress", "output": []}})
+        events += [{"type": "response.output_item.done", "item": item} for item in items]
+        counts = {"input_tokens": taken, "output_tokens": wrote, "total_tokens": taken + wrote}
+        events.append({"type": "response.done", "response": body | {"output": items, "usage": counts}})
+        events.append({"type": "rate_limits.updated", "rate_limits": []})
+        if number == 1:
+            events.append({"type": "conversation.item.created", "item": given | {"output": "18 C"}})
+    found = expect(paris(), ANSWER, usage("call"))
+    what = "the events of a session, after the types of openai.types.realtime"
+    record.save("call-realtime-events", "call", what, events, found, made_by=HAND)
+    plain = [events[0], *events[6:]]
+    found = expect([], ANSWER, usage("call", slice(1, 2)))
+    record.save("plain-realtime-events", "plain", what, plain, found, made_by=HAND)
+
+
+several_streams()
+realtime()

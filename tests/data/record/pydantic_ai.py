@@ -24,6 +24,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import DeltaThinkingPart, DeltaToolCall, FunctionModel
 from pydantic_ai.usage import RequestUsage
+from pydantic_core import to_json, to_jsonable_python
 from record.common import *
 
 record = Recorder("pydantic_ai", "pydantic-ai-slim")
@@ -243,3 +244,32 @@ record.save(
         {"input_tokens": 50, "output_tokens": 11, "total_tokens": 61},
     ),
 )
+
+result = agent_of("parallel").run_sync(QUESTION_PARALLEL)
+record.save(
+    "parallel-result-fields",
+    "parallel",
+    "pydantic_core.to_json(result): the fields of the result",
+    json.loads(to_json(result, fallback=str)),
+    WANTED["parallel"],
+)
+result = agent_of("delete", output_type=[str, DeferredToolRequests]).run_sync(QUESTION_DELETE)
+record.save(
+    "pending-deferred",
+    title,
+    "the DeferredToolRequests alone",
+    TypeAdapter(DeferredToolRequests).dump_python(result.output, mode="json"),
+    expect(notes(status="pending"), ""),
+)
+
+
+async def nodes() -> list[Any]:
+    async with agent_of("call").iter(QUESTION) as run:
+        return [to_jsonable_python(node, fallback=str) async for node in run]
+
+
+shown = [
+    {key: node[key] for key in ("user_prompt", "request", "model_response", "data") if key in node}
+    for node in asyncio.run(nodes())
+]
+record.save("call-nodes", "call", "[node async for node in agent.iter(...)], their messages", shown, WANTED["call"])

@@ -149,3 +149,10 @@ record.save(
     expect([call("python_interpreter", code, 1)], ANSWER, usage("call", slice(1))),
     "The one call is of the interpreter; that the code called get_weather is known to nobody.",
 )
+
+agent = ToolCallingAgent(tools=[get_weather], model=Scripted(ending("call")), verbosity_level=LogLevel.OFF)
+told = plain([each.dict() if hasattr(each, "dict") else vars(each) for each in agent.run(QUESTION, stream=True)])
+for each in told:
+    each.pop("model_input_messages", None)
+found = expect([*paris(), end(ANSWER)], ANSWER, usage("call"))
+record.save("call-stream", "call", "list(agent.run(..., stream=True)), prompts left out", told, found)

@@ -8,6 +8,7 @@ from record.common import *
 from strands import Agent, tool
 from strands.hooks import BeforeToolCallEvent
 from strands.models import Model
+from strands.multiagent import GraphBuilder
 
 record = Recorder(
     "strands",
@@ -243,6 +244,26 @@ def main() -> None:
             {"input_tokens": 50, "output_tokens": 11, "total_tokens": 61},
         ),
     )
+
+    summary = agent_of("parallel")
+    shown = json.loads(json.dumps(summary(QUESTION_PARALLEL).metrics.get_summary(), default=str))
+    record.save("parallel-summary", "parallel", "result.metrics.get_summary()", shown, wanted["parallel"])
+
+    def graph() -> Any:
+        builder = GraphBuilder()
+        builder.add_node(agent_of("call"), "forecaster")
+        builder.set_entry_point("forecaster")
+        return builder.build()
+
+    found = expect(None, ANSWER, usage("call"))
+    note = "Only the last message of each node: nothing is known about calls."
+    record.save("call-graph", "call", "graph(...).to_dict()", graph()(QUESTION).to_dict(), found, note)
+
+    async def events_of_graph() -> list[Any]:
+        return [plainly(event) async for event in graph().stream_async(QUESTION)]
+
+    told = [each for each in asyncio.run(events_of_graph()) if each.get("event") or "node_id" not in each]
+    record.save("call-graph-stream", "call", "[event async for event in graph.stream_async(...)]", told, wanted["call"])
 
 
 main()
