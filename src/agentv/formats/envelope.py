@@ -10,6 +10,7 @@ from agentv.formats.detect import FAILURE, FIELDS, MESSAGE, MESSAGES, REST, TEXT
 from agentv.formats.draft import other_fields
 from agentv.formats.fields import MISSING_CALLS, OBJECT
 from agentv.formats.response import decode_fields, join_responses
+from agentv.formats.unread import unread_of_turn
 from agentv.formats.usage import add_usage
 from agentv.formats.vocabulary import is_searched, snake
 from agentv.jsonio import parse_json
@@ -152,8 +153,9 @@ def _are_whole(items: Sequence[Any], levels: int) -> bool:
 
 
 def _is_whole(value: _Object, levels: int) -> bool:
-    if levels > 0 and _find(value, levels - 1) is not None:
-        return True
+    found = _find(value, levels - 1) if levels > 0 else None
+    if found is not None:  # entries of a log are read together
+        return not any(each.detect(found[1]) for each in reply_formats() if each.name == "log")
     others = (FIELDS, FAILURE, TEXT, REST, MESSAGE, FORMAT)
     formats = [each for each in reply_formats() if not each.items and each not in others]
     return any(each.detect(value) for each in formats if each.name not in ("log", "trace"))
@@ -175,7 +177,7 @@ def _read_list(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
         output_messages=said.output_messages if is_told else None,
         tokens_usage=add_usage([turn.tokens_usage for turn in turns]),
         warnings=tuple(dict.fromkeys(warning for turn in turns for warning in turn.warnings)),
-        unread=(*[each for turn in turns for each in turn.unread], *([doubt] if doubt else [])),
+        unread=(*[each for turn in turns for each in unread_of_turn(turn)], *([doubt] if doubt else [])),
     )
 
 

@@ -40,9 +40,9 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
         "metadata": metadata,
         "raw_response": value,
     }
-    beside = {f"candidates[0].{key}": each for key, each in first.items() if key != "content"}
-    beside["candidates"] = list(objects_in(value.get("candidates")))[1:]  # which the agent may have taken instead
-    return with_searched(join_responses(said, decode_fields(reply)), beside, reader.asked or ())
+    own = {key: each for key, each in first.items() if key != "content"}
+    others = list(objects_in(value.get("candidates")))[1:]  # which the agent may have taken instead
+    return with_searched(join_responses(said, decode_fields(reply)), {"candidates": [own, *others]}, reader.asked or ())
 
 
 def finish_of(candidate: _Object) -> Any:

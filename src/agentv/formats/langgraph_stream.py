@@ -105,7 +105,7 @@ def _mode_of(item: _Object) -> tuple[str, Any] | None:
         return "values", item
     if not item or not all(isinstance(key, str) for key in item):
         return None
-    if any(map(is_call_key, item)):  # no node is called so
+    if any(is_call_key(key) and value for key, value in item.items()):  # no node is called so
         return None
     told = list(item.values())
     if any(_are_messages(value.get("messages")) for value in objects_in(told)):

@@ -13,7 +13,7 @@ from agentv.formats.openai_chat import event_object, to_completions, warn_of_end
 from agentv.formats.response import decode_fields
 from agentv.formats.sse import ServerEvent
 from agentv.formats.tool_calls import parse_arguments
-from agentv.formats.unread import holds_nothing
+from agentv.formats.unread import unread_fields
 from agentv.formats.usage import read_usage
 from agentv.formats.vocabulary import is_harmless_type
 from agentv.jsonio import dump_json
@@ -75,7 +75,7 @@ class Items:
         """Take in the next item."""
         kind = item.get("type") or ("message" if "role" in item else None)
         if kind in ("message", "reasoning"):
-            if not holds_nothing({key: value for key, value in item.items() if key not in _SAID}):
+            if unread_fields({key: value for key, value in item.items() if key not in _SAID}, ProviderResponse()):
                 self._report.skip(path, f"a field of an item of type {kind!r}")
             self._think(item) if kind == "reasoning" else self._say(item)
         elif kind in _OUTPUTS:

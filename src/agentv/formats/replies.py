@@ -9,6 +9,7 @@ from agentv.formats.cohere import is_cohere
 from agentv.formats.detect import is_message
 from agentv.formats.fields import MISSING_CALLS, OBJECT
 from agentv.formats.gemini import are_turns, has_ended
+from agentv.formats.unread import unread_of_turn
 from agentv.formats.usage import add_usage
 from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -70,7 +71,7 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
         error=said.error or next((turn.error for turn in turns if turn.error is not None), None),
         reasoning="\n\n".join(turn.reasoning for turn in turns if turn.reasoning) or None,
         warnings=(*said.warnings, *[each for turn in turns for each in turn.warnings]),
-        unread=(*said.unread, *[each for turn in turns for each in turn.unread], *_unended(items)),
+        unread=(*said.unread, *[each for turn in turns for each in unread_of_turn(turn)], *_unended(items)),
     )
 
 

@@ -79,6 +79,15 @@ def unread_fields(fields: Mapping[Any, Any], response: ProviderResponse, asked: 
     return places
 
 
+def unread_of_turn(turn: ProviderResponse) -> tuple[Unread, ...]:
+    """Return the unread places of one of several replies that are joined, those beside its messages included.
+
+    Its messages are searched with those of all turns; its metadata, such as why the model stopped, is not kept.
+    """
+    found = with_unread(turn).unread
+    return (*turn.unread, *[place for place in found if place.path.startswith("metadata") and place not in turn.unread])
+
+
 def holds_nothing(value: Mapping[Any, Any]) -> bool:
     """Tell an object, such as an event, in which nothing looks like a call and no key speaks of tools."""
     if any(word in str(key).lower() for key, item in value.items() if item for word in ("tool", "function", "action")):
