@@ -3,6 +3,7 @@
 Each library is in an environment of its own (`make record-samples`); a test is skipped where that is missing.
 """
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from agentv.model.response import ProviderResponse
 from tests.frameworks.elsewhere import ask_there
 from tests.frameworks.scripted_agents import CODES
 
-ENVIRONMENTS = ".venv-samples"
+ENVIRONMENTS = os.environ.get("AGENTV_FRAMEWORKS", ".venv-samples")
 REPLIES = {
     "smolagents": ("agent", "returned", "streamed", "memory"),
     "llama_index": ("agent", "workflow", "streamed", "returned"),
