@@ -8,11 +8,10 @@ from pathlib import Path
 from time import perf_counter
 
 from agentv.api.evaluate import load
-from agentv.api.execute import execute
-from agentv.api.prepare import prepare
-from agentv.model.event import Event
+from agentv.api.execution import execute, prepare
+from agentv.model.events import Event
 from agentv.protocols import Reporter
-from agentv.reports.jsonl import JsonlFile
+from agentv.reports.files import JsonlFile
 from agentv.reports.progress import Live
 from agentv.run.options import RunOptions
 from benchmarks.ours import Agentv

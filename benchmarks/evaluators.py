@@ -106,7 +106,7 @@ def _configs(calls: list[Json]) -> list[Json]:
         {"type": "all_of", "evaluators": inner},
         {"type": "any_of", "evaluators": inner},
         {"type": "at_least", "n": 2, "evaluators": inner},
-        {"type": "python", "function": "agentv.evaluators.sample:max_words", "config": {"most": 500}},
+        {"type": "python", "function": "agentv.evaluators.python:max_words", "config": {"most": 500}},
     ]
 
 

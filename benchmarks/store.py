@@ -11,17 +11,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agentv.api.evaluate import load
-from agentv.api.keeping import begin, new_execution, open_store
-from agentv.api.prepare import prepare
-from agentv.api.resuming import command_of
-from agentv.model.attempt import Attempt
-from agentv.model.event import RunFinished
-from agentv.model.record import ResultRecord
+from agentv.api.execution import prepare
+from agentv.api.resume import begin, command_of, new_execution, open_store
+from agentv.model.events import Attempt, RunFinished
 from agentv.model.response import ProviderResponse
-from agentv.run.ledger import Ledger
+from agentv.model.results import ResultRecord
 from agentv.run.options import RunOptions
 from agentv.run.plan import PlannedRun
-from agentv.stores.migrate import steps
+from agentv.run.store_writer import Ledger
+from agentv.stores.connection import steps
 from benchmarks.clock import child_environment, process_starts, timed
 from benchmarks.ours import SCRIPT, write_eval
 from benchmarks.table import Bar, Row

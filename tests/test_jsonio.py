@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentv import jsonio as formats_json
 from agentv.errors import FormatError
 from agentv.jsonio import dump_json, parse_json, scrub
-from agentv.model.message import UNSET, Message, ToolCall
+from agentv.model.conversation import UNSET, Message, ToolCall
 from agentv.model.response import ProviderResponse
 
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.model.price import Price
-from agentv.model.usage import TokensUsage
+from agentv.model.response import Price, TokensUsage
 from agentv.pricing import cost_of, find_price, price_table
 
 PLAIN = Price(input=1.0, output=10.0)

@@ -16,10 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.process import Command, Dialogue, Finished, orphans, run
-from agentv.process.lines import Line, Lines
-from agentv.process.output import Output, gap
-from agentv.process.portable import run_portably
+from agentv.process.pipes import Line, Lines, Output, gap
 from agentv.process.posix import run_posix
+from agentv.process.windows import run_portably
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets us adopt orphans")

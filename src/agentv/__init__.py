@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         ProviderError,
         SpecError,
     )
-    from agentv.evaluators.function import evaluator
+    from agentv.evaluators.python import evaluator
     from agentv.formats.adk import to_adk
     from agentv.formats.ai_sdk import to_mastra
     from agentv.formats.openai import from_openai, to_openai
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
         Unread,
     )
     from agentv.model.comparison import Comparison
-    from agentv.model.record import ResultRecord, Summary
     from agentv.model.request import Request, Scope
     from agentv.model.response import ResponseError
+    from agentv.model.results import ResultRecord, Summary
     from agentv.protocols import Context
-    from agentv.scoring.trace import trace_from_messages
+    from agentv.scoring.calls import trace_from_messages
 
 __version__ = "0.1.0"
 
@@ -96,17 +96,17 @@ _PLACES = {
         "ProviderError",
         "SpecError",
     ),
-    "evaluators.function": ("evaluator",),
+    "evaluators.python": ("evaluator",),
     "formats.adk": ("to_adk",),
     "formats.ai_sdk": ("to_mastra",),
     "formats.openai": ("from_openai", "to_openai"),
     "formats.reader": ("decode_response", "decode_response_json"),
     "model.comparison": ("Comparison",),
-    "model.record": ("ResultRecord", "Summary"),
+    "model.results": ("ResultRecord", "Summary"),
     "model.request": ("Request", "Scope"),
     "model.response": ("ResponseError",),
     "protocols": ("Context",),
-    "scoring.trace": ("trace_from_messages",),
+    "scoring.calls": ("trace_from_messages",),
 }
 
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from agentv.model.price import Price  # noqa: TC001 - the table is decoded by it
+from agentv.model.response import Price  # noqa: TC001 - the table is decoded by it
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agentv.model.usage import TokensUsage
+    from agentv.model.response import TokensUsage
 
 
 MILLION = 1_000_000

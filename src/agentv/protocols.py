@@ -6,16 +6,13 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from agentv.errors import Problem
-from agentv.model.case import Case
-from agentv.model.event import Event
+from agentv.model.conversation import Message, ToolCall, TraceEvent, TraceSummary
+from agentv.model.events import Event
 from agentv.model.judging import Calibration, Judged
-from agentv.model.message import Message, ToolCall
-from agentv.model.record import Summary
-from agentv.model.request import Request, Scope
+from agentv.model.request import Case, Request, Scope
 from agentv.model.response import ProviderResponse, Unread
-from agentv.model.result import EvaluatorResult, Kind, Verdict
-from agentv.model.run import Claim, ExecutionRow, Holder, Kept, Outcome, Saved
-from agentv.model.trace import TraceEvent, TraceSummary
+from agentv.model.results import EvaluatorResult, Kind, Summary, Verdict
+from agentv.model.stored import Claim, ExecutionRow, Holder, Kept, Outcome, Saved
 
 
 class Ask(Protocol):

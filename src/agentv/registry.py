@@ -7,43 +7,43 @@ from agentv.errors import PluginError
 
 EVALUATORS: Mapping[str, str] = {
     "tool_trajectory": "agentv.evaluators.trajectory:ToolTrajectory",
-    "expected_messages": "agentv.evaluators.messages:ExpectedMessages",
+    "expected_messages": "agentv.evaluators.expected_messages:ExpectedMessages",
     "equals": "agentv.evaluators.data:Equals",
     "contains": "agentv.evaluators.text:Contains",
     "starts_with": "agentv.evaluators.text:StartsWith",
     "ends_with": "agentv.evaluators.text:EndsWith",
-    "regex": "agentv.evaluators.patterns:Regex",
+    "regex": "agentv.evaluators.text:Regex",
     "json": "agentv.evaluators.data:Json",
-    "levenshtein": "agentv.evaluators.likeness:Levenshtein",
+    "levenshtein": "agentv.evaluators.text:Levenshtein",
     "word_count": "agentv.evaluators.text:WordCount",
-    "token_budget": "agentv.evaluators.token_budget:TokenBudget",
-    "tool_call_count": "agentv.evaluators.tool_call_count:ToolCallCount",
+    "token_budget": "agentv.evaluators.budgets:TokenBudget",
+    "tool_call_count": "agentv.evaluators.budgets:ToolCallCount",
     "latency_budget": "agentv.evaluators.budgets:LatencyBudget",
     "cost_budget": "agentv.evaluators.budgets:CostBudget",
     "turn_budget": "agentv.evaluators.budgets:TurnBudget",
-    "no_tool_errors": "agentv.evaluators.tool_errors:NoToolErrors",
-    "no_redundant_calls": "agentv.evaluators.redundant_calls:NoRedundantCalls",
-    "retries": "agentv.evaluators.tool_errors:Retries",
-    "loop_detection": "agentv.evaluators.loops:LoopDetection",
+    "no_tool_errors": "agentv.evaluators.tool_use:NoToolErrors",
+    "no_redundant_calls": "agentv.evaluators.tool_use:NoRedundantCalls",
+    "retries": "agentv.evaluators.tool_use:Retries",
+    "loop_detection": "agentv.evaluators.tool_use:LoopDetection",
     "tool_order": "agentv.evaluators.tool_order:ToolOrder",
     "refusal": "agentv.evaluators.refusal:Refusal",
     "llm_judge": "agentv.evaluators.judge.llm_judge:LlmJudge",
     "trajectory_judge": "agentv.evaluators.judge.trajectory_judge:TrajectoryJudge",
-    "panel": "agentv.evaluators.judge.panel:Panel",
-    "all_of": "agentv.evaluators.combine:AllOf",
-    "any_of": "agentv.evaluators.combine:AnyOf",
-    "at_least": "agentv.evaluators.combine:AtLeast",
+    "panel": "agentv.evaluators.judge.llm_judge:Panel",
+    "all_of": "agentv.evaluators.composite:AllOf",
+    "any_of": "agentv.evaluators.composite:AnyOf",
+    "at_least": "agentv.evaluators.composite:AtLeast",
     "python": "agentv.evaluators.python:Python",
     "code": "agentv.evaluators.code:Code",
 }
 
 PROVIDERS: Mapping[str, str] = {
-    "anthropic": "agentv.providers.anthropic:Anthropic",
+    "anthropic": "agentv.providers.vendors.anthropic:Anthropic",
     "cli": "agentv.providers.cli:Cli",
     "http": "agentv.providers.http:Http",
     "langgraph": "agentv.providers.langgraph:LangGraph",
     "mock": "agentv.providers.mock:Mock",
-    "openai": "agentv.providers.openai:OpenAI",
+    "openai": "agentv.providers.vendors.openai:OpenAI",
     "python": "agentv.providers.python:PythonAgent",
     "replay": "agentv.providers.replay:Replay",
 }
@@ -172,11 +172,11 @@ FORMATS: Mapping[str, str] = {
 """Shapes of replies, in the order in which they are tried: the more a shape demands, the earlier it stands."""
 
 REPORTERS: Mapping[str, str] = {
-    "jsonl": "agentv.reports.jsonl:JsonlFile",
+    "jsonl": "agentv.reports.files:JsonlFile",
     "md": "agentv.reports.markdown:MarkdownFile",
     "xml": "agentv.reports.junit:JunitFile",
-    "yaml": "agentv.reports.yaml:YamlFile",
-    "yml": "agentv.reports.yaml:YamlFile",
+    "yaml": "agentv.reports.files:YamlFile",
+    "yml": "agentv.reports.files:YamlFile",
 }
 """By the suffix of the file; each is called with its path and the redactor."""
 

@@ -4,11 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from agentv.jsonio import dump_json
-from agentv.model.message import Message, ToolCall
-from agentv.model.record import ResultRecord
-from agentv.model.result import EvaluatorResult
-from agentv.model.trace import TraceSummary
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import Message, ToolCall, TraceSummary
+from agentv.model.response import TokensUsage
+from agentv.model.results import EvaluatorResult, ResultRecord
 
 STATUSES = {"p": "pass", "f": "fail", "e": "error"}
 

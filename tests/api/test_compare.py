@@ -12,12 +12,11 @@ from msgspec.structs import replace
 from scipy.stats import binomtest  # type: ignore[import-untyped]  # it has no types
 
 import agentv
-from agentv.api.compare_source import Kept, read_side
+from agentv.api.compare.sources import Kept, read_side
 from agentv.model.comparison import Named
-from agentv.model.record import ResultRecord
-from agentv.model.result import Sides
-from agentv.model.usage import TokensUsage
-from agentv.scoring.paired import paired_difference
+from agentv.model.response import TokensUsage
+from agentv.model.results import ResultRecord, Sides
+from agentv.scoring.statistics import paired_difference
 from tests.api.records import called, missed, record, results, used, write
 
 

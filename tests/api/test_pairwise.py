@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 import agentv
-from agentv.api.pairwise import Pair, judge_pairs
-from agentv.model.message import Message
+from agentv.api.compare.judged import Pair, judge_pairs
+from agentv.model.conversation import Message
 from agentv.run.options import RunOptions
 
 # Prefers the longer answer, the first one where both are as long, and babbles about an answer that says so.

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 import agentv
-from agentv.model.message import Message
-from agentv.model.record import ResultRecord
+from agentv.model.conversation import Message
+from agentv.model.results import ResultRecord
 from tests.api.records import record, write
 from tests.cli.command import Command, strict_json
 from tests.judges.pairs import pairs_program, pairs_server, shown_pairs

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import agentv
 from agentv.api.score import Scorer
 from agentv.cli.main import group
-from agentv.evaluators.judge.sample import scripted
+from agentv.evaluators.judge.prompt import scripted
 from agentv.registry import EVALUATORS, evaluator_names, find_evaluator
 from agentv.spec.describe import describe
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import agentv
-from agentv.api import call_history
+from agentv.api import targets as call_history
 from tests.cli.command import Command, Json, cases, mocked
 
 CHART = "a block of type 'chart' was not understood, so calls may be missing"

@@ -27,6 +27,7 @@ from agentv.model.comparison import (
     Needed,
     Side,
 )
+from agentv.model.conversation import TraceEvent, TraceSummary
 from agentv.model.judging import (
     Calibration,
     CalibrationReport,
@@ -35,16 +36,23 @@ from agentv.model.judging import (
     JudgeUsage,
     Unread,
 )
-from agentv.model.record import RepeatedCase, RepeatedTarget, Repeats, Reported, ResultRecord, Spread, Summary, Tally
-from agentv.model.response import ResponseError
-from agentv.model.result import EvaluatorResult
-from agentv.model.trace import TraceEvent, TraceSummary
-from agentv.model.usage import TokensUsage
+from agentv.model.response import ResponseError, TokensUsage
+from agentv.model.results import (
+    EvaluatorResult,
+    RepeatedCase,
+    RepeatedTarget,
+    Repeats,
+    Reported,
+    ResultRecord,
+    Spread,
+    Summary,
+    Tally,
+)
 from agentv.providers.cli import PLACEHOLDERS
-from agentv.pytest_plugin.case import CaseRun
+from agentv.pytest_plugin.fixture import CaseRun
 from agentv.registry import EVALUATORS, PROVIDERS, find_provider
 from agentv.run.options import RunOptions
-from agentv.spec.entries import (
+from agentv.spec.file_format import (
     CaseEntry,
     DatasetEntry,
     DefaultsEntry,

@@ -12,7 +12,7 @@ import yaml
 
 import agentv
 from agentv.evaluators.base import EvaluatorBase
-from agentv.evaluators.judge.sample import scripted
+from agentv.evaluators.judge.prompt import scripted
 from agentv.registry import EVALUATORS, find_evaluator
 from agentv.spec.yaml import read_yaml
 

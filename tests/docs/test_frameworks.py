@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 import agentv
-from agentv.spec.load import load_evals
+from agentv.spec.loader import load_evals
 from tests.docs import test_guides as guides
 
 PAGES = sorted((guides.DOCS / "guide" / "frameworks").glob("*.md"))

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from agentv.spec.load import load_evals
+from agentv.spec.loader import load_evals
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

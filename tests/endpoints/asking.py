@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.providers.http import Http
-from agentv.spec.check import as_json, build
+from agentv.spec.validation import as_json, build
 
 HERE = Scope(root=".", folder=".")
 HELLO = (Message(role="system", content="Be brief."), Message(role="user", content="Hello?"))

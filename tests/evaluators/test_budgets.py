@@ -7,8 +7,7 @@ import pytest
 from msgspec import convert
 
 import agentv
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.response import ProviderResponse, TokensUsage
 
 GATE = {"type": "tool_trajectory", "maximums": {"*": 1000}}
 COUNTS_ONLY = {"trace_summary": {"tool_calls_by_name": {"search": 3, "fetch": 1}}}

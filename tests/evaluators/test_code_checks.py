@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import agentv
-from agentv.model.result import EvaluatorResult
+from agentv.model.results import EvaluatorResult
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits and process trees are POSIX")
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="counted on Linux only")

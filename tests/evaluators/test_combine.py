@@ -8,10 +8,10 @@ import pytest
 
 import agentv
 from agentv.evaluators.base import EvaluatorBase
-from agentv.evaluators.combine import AllOf, AnyOf, AtLeast
-from agentv.model.result import EvaluatorResult
+from agentv.evaluators.composite import AllOf, AnyOf, AtLeast
+from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
-from agentv.spec.load import load_evals
+from agentv.spec.loader import load_evals
 
 REPLY: list[Any] = [{"role": "assistant", "tool_calls": [{"tool": "a"}], "content": "done"}]
 KINDS: dict[str, Any] = {"all_of": AllOf, "any_of": AnyOf, "at_least": AtLeast}

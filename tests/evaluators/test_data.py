@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 
 import agentv
-from agentv.evaluators.strict_json import fenced_block
-from agentv.matching.diff import NOTHING
-from agentv.matching.pointer import at_steps, bad_pointer, pointer_steps
+from agentv.evaluators.data import fenced_block
+from agentv.matching.diff import NOTHING, at_steps, bad_pointer, pointer_steps
 
 CALL = [{"role": "assistant", "tool_calls": [{"tool": "add", "input": {"n": 10, "s": "10"}, "output": '{"sum": 3}'}]}]
 

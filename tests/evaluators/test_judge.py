@@ -9,12 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agentv
-from agentv.evaluators.judge.fence import make_fence, visible
-from agentv.evaluators.judge.fold import FIRST, LAST, fold_steps
-from agentv.evaluators.judge.quotes import Evidence
-from agentv.evaluators.judge.sample import scripted, word_in
-from agentv.evaluators.judge.transcript import Step
-from agentv.model.result import EvaluatorResult
+from agentv.evaluators.judge.evidence import Evidence, make_fence, visible
+from agentv.evaluators.judge.prompt import scripted, word_in
+from agentv.evaluators.judge.transcript import FIRST, LAST, Step, fold_steps
+from agentv.model.results import EvaluatorResult
 
 ANSWER = "I refunded order A-17 and wrote to the customer."
 REPLY: list[Any] = [

@@ -12,9 +12,9 @@ import agentv
 from agentv.api.judges import ask_functions
 from agentv.errors import EvaluationError
 from agentv.evaluators.judge.pairwise import Preference, prefer
-from agentv.evaluators.judge.sample import scripted, word_in
-from agentv.model.message import Message
-from agentv.model.result import EvaluatorResult
+from agentv.evaluators.judge.prompt import scripted, word_in
+from agentv.model.conversation import Message
+from agentv.model.results import EvaluatorResult
 
 Json = dict[str, Any]
 Judge = Callable[[str], str]

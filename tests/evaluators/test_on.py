@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 import agentv
-from agentv.evaluators.places import ROOTS, Place, PlaceError, parse_place
+from agentv.evaluators.selectors import ROOTS, Place, PlaceError, parse_place
 from agentv.registry import EVALUATORS, find_evaluator
 from agentv.reports.diff import render_evaluator
 from agentv.reports.terminal import Style

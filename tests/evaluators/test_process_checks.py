@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agentv
-from agentv.evaluators.loops import LONGEST, find_loops
 from agentv.evaluators.refusal import DEEDS, PHRASES, UNWILLING
+from agentv.evaluators.tool_use import LONGEST, find_loops
 from agentv.formats.reader import decode_response
 from agentv.registry import find_evaluator
 

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 import agentv
 from agentv.cli.main import group
-from agentv.model.result import EvaluatorResult
-from agentv.spec.load import load_evals
+from agentv.model.results import EvaluatorResult
+from agentv.spec.loader import load_evals
 
 REPLY: list[Any] = [{"role": "assistant", "content": "It is sunny.", "tool_calls": [{"tool": "weather"}]}]
 
@@ -148,7 +148,7 @@ def test_options_of_every_evaluator_work(tmp_path: Path) -> None:
 
 
 def test_a_module_is_found_by_its_name() -> None:
-    config = {"type": "python", "function": "agentv.evaluators.sample:max_words", "config": {"most": 2}}
+    config = {"type": "python", "function": "agentv.evaluators.python:max_words", "config": {"most": 2}}
     (result,) = agentv.score(REPLY, [config]).evaluators
     assert result.misses == ("the answer has 3 words (at most: 2)",)
 
@@ -159,8 +159,8 @@ def test_a_module_is_found_by_its_name() -> None:
         ("nowhere:check", "no module 'nowhere' on the Python path; a file beside the eval is written './nowhere.py:"),
         ("./nowhere.py:check", "is not a file below"),
         ("../../outside.py:check", "lies outside"),
-        ("agentv.evaluators.sample:max_word", "has no 'max_word'; did you mean 'max_words'?"),
-        ("agentv.evaluators.function:TIMEOUT_S", "is a float, not a function"),
+        ("agentv.evaluators.python:max_word", "has no 'max_word'; did you mean 'max_words'?"),
+        ("agentv.evaluators.python:TIMEOUT_S", "is a float, not a function"),
     ],
 )
 def test_what_is_not_there_is_an_error(tmp_path: Path, function: str, reason: str) -> None:

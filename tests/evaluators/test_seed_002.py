@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 import agentv
-from agentv.scoring.summary import summarize_calls, summarize_trace
+from agentv.scoring.calls import summarize_calls, summarize_trace
 
 
 def calls(*tools: str) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 
 import agentv
-from agentv.evaluators.looking import around, ending, excerpt, listed
-from agentv.matching.distance import differing_parts, distance
+from agentv.evaluators.selectors import around, ending, excerpt, listed
+from agentv.matching.text import differing_parts, distance
 from agentv.model.response import ProviderResponse
 
 HOSTILE = "(a|aa)+$"

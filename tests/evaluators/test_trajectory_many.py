@@ -10,11 +10,11 @@ from msgspec import UNSET
 import agentv
 from agentv.evaluators.trajectory import index
 from agentv.evaluators.trajectory.config import Entry, ToolRule
+from agentv.evaluators.trajectory.expectations import Expectation
 from agentv.evaluators.trajectory.index import Filed
-from agentv.evaluators.trajectory.plan import Expectation
 from agentv.evaluators.trajectory.turns import TurnPlan
 from agentv.matching.inputs import ExpectedInput
-from agentv.model.message import ToolCall
+from agentv.model.conversation import ToolCall
 
 VALUES: list[Any] = [
     0, 1, 1.0, 2.5, True, None, "", "a", "ab", "1", [], [1], [1, "a"], {}, {"a": 1}, {"a": 1, "b": 2},

@@ -7,7 +7,7 @@ import pytest
 from msgspec import UNSET
 
 import agentv
-from agentv.evaluators.trajectory.plain import MAX_ENTRIES, read_script
+from agentv.evaluators.trajectory.fast_path import MAX_ENTRIES, read_script
 
 MODES = ("exact", "in_order", "any_order", "unordered", "superset", "subset")
 LONG_WAY: dict[str, Any] = {"tools": {"never called": {}}}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentv.formats.reader import read_reply
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse
 
 

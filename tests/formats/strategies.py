@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from agentv.model.message import UNSET, Message, ToolCall
+from agentv.model.conversation import UNSET, Message, ToolCall
 
 words = st.text(max_size=6)
 """Any Unicode that UTF-8 can hold, NUL included."""

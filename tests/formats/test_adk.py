@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 
 from agentv.formats.adk import to_adk
 from agentv.jsonio import dump_json
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 
 from . import strategies
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from agentv.formats.adk import decode_adk, to_adk
-from agentv.model.message import UNSET, Message, ToolCall
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import UNSET, Message, ToolCall
+from agentv.model.response import ProviderResponse, TokensUsage
 from tests.formats.reading import decode_returned
 
 from . import strategies

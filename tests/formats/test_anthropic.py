@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from agentv.errors import FormatError
 from agentv.formats.anthropic import MessagePieces, decode_message, error_in_message, from_anthropic, to_anthropic
 from agentv.formats.sse import ServerEvent
-from agentv.model.message import Message, ToolCall
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import Message, ToolCall
+from agentv.model.response import ProviderResponse, TokensUsage
 from tests.formats.strategies import conversations
 
 

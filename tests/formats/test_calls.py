@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agentv.formats.reader import decode_response
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 
 
 def call_of(raw: Any) -> ToolCall:

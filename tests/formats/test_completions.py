@@ -11,9 +11,8 @@ from agentv.errors import FormatError
 from agentv.formats.openai_chat import ChatPieces, decode_completion, error_in_completion, to_completions
 from agentv.formats.sse import ServerEvent
 from agentv.formats.usage import add_usage
-from agentv.model.message import Message, ToolCall
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import Message, ToolCall
+from agentv.model.response import ProviderResponse, TokensUsage
 
 
 def completion(message: Any, **others: Any) -> dict[str, Any]:

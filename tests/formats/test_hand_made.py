@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agentv.formats.reader import read_reply
-from agentv.model.message import ToolCall
+from agentv.model.conversation import ToolCall
 from agentv.model.response import ProviderResponse
 
 ANSWER = "It is 18 C."

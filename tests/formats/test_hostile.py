@@ -12,10 +12,8 @@ from agentv.formats.ai_sdk import to_mastra
 from agentv.formats.openai import from_openai, to_openai
 from agentv.formats.reader import decode_response, decode_response_json
 from agentv.jsonio import dump_json, parse_json, scrub
-from agentv.model.message import Message, ToolCall
-from agentv.model.response import ResponseError
-from agentv.model.trace import TraceEvent, TraceSummary
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import Message, ToolCall, TraceEvent, TraceSummary
+from agentv.model.response import ResponseError, TokensUsage
 
 LONE = "x\ud83d"
 HUGE = 10**5000

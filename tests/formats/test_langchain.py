@@ -24,8 +24,8 @@ from msgspec import UNSET
 from agentv.formats.langchain import decode_langchain
 from agentv.formats.openai import from_openai, to_openai
 from agentv.jsonio import dump_json
-from agentv.model.message import Message, ToolCall
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import Message, ToolCall
+from agentv.model.response import TokensUsage
 
 BARE: dict[str, Any] = {"content": "hi", "additional_kwargs": {}, "response_metadata": {}, "name": None, "id": None}
 

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from agentv.formats.reader import detect_reply, read_events, read_reply
 from agentv.formats.streams import StreamEvent
-from agentv.model.message import ToolCall
+from agentv.model.conversation import ToolCall
 from agentv.model.response import ProviderResponse
 
 USAGE = {"prompt_tokens": 5, "completion_tokens": 2}

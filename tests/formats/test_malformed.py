@@ -10,8 +10,7 @@ import pytest
 from agentv.errors import FormatError
 from agentv.formats.fields import MAX_WARNINGS
 from agentv.formats.reader import decode_response, decode_response_json
-from agentv.model.message import Message, ToolCall
-from agentv.model.trace import TraceEvent, TraceSummary
+from agentv.model.conversation import Message, ToolCall, TraceEvent, TraceSummary
 
 
 def message_of(raw: Any) -> Message:

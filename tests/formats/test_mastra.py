@@ -4,7 +4,7 @@ from hypothesis import HealthCheck, given, settings
 
 from agentv.formats.ai_sdk import to_mastra
 from agentv.jsonio import dump_json
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 
 from . import strategies
 

@@ -29,9 +29,8 @@ from langchain_core.messages import (
 from agentv.errors import FormatError
 from agentv.formats.objects import library_of, plain
 from agentv.jsonio import dump_json
-from agentv.model.message import Message, ToolCall
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import Message, ToolCall
+from agentv.model.response import ProviderResponse, TokensUsage
 from tests.formats.reading import decode_returned
 
 

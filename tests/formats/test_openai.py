@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from agentv.formats.openai import from_openai, to_openai
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 
 from . import strategies
 

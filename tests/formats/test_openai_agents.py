@@ -20,9 +20,8 @@ from openai.types.responses.response_reasoning_item import Summary
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
 
 from agentv.formats.openai_agents import decode_openai_agents, to_openai_items
-from agentv.model.message import UNSET, Message, ToolCall
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import UNSET, Message, ToolCall
+from agentv.model.response import ProviderResponse, TokensUsage
 from tests.formats.reading import decode_returned
 
 QUIET = RunConfig(tracing_disabled=True)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agentv.formats.reader import decode_response
-from agentv.model.message import UNSET, Message, ToolCall
+from agentv.model.conversation import UNSET, Message, ToolCall
 
 
 def assistant(*calls: dict[str, Any]) -> dict[str, Any]:

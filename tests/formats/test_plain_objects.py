@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from agentv.formats.reader import read_reply
-from agentv.model.message import ToolCall
+from agentv.model.conversation import ToolCall
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "delete_all", "arguments": "{}"}}
 MESSAGE = {"role": "assistant", "content": "Done.", "tool_calls": [CALL]}

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from agentv.formats.reader import detect_reply, read_reply
-from agentv.model.message import Message, ToolCall
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import Message, ToolCall
+from agentv.model.response import ProviderResponse, TokensUsage
 
 SESSION = {"session_id": "s1"}
 

@@ -26,9 +26,8 @@ from pydantic_ai.usage import RequestUsage
 
 from agentv.formats.objects import plain
 from agentv.formats.pydantic_ai import decode_pydantic_ai, decode_pydantic_ai_run, to_pydantic_ai
-from agentv.model.message import UNSET, Message, ToolCall
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import UNSET, Message, ToolCall
+from agentv.model.response import ProviderResponse, TokensUsage
 from tests.formats.reading import decode_returned
 
 

@@ -5,10 +5,8 @@ from typing import Any
 import pytest
 
 from agentv.formats.reader import decode_response, decode_response_json
-from agentv.model.message import UNSET, Message, ToolCall
-from agentv.model.response import ProviderResponse, ResponseError
-from agentv.model.trace import TraceEvent, TraceSummary
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import UNSET, Message, ToolCall, TraceEvent, TraceSummary
+from agentv.model.response import ProviderResponse, ResponseError, TokensUsage
 
 
 def call_of(raw: Any) -> ToolCall:

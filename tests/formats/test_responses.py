@@ -16,7 +16,7 @@ from agentv.formats.openai_responses import (
     to_responses,
 )
 from agentv.formats.sse import ServerEvent
-from agentv.model.message import UNSET, Message, ToolCall
+from agentv.model.conversation import UNSET, Message, ToolCall
 from agentv.model.response import ProviderResponse
 
 

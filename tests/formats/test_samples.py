@@ -14,7 +14,7 @@ from agentv.formats.anthropic import from_anthropic, to_anthropic
 from agentv.formats.openai import from_openai, to_openai
 from agentv.formats.openai_chat import to_completions
 from agentv.formats.openai_responses import from_responses, to_responses
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 from tests.support.samples import read_sample, sample, sample_names
 
 

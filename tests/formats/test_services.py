@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from agentv.formats.reader import read_events, read_reply
 from agentv.formats.streams import StreamEvent
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse
 
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from agentv.formats.normalize import sound
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.response import ProviderResponse, TokensUsage
 
 
 def test_a_reply_with_numbers_is_left_as_it_is() -> None:

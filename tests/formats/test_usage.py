@@ -6,7 +6,7 @@ import pytest
 
 from agentv.formats.reader import decode_response
 from agentv.formats.usage import add_usage, decode_usage
-from agentv.model.usage import TokensUsage
+from agentv.model.response import TokensUsage
 
 
 def usage(read: int | None = None, wrote: int | None = None, total: int | None = None, **parts: Any) -> TokensUsage:

@@ -12,16 +12,16 @@ from msgspec.structs import replace
 import agentv
 from agentv.formats.reader import decode_response, read_reply
 from agentv.jsonio import dump_json
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
-from agentv.providers.cli_reply import Printed, read_printed
-from agentv.providers.http_events import Received, read_events
-from agentv.providers.http_pointers import Pointers
-from agentv.providers.http_reply import Reading, read_document
+from agentv.providers.cli.output import Printed, read_printed
+from agentv.providers.http.events import Received, read_events
+from agentv.providers.http.pointers import Pointers
+from agentv.providers.http.response import Reading, read_document
 from agentv.providers.python.call import Callee
 from agentv.providers.replay import Replay
-from agentv.providers.wire_answer import Answer, WireError
+from agentv.providers.transport.failures import Answer, WireError
 from tests.support.samples import Sample, sample, sample_names
 
 ASKED = (Message(role="user", content="What is the weather in Paris?"),)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import asyncio, sys
 from agentv.jsonio import dump_json
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
 from agentv.providers.python import PythonAgent
 

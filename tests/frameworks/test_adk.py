@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agentv.model.usage import TokensUsage
+from agentv.model.response import TokensUsage
 from tests.frameworks.elsewhere import ask_there
 
 AGENT = """

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import agentv
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.providers.python import PythonAgent

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.response import ProviderResponse, TokensUsage
 from tests.frameworks.elsewhere import ask_there
 
 GRAPH = """

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import agentv
-from agentv.model.record import ResultRecord
+from agentv.model.results import ResultRecord
 from tests.judges.corpus import HOSTILE, called
 from tests.judges.players import BABBLE, CRITERION, Prompt, obedient
 from tests.judges.server import judge_target, judging

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import agentv
-from agentv.evaluators.judge.sample import word_in
-from agentv.model.result import EvaluatorResult
+from agentv.evaluators.judge.prompt import word_in
+from agentv.model.results import EvaluatorResult
 from tests.judges.players import Prompt
 
 Json = dict[str, Any]

@@ -5,7 +5,7 @@ import json
 from http.client import HTTPConnection
 from typing import Any
 
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.providers.langgraph import LangGraph

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.providers.langgraph import LangGraph

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentv.model.message import ToolCall
+from agentv.model.conversation import ToolCall
 from agentv.model.request import Scope
 from agentv.model.response import ProviderResponse
 from agentv.protocols import PARTIAL_REPLY

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentv.model.message import Message, ToolCall
-from agentv.model.response import ProviderResponse, ResponseError
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import Message, ToolCall
+from agentv.model.response import ProviderResponse, ResponseError, TokensUsage
 from tests.langgraph.asking import ask, question, target
 
 PLAIN = {"assistant": "plain", "input_key": "question", "input_text": True}

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.providers.langgraph import LangGraph

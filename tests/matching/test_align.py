@@ -5,8 +5,15 @@ from collections.abc import Iterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentv.matching.align import Pair, largest_assignment, longest_sequence, subsequence
-from agentv.matching.weighted import Worth, heaviest_assignment, heaviest_sequence
+from agentv.matching.alignment import (
+    Pair,
+    Worth,
+    heaviest_assignment,
+    heaviest_sequence,
+    largest_assignment,
+    longest_sequence,
+    subsequence,
+)
 
 
 @st.composite

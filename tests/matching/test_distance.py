@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentv.matching.distance import distance
+from agentv.matching.text import distance
 
 LETTERS = st.text("abc", min_size=250, max_size=400)
 CHANGES = st.lists(st.tuples(st.sampled_from("rid"), st.floats(0, 1), st.sampled_from("xyz")), max_size=24)

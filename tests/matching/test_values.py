@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.errors import EvaluationError
-from agentv.matching import values as matching
+from agentv.matching import matchers as matching
 from agentv.matching.equality import canonical, same
-from agentv.matching.glob import glob_match
-from agentv.matching.values import check_expected, contains, equals
+from agentv.matching.matchers import check_expected, contains, equals
+from agentv.matching.text import glob_match
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([1.0, 0.0, 1.5]) | st.sampled_from(["", "1", "a"]),

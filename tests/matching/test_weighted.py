@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agentv
-from agentv.matching import weighted
-from agentv.matching.align import Pair
-from agentv.matching.weighted import Worth, heaviest_assignment
+from agentv.matching import alignment as weighted
+from agentv.matching.alignment import Pair, Worth, heaviest_assignment
 
 WORTHS = st.sampled_from([(0, 0), (0, 1), (1, 1)])
 

@@ -8,10 +8,9 @@ import pytest
 from msgspec import UNSET
 
 import agentv
-from agentv.model.message import Message, ToolCall
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
-from agentv.providers.anthropic import Anthropic
+from agentv.model.conversation import Message, ToolCall
+from agentv.model.response import ProviderResponse, TokensUsage
+from agentv.providers.vendors.anthropic import Anthropic
 from tests.wires.asking import ask, error_of
 from tests.wires.replies import LONG
 from tests.wires.server import Server, running

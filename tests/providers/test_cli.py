@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.process import orphans

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import agentv
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.process import orphans

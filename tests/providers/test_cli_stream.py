@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 import agentv
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.process import orphans
-from agentv.providers import cli_stream
 from agentv.providers.cli import Cli
+from agentv.providers.cli import stream as cli_stream
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the programs here are for POSIX")
 

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 from agentv.model.request import Request, Scope
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.response import ProviderResponse, TokensUsage
 from agentv.protocols import Provider
 from agentv.registry import find_provider
-from agentv.spec.check import build
+from agentv.spec.validation import build
 from tests.endpoints.server import answering, events, serving, streaming
 
 Way = Callable[[Any], ProviderResponse]

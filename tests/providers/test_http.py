@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, parse_qsl, urlsplit
 import pytest
 from aiohttp import web
 
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 from agentv.model.request import Request
 from tests.endpoints.asking import HELLO, ask, ask_all, error_of, made, problems_of, request
 from tests.endpoints.server import Asked, Endpoint, answering, serving

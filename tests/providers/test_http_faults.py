@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agentv.providers.http_events import receive
+from agentv.providers.http.events import receive
 from agentv.run.attempt import Patience, try_run
 from tests.endpoints.asking import HERE, ask, error_of, made, request
 from tests.endpoints.server import answering, events, in_turn, serving, streaming

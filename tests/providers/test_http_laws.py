@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from agentv.errors import AgentVError
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
-from agentv.providers.http_events import Received, read_events, receive
-from agentv.providers.http_pointers import Pointers
-from agentv.providers.http_reply import Reading
-from agentv.providers.http_request import Asking, Writer
-from agentv.providers.http_template import compile_value
-from agentv.providers.wire import Answer
+from agentv.providers.http.events import Received, read_events, receive
+from agentv.providers.http.pointers import Pointers
+from agentv.providers.http.request import Asking, Writer
+from agentv.providers.http.response import Reading
+from agentv.providers.http.template import compile_value
+from agentv.providers.transport.client import Answer
 
 TEXTS = st.text(max_size=30) | st.sampled_from(
     [

@@ -13,7 +13,7 @@ from agentv.errors import FormatError
 from agentv.formats.detect import describe_shape, longest_text
 from agentv.formats.reader import detect_reply, read_reply
 from agentv.formats.streams import Gathered, StreamEvent, fold_stream
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from tests.providers.test_http_replies import SHAPES
 from tests.providers.test_http_streams import AGENTS, VENDORS
 
@@ -72,7 +72,7 @@ def test_a_stream_with_something_wrong_in_it_never_crashes(name: str) -> None:
     )
 )
 def test_any_value_can_be_described_and_its_longest_text_pointed_at(value: Any) -> None:
-    from agentv.matching.pointer import at_steps, bad_pointer, pointer_steps  # noqa: PLC0415 - the other side
+    from agentv.matching.diff import at_steps, bad_pointer, pointer_steps  # noqa: PLC0415 - the other side
 
     assert describe_shape(value)
     pointer = longest_text(value)

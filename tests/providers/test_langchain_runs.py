@@ -9,7 +9,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from msgspec import UNSET
 
 from agentv.formats.langchain import decode_langchain
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse
 from agentv.providers.python.langchain_runs import Runs, add_runs
 

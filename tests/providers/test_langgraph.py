@@ -14,7 +14,7 @@ from msgspec import UNSET, convert
 
 import agentv
 from agentv.jsonio import dump_json
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.providers.langgraph import LangGraph

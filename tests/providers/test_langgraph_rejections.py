@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.providers.langgraph.rejections import rejected_calls, with_rejected
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentv.errors import FormatError
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 from agentv.model.request import Request
 from agentv.providers.python.agents import find_agent
 from agentv.providers.python.turns import text_turns

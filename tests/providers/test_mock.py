@@ -24,7 +24,7 @@ def test_a_text_alone_says_nothing_of_calls() -> None:
 
 
 def test_without_a_reply_it_repeats_the_question() -> None:
-    from agentv.model.message import Message  # noqa: PLC0415 - once
+    from agentv.model.conversation import Message  # noqa: PLC0415 - once
 
     assert ask(Mock(), input_messages=(Message(role="user", content="hi"),)).text == "hi"
 

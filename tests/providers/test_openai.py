@@ -14,11 +14,10 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 import agentv
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 from agentv.model.request import Request
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
-from agentv.providers.openai import OpenAI
+from agentv.model.response import ProviderResponse, TokensUsage
+from agentv.providers.vendors.openai import OpenAI
 from tests.endpoints.server import answering, events, serving, streaming
 from tests.wires.asking import SCOPE, ask, error_of
 from tests.wires.replies import LONG

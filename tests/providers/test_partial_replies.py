@@ -8,8 +8,8 @@ from aiohttp import web
 
 from agentv.model.response import ProviderResponse
 from agentv.protocols import Provider
-from agentv.providers.anthropic import Anthropic
-from agentv.providers.openai import OpenAI
+from agentv.providers.vendors.anthropic import Anthropic
+from agentv.providers.vendors.openai import OpenAI
 from agentv.run.attempt import Patience, try_run
 from tests.endpoints.asking import HERE, made, request
 from tests.endpoints.server import Handler, events, serving

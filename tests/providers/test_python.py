@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import agentv
 from agentv.cli.main import group
-from agentv.model.message import UNSET, Message
+from agentv.model.conversation import UNSET, Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.process import orphans

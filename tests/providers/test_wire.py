@@ -16,7 +16,7 @@ from aiohttp import web
 from msgspec import UNSET
 
 from agentv.model.response import ResponseError
-from agentv.providers.wire import (
+from agentv.providers.transport.client import (
     Answer,
     Wire,
     WireError,
@@ -27,7 +27,7 @@ from agentv.providers.wire import (
     read_json,
     shown_url,
 )
-from agentv.providers.wire_pause import retry_after_s
+from agentv.providers.transport.failures import retry_after_s
 from tests.wires.server import Server, running
 
 CHAT = "/v1/chat/completions"
@@ -198,7 +198,7 @@ def test_a_redirect_is_not_followed(server: Server) -> None:
 
 
 def test_importing_it_loads_no_http_client() -> None:
-    code = "import sys, agentv.providers.wire, agentv.providers.openai, agentv.providers.anthropic; "
+    code = "import sys, agentv.providers.transport.client, agentv.providers.vendors.openai, agentv.providers.vendors.anthropic; "
     code += "sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -4,11 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import agentv
-from agentv.model.event import Event, ExecutionFinished, ExecutionStarted, RunFinished
-from agentv.model.record import Reported, ResultRecord, Summary, Tally
-from agentv.model.response import ResponseError
-from agentv.model.result import EvaluatorResult
-from agentv.model.usage import TokensUsage
+from agentv.model.events import Event, ExecutionFinished, ExecutionStarted, RunFinished
+from agentv.model.response import ResponseError, TokensUsage
+from agentv.model.results import EvaluatorResult, Reported, ResultRecord, Summary, Tally
 from agentv.protocols import Reporter
 
 HOSTILE = [

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentv.errors import Place, Problem
-from agentv.model.event import RunFinished
+from agentv.model.events import RunFinished
 from agentv.redaction import Redactor
 from agentv.reports.github import Annotations, Guarded, of_problems
 from tests.reports.events import HOSTILE, errored, failed, passed, tell

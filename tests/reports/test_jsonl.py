@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import agentv
-from agentv.model.event import ExecutionFinished, RunFinished
+from agentv.model.events import ExecutionFinished, RunFinished
 from agentv.redaction import Redactor
-from agentv.reports.jsonl import JsonlFile
+from agentv.reports.files import JsonlFile
 
 CASES = [
     {"id": f"c{n}", "input": "x", "evaluators": [{"type": "tool_trajectory", "maximums": {"a": 0}}]} for n in range(5)
@@ -52,7 +52,7 @@ def test_a_full_disk_leaves_whole_lines(
     file = JsonlFile(path, Redactor({}))
     file.handle(finished(execution.results[0], 0))
     written = os.write
-    monkeypatch.setattr("agentv.reports.jsonl.os.write", lambda number, data: written(number, data[:10]) and _full())
+    monkeypatch.setattr("agentv.reports.files.os.write", lambda number, data: written(number, data[:10]) and _full())
     with pytest.raises(OSError, match="No space left"):
         file.handle(finished(execution.results[1], 1))
     assert read(path) == ["c0"]

@@ -9,8 +9,8 @@ import pytest
 import xmlschema
 
 import agentv
-from agentv.model.event import RunFinished
-from agentv.model.result import EvaluatorResult, Sides
+from agentv.model.events import RunFinished
+from agentv.model.results import EvaluatorResult, Sides
 from agentv.redaction import Redactor
 from agentv.reports.junit import JunitFile
 from tests.reports.events import HOSTILE, errored, failed, passed, record, tell
@@ -161,7 +161,7 @@ def test_a_full_disk_leaves_no_half_document(tmp_path: Path, monkeypatch: pytest
         write(number, data[:10])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("agentv.reports.jsonl.os.write", full)
+    monkeypatch.setattr("agentv.reports.files.os.write", full)
     with pytest.raises(OSError, match="No space left"):
         tell(file, [passed(1)] if when == "a run has finished" else [])
     assert (tmp_path / "r.xml").read_bytes() == b""

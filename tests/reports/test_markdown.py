@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentv.model.event import RunFinished
+from agentv.model.events import RunFinished
 from agentv.redaction import Redactor
 from agentv.reports.markdown import MAX_PAGE, MarkdownFile, code, fenced
 from tests.reports.events import HOSTILE, errored, failed, passed, tell

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import agentv
-from agentv.model.event import AttemptFinished, ExecutionFinished, ExecutionStarted, RunFinished
+from agentv.model.events import AttemptFinished, ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.model.response import ResponseError
 from agentv.redaction import Redactor
 from agentv.reports import progress

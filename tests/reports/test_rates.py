@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from agentv.model.record import RepeatedCase, RepeatedTarget, Repeats, Tally
+from agentv.model.results import RepeatedCase, RepeatedTarget, Repeats, Tally
 from agentv.redaction import Redactor
-from agentv.reports.console import Console
+from agentv.reports.console import Console, between, percent
 from agentv.reports.markdown import MAX_PAGE, MarkdownFile
-from agentv.reports.rates import between, percent
 from tests.reports.events import HOSTILE, failed, passed, tell
 
 DASH = "\N{EN DASH}"

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agentv
-from agentv.model.event import AttemptFinished
-from agentv.model.message import Message, ToolCall
-from agentv.model.trace import TraceEvent
+from agentv.model.conversation import Message, ToolCall, TraceEvent
+from agentv.model.events import AttemptFinished
 from agentv.redaction import Redactor
 from agentv.reports.traces import TraceFolder, file_name
 from tests.reports.events import passed

@@ -7,15 +7,14 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from agentv.model.event import RunFinished
+from agentv.model.events import RunFinished
 from agentv.model.response import Unread
-from agentv.model.result import EvaluatorResult
+from agentv.model.results import EvaluatorResult
 from agentv.redaction import Redactor
-from agentv.reports.console import Console
+from agentv.reports.console import HINT, Console, list_places, other_warnings
 from agentv.reports.github import Annotations
 from agentv.reports.junit import JunitFile
 from agentv.reports.markdown import MarkdownFile
-from agentv.reports.unread import HINT, list_places, other_warnings
 from tests.reports.events import HOSTILE, errored, failed, passed, tell
 
 CHART = "a block of type 'chart' was not understood, so calls may be missing"

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from agentv.jsonio import scrub
 from agentv.redaction import Redactor
-from agentv.reports.jsonl import JsonlFile
-from agentv.reports.yaml import YamlFile, dump_yaml
+from agentv.reports.files import JsonlFile, YamlFile, dump_yaml
 from tests.reports.events import HOSTILE, errored, failed, passed, tell
 
 TRICKY = [

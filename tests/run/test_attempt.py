@@ -14,17 +14,16 @@ from msgspec.structs import replace
 
 import agentv
 from agentv.api.evaluate import function_target
-from agentv.checked import Target
+from agentv.evals import Target
 from agentv.formats.plain_blocks import unknown_block_reasons
-from agentv.model.attempt import Attempt
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
+from agentv.model.events import Attempt
 from agentv.model.request import Request, Scope
-from agentv.model.response import ProviderResponse, ResponseError, Unread
-from agentv.model.usage import TokensUsage
+from agentv.model.response import ProviderResponse, ResponseError, TokensUsage, Unread
 from agentv.providers.base import ProviderBase, attach_partial_reply, failure
 from agentv.run import attempt
 from agentv.run.attempt import Patience, Tried, try_many, try_run
-from agentv.run.limits import Limiter, Pace
+from agentv.run.rate_limit import Limiter, Pace
 from tests.run.instant import instantly, now
 from tests.wires.server import Server, running
 

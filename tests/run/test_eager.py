@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentv.run.eager import within
+from agentv.run.attempt import within
 
 Work = Callable[[], Awaitable[Any]]
 

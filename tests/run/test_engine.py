@@ -12,7 +12,7 @@ import pytest
 
 import agentv
 from agentv.api.evaluate import function_target
-from agentv.checked import Target
+from agentv.evals import Target
 from agentv.formats.reader import decode_response
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse, ResponseError

@@ -14,16 +14,16 @@ import pytest
 
 import agentv
 from agentv.api.evaluate import function_target
-from agentv.checked import Eval, Target
-from agentv.evaluators.judge.sample import word_in
-from agentv.model.message import Message, ToolCall
+from agentv.evals import Eval, Target
+from agentv.evaluators.judge.prompt import word_in
+from agentv.model.conversation import Message, ToolCall
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.providers.base import ProviderBase
 from agentv.redaction import Redactor
-from agentv.run.judging import Judges, JudgeTarget
+from agentv.run.judges import Judges, JudgeTarget
 from agentv.run.options import RunOptions
-from agentv.stores.judgements import Judgements
+from agentv.stores.judge_cache import Judgements
 from tests.cli.command import Command
 from tests.cli.conftest import command_in
 from tests.judges.program import asked, judge_program

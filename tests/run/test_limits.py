@@ -10,9 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentv.model.response import ProviderResponse, ResponseError
-from agentv.model.usage import TokensUsage
-from agentv.run.limits import REFUSALS, REFUSALS_LATER, Limiter, Pace, Turn
+from agentv.model.response import ProviderResponse, ResponseError, TokensUsage
+from agentv.run.rate_limit import REFUSALS, REFUSALS_LATER, Limiter, Pace, Turn
 from tests.run.instant import instantly, now
 
 OK = ProviderResponse(text="fine")

@@ -10,10 +10,8 @@ from msgspec import UNSET
 
 import agentv
 from agentv.api.evaluate import function_target
-from agentv.model.price import Price
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
-from agentv.run.spending import Spending
+from agentv.model.response import Price, ProviderResponse, TokensUsage
+from agentv.run.costs import Spending
 from tests.cli.command import Command
 
 CHECK = {"type": "contains", "value": "done"}

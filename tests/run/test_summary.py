@@ -10,10 +10,9 @@ import pytest
 from scipy.stats import binomtest  # type: ignore[import-untyped]  # it has no types
 
 import agentv
-from agentv.model.record import Repeats, ResultRecord, Summary
+from agentv.model.results import Repeats, ResultRecord, Summary
 from agentv.run.plan import Totals as Planned
-from agentv.run.repeats import MAX_LISTED
-from agentv.run.summary import Ended, Names, Totals
+from agentv.run.summary import MAX_LISTED, Ended, Names, Totals
 
 STATUSES = {"p": "pass", "f": "fail", "e": "error"}
 

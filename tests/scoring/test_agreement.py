@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats  # type: ignore[import-untyped]  # it has no types
 
-from agentv.scoring.agreement import agree
+from agentv.scoring.statistics import agree
 
 Pairs = list[tuple[str, str]]
 

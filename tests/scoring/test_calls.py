@@ -9,10 +9,9 @@ from msgspec.structs import replace
 import agentv
 from agentv.formats.reader import decode_response
 from agentv.formats.response import follow_trace_ref
-from agentv.model.message import UNSET
+from agentv.model.conversation import UNSET
 from agentv.model.response import Unread
-from agentv.scoring.calls import resolve_calls
-from agentv.scoring.trace import calls_from_trace, trace_from_messages
+from agentv.scoring.calls import calls_from_trace, resolve_calls, trace_from_messages
 
 MESSAGES = [{"role": "assistant", "tool_calls": [{"tool": "A"}]}]
 TRACE = [{"type": "tool_call", "name": "B"}]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 import agentv
 from agentv.evaluators.base import EvaluatorBase
 from agentv.formats.reader import decode_response
-from agentv.model.case import Case
+from agentv.model.request import Case
 from agentv.model.response import Unread
 from agentv.scoring.scorer import CaseScorer
 from agentv.spec.evaluators import check_evaluators

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from agentv.model.result import EvaluatorResult
-from agentv.scoring.outcome import decide_outcome
+from agentv.model.results import EvaluatorResult
+from agentv.scoring.scorer import decide_outcome
 
 
 def found(status: Any, score: float | None, **options: Any) -> EvaluatorResult:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, bootstrap, multinomial  # type: ignore[import-untyped]  # it has no types
 
-from agentv.scoring.paired import cases_needed, mcnemar, paired_bootstrap, paired_difference
+from agentv.scoring.statistics import cases_needed, mcnemar, paired_bootstrap, paired_difference
 
 
 @given(st.integers(0, 400), st.integers(0, 400))

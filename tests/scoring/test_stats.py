@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, norm  # type: ignore[import-untyped]  # it has no types
 
-from agentv.scoring.stats import normal_quantile, normal_share, pass_at_k, pass_hat_k, two_sided, wilson
+from agentv.scoring.statistics import normal_quantile, normal_share, pass_at_k, pass_hat_k, two_sided, wilson
 
 
 @st.composite

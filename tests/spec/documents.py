@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 from jsonschema import Draft202012Validator
 
 from agentv.errors import Problem, SpecError
-from agentv.spec.load import load_data
+from agentv.spec.loader import load_data
 from agentv.spec.schema import eval_schema
 
 EVAL = eval_schema()

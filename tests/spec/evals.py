@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import agentv
-from agentv.checked import Eval
-from agentv.spec.load import load_evals
+from agentv.evals import Eval
+from agentv.spec.loader import load_evals
 
 MOCK = "targets: [{name: t, provider: mock, reply: ok}]\n"
 CHECK = "evaluators: [{type: tool_trajectory, minimums: {a: 1}}]"

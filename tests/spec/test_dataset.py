@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import agentv
-from agentv.checked import Eval
-from agentv.spec.load import load_data
+from agentv.evals import Eval
+from agentv.spec.loader import load_data
 from tests.spec.evals import CHECK, HEAD, MOCK, Write, only, problems
 
 ROWS: list[dict[str, Any]] = [

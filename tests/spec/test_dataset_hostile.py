@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from agentv.errors import SpecError
-from agentv.spec.load import load_evals
+from agentv.spec.loader import load_evals
 try:
     load_evals(["a.eval.yaml"])
 except SpecError as error:

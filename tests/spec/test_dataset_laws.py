@@ -14,8 +14,8 @@ import hypothesis.strategies as st
 import yaml
 from hypothesis import HealthCheck, given, settings
 
-from agentv.checked import Eval
-from agentv.spec.load import load_data, load_evals
+from agentv.evals import Eval
+from agentv.spec.loader import load_data, load_evals
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # What YAML allows to be written at all; a lone carriage return it reads as a line feed unless it is escaped.

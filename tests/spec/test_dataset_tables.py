@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentv.checked import Eval
+from agentv.evals import Eval
 from tests.spec.evals import HEAD, Write, only, problems
 
 MARK = b"\xef\xbb\xbf"

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 import agentv
-from agentv.checked import Eval
-from agentv.spec.load import load_evals
+from agentv.evals import Eval
+from agentv.spec.loader import load_evals
 
 AGENT = {"name": "agent", "provider": "mock"}
 JUDGE = {"name": "judge", "provider": "mock"}

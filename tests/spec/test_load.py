@@ -7,7 +7,7 @@ import pytest
 
 import agentv
 from agentv.registry import PROVIDERS
-from agentv.spec.load import load_evals
+from agentv.spec.loader import load_evals
 from tests.spec.evals import CASE, CHECK, MOCK, Write, only, problems
 
 

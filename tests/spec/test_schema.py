@@ -20,13 +20,11 @@ from agentv.errors import SpecError
 from agentv.formats.response import REPLY_KEYS
 from agentv.model.response import ProviderResponse
 from agentv.registry import EVALUATORS, PROVIDERS, find_evaluator, find_provider
-from agentv.spec.cases import CAMEL
-from agentv.spec.docstrings import FOR_AUTHORS, structs_in
-from agentv.spec.entries import EvalEntry, ProjectEntry
-from agentv.spec.load import load_data
-from agentv.spec.messages import CALL_KEYS, FUNCTION_KEYS, LANGCHAIN_KEYS, MESSAGE_KEYS, OPENAI_KEYS
+from agentv.spec.cases import CALL_KEYS, CAMEL, FUNCTION_KEYS, LANGCHAIN_KEYS, MESSAGE_KEYS, OPENAI_KEYS
+from agentv.spec.file_format import EvalEntry, ProjectEntry
+from agentv.spec.loader import load_data
 from agentv.spec.project import load_project
-from agentv.spec.schema import eval_schema, project_schema, schema_text
+from agentv.spec.schema import FOR_AUTHORS, eval_schema, project_schema, schema_text, structs_in
 from agentv.spec.yaml import YamlError, read_yaml
 from tests.spec.documents import EVAL, PARTS, READS_EVAL, complaints, misfits, part, whole
 
@@ -209,7 +207,7 @@ def test_without_source_it_is_as_strict_and_says_less(monkeypatch: pytest.Monkey
     def no_source(cls: type) -> str:
         raise OSError(cls)
 
-    monkeypatch.setattr("agentv.spec.docstrings.inspect.getsource", no_source)
+    monkeypatch.setattr("agentv.spec.schema.inspect.getsource", no_source)
     assert silent(eval_schema()) == silent(EVAL)
     assert len(str(eval_schema())) < len(str(EVAL))
 

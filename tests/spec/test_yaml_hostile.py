@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from agentv.spec import compose
-from agentv.spec.compose import MAX_DEPTH, MAX_FINDINGS
 from agentv.spec.yaml import Mark, YamlError, read_yaml
+from agentv.spec.yaml import composer as compose
+from agentv.spec.yaml.composer import MAX_DEPTH, MAX_FINDINGS
 
 MILLION = 1_000_000
 # What takes a tenth of this on an idle machine fails here only when it is quadratic.

@@ -8,7 +8,7 @@ import pytest
 
 import agentv
 from agentv.errors import StoreError
-from agentv.stores import owners
+from agentv.stores import leases as owners
 from agentv.stores.sqlite import SqliteStore
 from tests.cli.conftest import command_in
 

@@ -9,14 +9,12 @@ from msgspec import UNSET
 
 from agentv.formats.run_export import read_execution, read_run, write_execution, write_run
 from agentv.jsonio import dump_json
-from agentv.model.attempt import Attempt
-from agentv.model.case import Case
-from agentv.model.message import Message, ToolCall
-from agentv.model.record import ResultRecord
-from agentv.model.response import ProviderResponse, ResponseError, Unread
-from agentv.model.result import EvaluatorResult
-from agentv.model.run import Command, ExecutionRow, StoredRun
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import Message, ToolCall
+from agentv.model.events import Attempt
+from agentv.model.request import Case
+from agentv.model.response import ProviderResponse, ResponseError, TokensUsage, Unread
+from agentv.model.results import EvaluatorResult, ResultRecord
+from agentv.model.stored import Command, ExecutionRow, StoredRun
 from agentv.stores.sqlite import SqliteStore
 
 NAME = "20261116T000000-abcdef"

@@ -20,16 +20,14 @@ from msgspec.structs import replace
 
 from agentv.errors import StoreError
 from agentv.jsonio import dump_json
-from agentv.model.attempt import Attempt
-from agentv.model.record import ResultRecord
-from agentv.model.response import ResponseError, Unread
-from agentv.model.result import EvaluatorResult
-from agentv.model.run import Claim, ExecutionRow, Saved
-from agentv.model.usage import TokensUsage
-from agentv.stores import migrate as migrations
-from agentv.stores import owners
+from agentv.model.events import Attempt
+from agentv.model.response import ResponseError, TokensUsage, Unread
+from agentv.model.results import EvaluatorResult, ResultRecord
+from agentv.model.stored import Claim, ExecutionRow, Saved
+from agentv.stores import connection as migrations
+from agentv.stores import leases as owners
 from agentv.stores.connection import Connection
-from agentv.stores.owners import Owner, Sign, is_alive, this_process
+from agentv.stores.leases import Owner, Sign, is_alive, this_process
 from agentv.stores.sqlite import SqliteStore
 
 NOBODY = 2**22 + 1

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from agentv.formats.reader import read_events, read_reply
 from agentv.formats.streams import StreamEvent
-from agentv.model.message import ToolCall
+from agentv.model.conversation import ToolCall
 from agentv.model.response import ProviderResponse
 
 FOLDER = Path(__file__).parents[1] / "data" / "replies"

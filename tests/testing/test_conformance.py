@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
-from agentv.model.response import ProviderResponse, ResponseError, Unread
-from agentv.model.usage import TokensUsage
+from agentv.model.response import ProviderResponse, ResponseError, TokensUsage, Unread
 from agentv.providers.base import ProviderBase
 from agentv.providers.python import Function
 from agentv.testing import Check, assert_conforms, provider_conformance

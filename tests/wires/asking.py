@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.protocols import Provider

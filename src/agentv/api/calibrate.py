@@ -7,31 +7,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from agentv.api.desk import Desk, find_judge
+from agentv.api.judges import Desk, find_judge
 from agentv.api.score import following
-from agentv.checked import Checked, every_check
 from agentv.errors import Problem, SpecError
+from agentv.evals import Checked, every_check
 from agentv.evaluators.judge.llm_judge import LlmJudge, RubricJudge
 from agentv.model.judging import Calibration, CalibrationReport, Confusion, Difference, Unread
 from agentv.model.request import Scope
 from agentv.run.options import DEFAULT_CONCURRENCY, RunOptions
 from agentv.run.records import now
-from agentv.run.usage import JudgeTotals
-from agentv.scoring.agreement import agree
+from agentv.run.summary import JudgeTotals
 from agentv.scoring.scorer import CaseScorer
+from agentv.scoring.statistics import agree
 from agentv.spec.labels import read_labels
-from agentv.spec.load import load_evals
+from agentv.spec.loader import load_evals
 from agentv.spec.project import display
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from agentv.checked import Eval
+    from agentv.evals import Eval
     from agentv.evaluators.judge.base import JudgeBase
-    from agentv.model.result import EvaluatorResult
+    from agentv.model.results import EvaluatorResult
     from agentv.redaction import Redactor
-    from agentv.run.judging import Memory
+    from agentv.run.judges import Memory
     from agentv.spec.labels import Label
 
 ANSWERS = ("pass", "fail")

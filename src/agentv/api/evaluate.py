@@ -11,23 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from agentv.api.execute import execute
+from agentv.api.execution import execute, prepare
 from agentv.api.judges import recalling
-from agentv.api.prepare import prepare
-from agentv.checked import Eval, Target
 from agentv.errors import Problem, SpecError
-from agentv.model.event import RunFinished
-from agentv.model.record import ResultRecord, Summary  # noqa: TC001 - fields of a struct are looked up when it runs
+from agentv.evals import Eval, Target
+from agentv.model.events import RunFinished
+from agentv.model.results import ResultRecord, Summary  # noqa: TC001 - fields of a struct are looked up when it runs
 from agentv.providers.python import Function
 from agentv.run.options import RunOptions
-from agentv.spec.check import as_json, build
-from agentv.spec.load import load_data, load_evals
+from agentv.spec.loader import load_data, load_evals
 from agentv.spec.targets import check_targets
+from agentv.spec.validation import as_json, build
 
 if TYPE_CHECKING:
-    from agentv.api.keeping import Keeping
-    from agentv.api.prepare import Prepared
-    from agentv.model.event import Event
+    from agentv.api.execution import Prepared
+    from agentv.api.resume import Keeping
+    from agentv.model.events import Event
     from agentv.protocols import Reporter
 
 Source = str | Path | Mapping[str, Any] | Sequence[str | Path]
@@ -104,7 +103,7 @@ def _keeping(
     """Where the runs are kept, if anywhere; only what files alone began can be taken up again by `agentv eval`."""
     if store is None or store is False:
         return nullcontext()
-    from agentv.api.resuming import kept_in  # noqa: PLC0415 - only who keeps runs needs it
+    from agentv.api.resume import kept_in  # noqa: PLC0415 - only who keeps runs needs it
 
     names = (target,) if isinstance(target, str) else tuple(target) if isinstance(target, (list, tuple)) else ()
     from_files = not isinstance(source, Mapping) and (target is None or bool(names))

@@ -8,10 +8,10 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.api.audience import Audience
-from agentv.api.records import decode_record, read_records
+from agentv.api.compare.sources import decode_record, read_records
+from agentv.api.reporting import Audience
 from agentv.errors import FormatError
-from agentv.model.event import ExecutionFinished, ExecutionStarted, RunFinished
+from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.model.response import ProviderResponse
 from agentv.run.plan import Totals as Planned
 from agentv.run.summary import Ended, Names, Totals
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from agentv.model.record import ResultRecord, Shard, Summary
+    from agentv.model.results import ResultRecord, Shard, Summary
     from agentv.protocols import Reporter
 
 MAX_NAMED = 5

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from agentv.api.evaluate import load
+from agentv.api.execution import prepare
 from agentv.api.judges import with_project_judges
-from agentv.api.prepare import prepare
 from agentv.api.runs import case_of, response_of
-from agentv.checked import CheckedCase, Eval, Target
 from agentv.errors import Problem, SpecError, StoreError
-from agentv.providers.stored import Stored
+from agentv.evals import CheckedCase, Eval, Target
+from agentv.providers.replay import Stored
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from agentv.api.prepare import Prepared
+    from agentv.api.execution import Prepared
     from agentv.model.response import ProviderResponse
-    from agentv.model.run import ExecutionRow, RunRow
+    from agentv.model.stored import ExecutionRow, RunRow
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
     from agentv.stores.sqlite import SqliteStore

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from agentv.api.keeping import find, whole
+from agentv.api.resume import find, whole
 from agentv.errors import FormatError, StoreError
 from agentv.formats.openai import to_openai
 from agentv.formats.plain_blocks import drop_plain_blocks
@@ -23,17 +23,17 @@ from agentv.formats.run_export import (
     write_run,
 )
 from agentv.jsonio import parse_json
-from agentv.model.case import Case
-from agentv.model.record import ResultRecord
-from agentv.model.run import ExecutionRow
+from agentv.model.request import Case
+from agentv.model.results import ResultRecord
+from agentv.model.stored import ExecutionRow
 from agentv.run.records import new_id, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from agentv.model.message import Message
+    from agentv.model.conversation import Message
     from agentv.model.response import ProviderResponse
-    from agentv.model.run import StoredRun
+    from agentv.model.stored import StoredRun
     from agentv.stores.sqlite import SqliteStore
 
 KEY_LENGTH = 16

@@ -11,17 +11,16 @@ from msgspec.structs import replace
 from agentv.errors import FormatError, Problem, SpecError
 from agentv.formats.plain_blocks import check_plain_blocks, drop_plain_blocks
 from agentv.formats.reader import read_any
-from agentv.model.case import Case
-from agentv.model.request import Scope
+from agentv.model.request import Case, Scope
 from agentv.model.response import ProviderResponse, ResponseError
-from agentv.model.result import EvaluatorResult, RunResult
+from agentv.model.results import EvaluatorResult, RunResult
 from agentv.scoring.scorer import CaseScorer, Follow, Found, evaluate_readings
+from agentv.spec.cases import check_expected_messages, check_messages
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators, with_expected_messages
-from agentv.spec.messages import check_expected_messages, check_messages
 
 if TYPE_CHECKING:
     from agentv.evaluators.trajectory.script import Script
-    from agentv.model.message import Message
+    from agentv.model.conversation import Message
     from agentv.protocols import Ask
     from agentv.reports.terminal import Style
 
@@ -155,7 +154,7 @@ class _ShortWay(NamedTuple):
 
 @cache
 def _short_way() -> _ShortWay:
-    from agentv.evaluators.trajectory.plain import read_script, score_plain  # noqa: PLC0415 - loaded when it is named
+    from agentv.evaluators.trajectory.fast_path import read_script, score_plain  # noqa: PLC0415 - loaded when it is named
 
     return _ShortWay(read_script, score_plain)
 

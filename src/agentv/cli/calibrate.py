@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentv.cli.eval import DOLLARS, POSITIVE, read_variables_file
-from agentv.cli.exits import ERROR, fail_error, fail_usage, refuse
+from agentv.cli.exit_codes import ERROR, fail_error, fail_usage, refuse
 
 if TYPE_CHECKING:
     from agentv.api.calibrate import Subject
@@ -75,7 +75,7 @@ def _calibrate(
 
     from agentv.api.calibrate import calibrate  # noqa: PLC0415 - as above
     from agentv.api.judges import open_memory  # noqa: PLC0415 - as above
-    from agentv.api.keeping import store_path  # noqa: PLC0415 - as above
+    from agentv.api.resume import store_path  # noqa: PLC0415 - as above
 
     memory = open_memory(store_path([subject.each]), lambda words: click.echo(words, err=True)) if keep else None
     try:

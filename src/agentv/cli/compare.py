@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentv.cli.eval import DOLLARS, read_variables_file
-from agentv.cli.exits import ERROR, fail_error, fail_usage, refuse
+from agentv.cli.exit_codes import ERROR, fail_error, fail_usage, refuse
 
 if TYPE_CHECKING:
     from agentv.model.comparison import Comparison
@@ -100,7 +100,7 @@ def _code(comparison: Comparison, fail_on: str | None) -> int:
 
 def _print(comparison: Comparison, form: str) -> None:
     if form == "json":
-        from agentv.reports.jsonl import printable  # noqa: PLC0415 - only this needs it
+        from agentv.reports.files import printable  # noqa: PLC0415 - only this needs it
 
         sys.stdout.buffer.write(printable(_rendered(comparison, form)))
     else:
@@ -119,7 +119,7 @@ def _print(comparison: Comparison, form: str) -> None:
 
 def _rendered(comparison: Comparison, form: str) -> bytes:
     if form == "markdown":
-        from agentv.reports.comparison_markdown import render_page  # noqa: PLC0415 - only this needs it
+        from agentv.reports.comparison import render_page  # noqa: PLC0415 - only this needs it
 
         return render_page(comparison).encode("utf-8", "backslashreplace")
     from agentv.jsonio import dump_json  # noqa: PLC0415 - as above
@@ -139,7 +139,7 @@ def _check_output(out: str, inputs: tuple[str, str]) -> None:
 
 
 def _write(comparison: Comparison, path: Path) -> None:
-    from agentv.reports.jsonl import open_private, write_all  # noqa: PLC0415 - only this needs it
+    from agentv.reports.files import open_private, write_all  # noqa: PLC0415 - only this needs it
 
     try:
         file, _ = open_private(path)

@@ -1,4 +1,4 @@
-"""`agentv eval`: run evals and report."""
+"""`agentv eval`: run evals, or show what would run (`--dry-run`)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,56 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentv.cli.exits import fail_usage, refuse
+from agentv.cli.exit_codes import fail_usage, refuse
+from agentv.jsonio import dump_json
+from agentv.reports.terminal import clean, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agentv.api.keeping import Keeping
-    from agentv.api.prepare import Prepared
-    from agentv.cli.keeping import Recalled
-    from agentv.model.record import Summary
+    from agentv.api.execution import Prepared
+    from agentv.api.resume import Keeping
+    from agentv.cli.resume import Recalled
+    from agentv.model.results import Summary
     from agentv.protocols import Reporter
     from agentv.run.engine import Engine
     from agentv.run.options import RunOptions
+
+
+MAX_SHOWN = 50
+
+
+def show_plan(prepared: Prepared, *, as_json: bool) -> None:
+    """Every run that would be started, in order; no provider is even opened."""
+    planned = prepared.planned
+    for number, run in enumerate(prepared.runs()):
+        if as_json:
+            line = {
+                "schema": "agentv.plan/1",
+                "eval_id": run.eval.id,
+                "case_id": run.case.case.id,
+                "target": run.target.name,
+                "provider": run.target.provider,
+                "repeat": run.repeat,
+                "key": run.key,
+                "evaluators": [checked.evaluator.type for checked in run.case.checks],
+            }
+            click.echo(dump_json(line))
+            continue
+        if number >= MAX_SHOWN:
+            click.echo(f"... and {planned.runs - MAX_SHOWN:,} more")
+            break
+        checks = ", ".join(checked.evaluator.type for checked in run.case.checks)
+        repeat = f" #{run.repeat + 1}" if run.repeat else ""
+        click.echo(f"{clean(run.eval.id)}  {clean(run.case.case.id)}{repeat}  {clean(run.target.name)}  [{checks}]")
+    summary = f"{counted(planned.runs, 'run')} of {counted(planned.cases, 'case')}"
+    if as_json:
+        plan = {"schema": "agentv.plan_summary/1", "runs": planned.runs, "cases": planned.cases}
+        click.echo(dump_json({**plan, "skipped": planned.skipped, "left_out": planned.left_out}))
+    else:
+        only = f", {planned.left_out:,} left out by `only`" if planned.left_out else ""
+        click.echo(f"{summary}, {planned.skipped:,} skipped{only}; nothing was run")
+
 
 MAX_SHARDS = 100_000
 POSITIVE = click.IntRange(min=1)
@@ -141,7 +179,7 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
     measured, 130 interrupted.
     """
     from agentv.api.evaluate import load  # noqa: PLC0415 - `--help` needs none of it
-    from agentv.api.prepare import prepare  # noqa: PLC0415 - as above
+    from agentv.api.execution import prepare  # noqa: PLC0415 - as above
     from agentv.errors import AgentVError, SpecError  # noqa: PLC0415 - as above
     from agentv.run.options import RunOptions  # noqa: PLC0415 - as above
 
@@ -175,7 +213,7 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
         recalled = _recall(paths, given, options)
         paths, given["targets"], options = recalled.paths, recalled.targets, recalled.options
         if recalled.is_complete and not given["dry_run"]:
-            from agentv.cli.keeping import show_again  # noqa: PLC0415 - only a resume needs it
+            from agentv.cli.resume import show_again  # noqa: PLC0415 - only a resume needs it
 
             sys.exit(show_again(recalled, given))
     if not paths:
@@ -192,8 +230,6 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
     except AgentVError as error:
         fail_usage(str(error))
     if given["dry_run"]:
-        from agentv.cli.dry_run import show_plan  # noqa: PLC0415 - only a dry run needs it
-
         show_plan(prepared, as_json=given["as_json"])
         return
     sys.exit(_run(prepared, given, paths, recalled))
@@ -201,7 +237,7 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
 
 def _recall(paths: tuple[str, ...], given: dict[str, Any], options: RunOptions) -> Recalled:
     """The execution to go on with."""
-    from agentv.cli.keeping import recall  # noqa: PLC0415 - only a resume needs it
+    from agentv.cli.resume import recall  # noqa: PLC0415 - only a resume needs it
     from agentv.errors import AgentVError  # noqa: PLC0415 - as above
 
     if given["watch"] or given["no_store"]:
@@ -228,7 +264,7 @@ def read_variables_file(path: str) -> None:
     import os  # noqa: PLC0415 - only this needs it
 
     from agentv.errors import FormatError  # noqa: PLC0415 - as above
-    from agentv.spec.variables import read_variables  # noqa: PLC0415 - as above
+    from agentv.spec.targets import read_variables  # noqa: PLC0415 - as above
 
     try:
         found = read_variables(Path(path).read_text(encoding="utf-8-sig"))
@@ -242,8 +278,10 @@ def _warn(prepared: Prepared, *, quiet: bool) -> None:
     warnings = dict.fromkeys(warning for each in prepared.evals for warning in each.warnings)
     if quiet or not warnings:
         return
-    from agentv.reports.problems import render_warnings  # noqa: PLC0415 - only a surprise needs it
-    from agentv.reports.terminal import Style  # noqa: PLC0415 - as above
+    from agentv.reports.terminal import (
+        Style,
+        render_warnings,
+    )
 
     click.echo(render_warnings(list(warnings), Style.of(sys.stderr)), err=True)
 
@@ -255,8 +293,8 @@ def _run(
     import asyncio  # noqa: PLC0415 - only a real run needs it
     import gc  # noqa: PLC0415 - as above
 
-    from agentv.cli.keeping import kept, remembering, resume_command  # noqa: PLC0415 - as above
-    from agentv.cli.printing import broke_off  # noqa: PLC0415 - as above
+    from agentv.cli.exit_codes import broke_off  # noqa: PLC0415 - as above
+    from agentv.cli.resume import kept, remembering, resume_command  # noqa: PLC0415 - as above
     from agentv.errors import AgentVError  # noqa: PLC0415 - as above
 
     _warn(prepared, quiet=given["quiet"])
@@ -283,7 +321,7 @@ def _run(
 async def _execute(
     prepared: Prepared, reporters: list[Reporter], out: tuple[str, ...], keeping: Keeping | None
 ) -> Summary:
-    from agentv.api.execute import execute  # noqa: PLC0415 - only a real run needs it
+    from agentv.api.execution import execute  # noqa: PLC0415 - only a real run needs it
 
     return await execute(prepared, reporters, out=out, watch=stop_on_signals, keeping=keeping)
 
@@ -308,8 +346,8 @@ def stop_on_signals(engine: Engine) -> None:
 
 
 def _reporters(prepared: Prepared, given: dict[str, Any]) -> list[Reporter]:
+    from agentv.cli.exit_codes import printer  # noqa: PLC0415 - as above
     from agentv.cli.outputs import for_github, open_outputs  # noqa: PLC0415 - only a real run needs it
-    from agentv.cli.printing import printer  # noqa: PLC0415 - as above
     from agentv.reports.progress import Lines, Live, can_redraw  # noqa: PLC0415 - as above
 
     redactor = prepared.redactor

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentv.cli.exits import fail_usage
+from agentv.cli.exit_codes import fail_usage
 
 if TYPE_CHECKING:
     from agentv.spec.describe import Description
@@ -125,7 +125,7 @@ def _scored(example: Any) -> tuple[Any, Any]:
 
     judge = None
     if example.judge is not None:
-        from agentv.evaluators.judge.sample import scripted  # noqa: PLC0415 - as above
+        from agentv.evaluators.judge.prompt import scripted  # noqa: PLC0415 - as above
 
         judge = scripted(example.judge)
     return Scorer([example.config], expected_messages=example.expected_messages, judge=judge), example.reply

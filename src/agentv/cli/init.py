@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from agentv.cli.exits import fail_usage
+from agentv.cli.exit_codes import fail_usage
 
-TEMPLATES = Path(__file__).parent / "project"
+TEMPLATES = Path(__file__).parent / "template"
 FILES = ("agentv.yaml", "agent.py", "support.eval.yaml")
 SCHEMA = Path(".agentv", "eval.schema.json")
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from agentv import __version__
-from agentv.cli.exits import BUG, ERROR, INTERRUPTED, USAGE, complain, print_problems
+from agentv.cli.exit_codes import BUG, ERROR, INTERRUPTED, USAGE, complain, print_problems
 
 COMMANDS = {
     "eval": "Run evals and say what held and what did not.",
@@ -68,7 +68,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            from agentv.cli.printing import silence_stdout  # noqa: PLC0415 - only a broken pipe needs it
+            from agentv.cli.exit_codes import silence_stdout  # noqa: PLC0415 - only a broken pipe needs it
 
             silence_stdout()
             measures = ctx.invoked_subcommand in MEASURES and "--dry-run" not in sys.argv
@@ -107,7 +107,7 @@ def main(prog_name: str = "agentv") -> None:
         try:
             error.show()
         except OSError:  # where nobody can be told, the exit code still counts
-            from agentv.cli.printing import silence  # noqa: PLC0415 - only a broken stream needs it
+            from agentv.cli.exit_codes import silence  # noqa: PLC0415 - only a broken stream needs it
 
             silence(sys.stderr)
         sys.exit(error.exit_code)
@@ -149,7 +149,7 @@ def _of_the_system(error: OSError) -> tuple[str, int] | None:
     import errno  # noqa: PLC0415 - only a failure needs it
     from pathlib import Path  # noqa: PLC0415 - as above
 
-    from agentv.cli.printing import silence_stdout  # noqa: PLC0415 - as above
+    from agentv.cli.exit_codes import silence_stdout  # noqa: PLC0415 - as above
 
     if error.filename is not None:
         return f"{error.filename}: {error.strerror}", USAGE

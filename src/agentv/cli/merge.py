@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentv.cli.exits import fail_usage
+from agentv.cli.exit_codes import fail_usage
 
 if TYPE_CHECKING:
     from agentv.protocols import Reporter
@@ -32,12 +32,12 @@ def command(paths: tuple[str, ...], out: tuple[str, ...], *, as_json: bool, verb
     A set that is mixed or incomplete is refused. The exit code is that of the whole execution; 2 when refused.
     """
     from agentv.api.merge import Found, merge  # noqa: PLC0415 - `--help` needs none of it
+    from agentv.cli.exit_codes import broke_off  # noqa: PLC0415 - as above
     from agentv.cli.outputs import guarded, open_files  # noqa: PLC0415 - as above
-    from agentv.cli.printing import broke_off  # noqa: PLC0415 - as above
     from agentv.errors import FormatError, OutputError  # noqa: PLC0415 - as above
     from agentv.redaction import Redactor  # noqa: PLC0415 - as above
     from agentv.reports.console import Console  # noqa: PLC0415 - as above
-    from agentv.reports.jsonl import JsonStream  # noqa: PLC0415 - as above
+    from agentv.reports.files import JsonStream  # noqa: PLC0415 - as above
 
     redactor = Redactor({})  # what the files hold was redacted when it was written
     try:

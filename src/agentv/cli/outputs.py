@@ -10,14 +10,14 @@ from typing import IO, TYPE_CHECKING, cast
 
 import click
 
-from agentv.cli.exits import fail_usage
+from agentv.cli.exit_codes import fail_usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from agentv.api.prepare import Prepared
+    from agentv.api.execution import Prepared
     from agentv.errors import Problem
-    from agentv.model.event import Event
+    from agentv.model.events import Event
     from agentv.protocols import Reporter
     from agentv.redaction import Redactor
 
@@ -40,7 +40,7 @@ def open_outputs(prepared: Prepared, out: Sequence[str], traces: str | None) -> 
 def open_files(out: Sequence[str], inputs: Sequence[str], redactor: Redactor) -> list[Reporter]:
     """The files of `--out`, unless one of them is read from or says no format."""
     from agentv.errors import AgentVError  # noqa: PLC0415 - `--help` needs none of it
-    from agentv.reports.outputs import format_of, open_output  # noqa: PLC0415 - as above
+    from agentv.reports.files import format_of, open_output  # noqa: PLC0415 - as above
 
     _refuse_twins(out)
     for name in out:

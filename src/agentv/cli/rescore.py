@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentv.cli.eval import DOLLARS, PLAIN_BLOCKS, stop_on_signals
-from agentv.cli.exits import fail_usage, refuse
+from agentv.cli.exit_codes import fail_usage, refuse
 
 if TYPE_CHECKING:
     from agentv.api.rescore import Rescored
-    from agentv.model.run import ExecutionRow
+    from agentv.model.stored import ExecutionRow
     from agentv.protocols import Reporter
 
 MAX_NAMED = 5
@@ -49,8 +49,8 @@ def command(name: str, **given: Any) -> None:
     The results are an execution of their own in the store: the earlier ones stay as they are. Exit code as of
     `agentv eval`.
     """
-    from agentv.api.keeping import existing_store, find, open_store  # noqa: PLC0415 - `--help` needs none of it
     from agentv.api.rescore import prepare_rescore  # noqa: PLC0415 - as above
+    from agentv.api.resume import existing_store, find, open_store  # noqa: PLC0415 - `--help` needs none of it
     from agentv.errors import AgentVError, SpecError  # noqa: PLC0415 - as above
     from agentv.run.options import RunOptions  # noqa: PLC0415 - as above
 
@@ -77,13 +77,13 @@ def command(name: str, **given: Any) -> None:
 def _run(store: Any, execution: ExecutionRow, rescored: Rescored, given: dict[str, Any]) -> int:
     import asyncio  # noqa: PLC0415 - only a real run needs it
 
-    from agentv.api import keeping as api  # noqa: PLC0415 - as above
-    from agentv.api.execute import execute  # noqa: PLC0415 - as above
-    from agentv.cli.keeping import remembering  # noqa: PLC0415 - as above
+    from agentv.api import resume as api  # noqa: PLC0415 - as above
+    from agentv.api.execution import execute  # noqa: PLC0415 - as above
+    from agentv.cli.exit_codes import broke_off, printer  # noqa: PLC0415 - as above
     from agentv.cli.outputs import open_files  # noqa: PLC0415 - as above
-    from agentv.cli.printing import broke_off, printer  # noqa: PLC0415 - as above
+    from agentv.cli.resume import remembering  # noqa: PLC0415 - as above
     from agentv.errors import AgentVError  # noqa: PLC0415 - as above
-    from agentv.model.run import Command  # noqa: PLC0415 - as above
+    from agentv.model.stored import Command  # noqa: PLC0415 - as above
 
     prepared = rescored.prepared
     inputs = sorted({file for each in prepared.evals for file in each.inputs})

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from agentv.cli.eval import PLAIN_BLOCKS
-from agentv.cli.exits import ERROR, fail_usage, refuse
+from agentv.cli.exit_codes import ERROR, fail_usage, refuse
 
 ENV_FILE = click.option(
     "--env-file", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Read variables from FILE (.env)."
@@ -28,9 +28,9 @@ def command() -> None:
 @ENV_FILE
 def list_all(path: str, *, as_json: bool, env_file: str | None) -> None:
     """List the targets of agentv.yaml and of the evals in PATH, with the variables that each needs."""
-    from agentv.api.target import list_targets  # noqa: PLC0415 - `--help` needs none of it
-    from agentv.model.target import TARGETS_SCHEMA  # noqa: PLC0415 - as above
-    from agentv.reports.target import render_targets  # noqa: PLC0415 - as above
+    from agentv.api.targets import list_targets  # noqa: PLC0415 - `--help` needs none of it
+    from agentv.model.targets import TARGETS_SCHEMA  # noqa: PLC0415 - as above
+    from agentv.reports.targets import render_targets  # noqa: PLC0415 - as above
     from agentv.reports.terminal import Style  # noqa: PLC0415 - as above
 
     targets = list_targets(_found(path, env_file, as_json=as_json))
@@ -56,10 +56,10 @@ def check_one(  # noqa: PLR0913 - one for each option
     """
     import asyncio  # noqa: PLC0415 - `--help` needs none of it
 
-    from agentv.api.target import check_target, choose  # noqa: PLC0415 - as above
+    from agentv.api.targets import check_target, choose  # noqa: PLC0415 - as above
     from agentv.errors import SpecError  # noqa: PLC0415 - as above
     from agentv.jsonio import dump_json  # noqa: PLC0415 - as above
-    from agentv.reports.target import render_check  # noqa: PLC0415 - as above
+    from agentv.reports.targets import render_check  # noqa: PLC0415 - as above
     from agentv.reports.terminal import Style  # noqa: PLC0415 - as above
 
     found = _found(path, env_file, as_json=as_json)
@@ -75,7 +75,7 @@ def check_one(  # noqa: PLR0913 - one for each option
 
 
 def _found(path: str, env_file: str | None, *, as_json: bool) -> Any:
-    from agentv.api.target import find_targets  # noqa: PLC0415 - `--help` needs none of it
+    from agentv.api.targets import find_targets  # noqa: PLC0415 - `--help` needs none of it
     from agentv.errors import AgentVError, SpecError  # noqa: PLC0415 - as above
 
     if env_file:

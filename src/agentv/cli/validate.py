@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from agentv.cli.exits import fail_usage, problem_data, refuse
+from agentv.cli.exit_codes import fail_usage, problem_data, refuse
 
 
 @click.command()
@@ -19,9 +19,8 @@ def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
     Exit code: 0 all is well, 2 something is wrong.
     """
     from agentv.errors import AgentVError, SpecError  # noqa: PLC0415 - `--help` needs none of it
-    from agentv.reports.problems import counted, render_warnings  # noqa: PLC0415 - as above
-    from agentv.reports.terminal import Style, clean  # noqa: PLC0415 - as above
-    from agentv.spec.load import load_evals, load_projects  # noqa: PLC0415 - as above
+    from agentv.reports.terminal import Style, clean, counted, render_warnings  # noqa: PLC0415 - as above  # noqa: PLC0415 - as above
+    from agentv.spec.loader import load_evals, load_projects  # noqa: PLC0415 - as above
     from agentv.spec.project import NAME  # noqa: PLC0415 - as above
 
     projects = [path for path in paths if path.replace("\\", "/").rpartition("/")[2] == NAME]

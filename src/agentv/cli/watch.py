@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from msgspec.structs import replace
 
-from agentv.cli.exits import INTERRUPTED
+from agentv.cli.exit_codes import INTERRUPTED
 from agentv.errors import AgentVError, SpecError
-from agentv.reports.problems import render_problems
-from agentv.reports.terminal import Style, clean
-from agentv.spec.find import PASSED_OVER
+from agentv.reports.terminal import Style, clean, render_problems
+from agentv.spec.discovery import PASSED_OVER
 from agentv.spec.project import display
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from agentv.api.prepare import Prepared
+    from agentv.api.execution import Prepared
     from agentv.run.plan import PlannedRun
 
 EVERY_S = 0.3

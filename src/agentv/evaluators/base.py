@@ -1,14 +1,30 @@
-"""What every evaluator shares: its options, its tally of constraints, its verdict."""
+"""Base class of evaluators, with the fields that all of them share."""
 
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from msgspec import UNSET, Meta, Struct, field
 
 from agentv.errors import Problem
-from agentv.model.result import EvaluatorResult, Kind, Verdict
+from agentv.model.results import EvaluatorResult, Kind, Verdict
 from agentv.protocols import Context
-from agentv.scoring.outcome import reaches
+from agentv.scoring.scorer import reaches
+
+Finding = EvaluatorResult | Awaitable[EvaluatorResult]
+
+
+def away(work: Callable[[], EvaluatorResult]) -> Finding:
+    """The work in a thread, so that the cases in this thread's event loop go on; without such a loop, here and now."""
+    if "asyncio" not in sys.modules:  # five times the cost of bare Python, and then no loop can be running
+        return work()
+    import asyncio  # noqa: PLC0415 - it is there already
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    return asyncio.to_thread(work)
 
 
 class once:  # noqa: N801 - reads as the decorator it is

@@ -1,17 +1,37 @@
-"""Limits on what one reply took: its time, its price, its turns."""
+"""Budgets of latency, cost, turns and tokens, and `tool_call_count`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isclose, isfinite
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import force_setattr
 
 from agentv.errors import Problem
 from agentv.evaluators.base import EvaluatorBase, Example, Tally
-from agentv.evaluators.told import NO_TURNS, check_bounds, concluded, turns_told
-from agentv.evaluators.trajectory.config import Count
-from agentv.evaluators.unread import unread_messages
-from agentv.model.result import EvaluatorResult
+from agentv.evaluators.call_checks import (
+    NO_TURNS,
+    Name,
+    check_bounds,
+    check_filter,
+    concluded,
+    counts_told,
+    excluded_by,
+    first_of,
+    listed,
+    turns_told,
+    unread_calls,
+    unread_messages,
+    why_unseen,
+)
+from agentv.evaluators.trajectory import wording as words
+from agentv.evaluators.trajectory.config import CallFilter, Count
+from agentv.evaluators.trajectory.constraints import count, count_at_least, decide_maximum, decide_minimum, total
+from agentv.evaluators.trajectory.expectations import count_calls, count_certain_calls
+from agentv.formats.usage import decode_usage
+from agentv.model.conversation import Message
+from agentv.model.response import TokensUsage
+from agentv.model.results import EvaluatorResult, Kind
 from agentv.protocols import Context
 
 Amount = Annotated[float, Meta(ge=0, le=1e15)]
@@ -130,3 +150,206 @@ def _usd(value: float) -> str:
 
 
 SHOWN: dict[str, Callable[[float], str]] = {"latency_ms": _ms, "cost_usd": _usd}
+
+
+COUNTS = ("total_tokens", "input_tokens", "output_tokens")
+PLACES = ("tokens_usage", "usage", "usage_metadata", "token_usage", "tokensUsage", "usageMetadata", "tokenUsage")
+"""Where in a message's metadata its own usage is looked for."""
+WRAPPED = "response_metadata"
+"""Where LangChain keeps what a model's interface said beside the message."""
+
+
+class TokenBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """The agent used no more tokens than this, in the whole run or in each of its turns."""
+
+    type: Literal["token_budget"] = "token_budget"
+    max_total: Count | UnsetType = UNSET
+    """The most tokens read and written together."""
+    max_input: Count | UnsetType = UNSET
+    """The most tokens read, cached ones included."""
+    max_output: Count | UnsetType = UNSET
+    """The most tokens written, reasoning included."""
+    per: Literal["run", "turn"] = "run"
+    """What the limits are for: the whole run, or each assistant message by the usage that it reports."""
+
+    examples: ClassVar[tuple[Example, ...]] = tuple(
+        Example(
+            config={"type": "token_budget", "max_total": 1000, "max_output": 200},
+            reply={"text": "Done.", "tokens_usage": {"input_tokens": 700, "output_tokens": wrote}},
+            passes=passes,
+        )
+        for wrote, passes in ((120, True), (260, False))
+    )
+
+    @property
+    def limits(self) -> list[tuple[str, str, int]]:
+        """Each limit that was given: its key, the count that it is for, and the number."""
+        found = zip(COUNTS, (self.max_total, self.max_input, self.max_output), strict=True)
+        return [(f"max_{name.removesuffix('_tokens')}", name, limit) for name, limit in found if isinstance(limit, int)]
+
+    def check(self, path: str) -> list[Problem]:
+        """What cannot be meant."""
+        if self.limits:
+            return []
+        return [Problem(path, "checks nothing: give `max_total`, `max_input` or `max_output`")]
+
+    def evaluate(self, ctx: Context) -> EvaluatorResult:
+        """A constraint a limit; with `per: turn` it holds when it holds in every turn."""
+        return self._each_turn(ctx) if self.per == "turn" else self._whole_run(ctx)
+
+    def _whole_run(self, ctx: Context) -> EvaluatorResult:
+        tally = Tally()
+        used = _counts(ctx.response.tokens_usage)
+        for key, name, limit in self.limits:
+            number = used[name]
+            if number is None:
+                missing = f"the reply has no `tokens_usage.{name}`; have the agent send `tokens_usage`"
+                tally.undecided.append(f"{key} {limit}: {missing}")
+            else:
+                tally.count(good=number <= limit, sentence=f"the run used {_tokens(number, name)} (max: {limit})")
+        return concluded(self, tally, **used)
+
+    def _each_turn(self, ctx: Context) -> EvaluatorResult:
+        tally = Tally()
+        turns = [(place, _counts(usage_of(message))) for place, message in turns_told(ctx)]
+        unread = unread_messages(ctx)
+        for key, name, limit in self.limits:
+            _decide(key, limit, name, [(place, used[name]) for place, used in turns], unread, tally)
+        return concluded(self, tally, turns=[{"message": place, **used} for place, used in turns])
+
+
+def usage_of(message: Message) -> TokensUsage | None:
+    """What one turn cost, from wherever the agent put it in any shape that a reply's usage may have."""
+    metadata = message.metadata or {}
+    wrapped = metadata.get(WRAPPED)
+    for box in (metadata, wrapped) if isinstance(wrapped, dict) else (metadata,):
+        for place in PLACES:
+            if isinstance(box.get(place), dict):
+                usage = decode_usage(box[place])
+                if usage is not None:
+                    return usage
+    return None
+
+
+def _decide(  # noqa: PLR0913, PLR0917 - the limit, and all that is known of the turns
+    key: str, limit: int, name: str, turns: Sequence[tuple[int, int | None]], unread: str, tally: Tally
+) -> None:
+    told = [(place, number) for place, number in turns if number is not None]
+    silent = [place for place, number in turns if number is None]
+    over = [
+        f"message {place} used {_tokens(number, name)} (max per turn: {limit})"
+        for place, number in told
+        if number > limit
+    ]
+    if over:
+        tally.fails(*first_of(over))
+    elif unread:
+        tally.undecided.append(f"{key} {limit} per turn: {unread}")
+    elif silent:
+        lack = f"{listed('message', silent)} {'reports' if len(silent) == 1 else 'report'} no `usage` with `{name}`"
+        tally.undecided.append(f"{key} {limit} per turn: {lack}; have the agent send it with each assistant message")
+    elif told:
+        place, most = max(told, key=lambda turn: turn[1])
+        tally.holds(f"no turn used more than {_tokens(most, name)}, as message {place} did (max per turn: {limit})")
+    else:
+        tally.undecided.append(f"{key} {limit} per turn: {NO_TURNS}")
+
+
+def _counts(usage: TokensUsage | None) -> dict[str, int | None]:
+    """The three counts; a value made by hand may lack a total that its parts give."""
+    if usage is None:
+        return dict.fromkeys(COUNTS)
+    read, wrote, total = usage.input_tokens, usage.output_tokens, usage.total_tokens
+    if total is None and read is not None and wrote is not None:
+        total = read + wrote
+    return {"total_tokens": total, "input_tokens": read, "output_tokens": wrote}
+
+
+def _tokens(number: int, name: str) -> str:
+    kind = name.removesuffix("_tokens")
+    what = "" if kind == "total" else f"{kind} "
+    return f"{number} {what}{'token' if number == 1 else 'tokens'}"
+
+
+class ToolCallCount(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """How often tools were called: a number to follow, or with `min` or `max` a limit to keep."""
+
+    type: Literal["tool_call_count"] = "tool_call_count"
+    kind: Kind | None = None  # type: ignore[assignment]  # what is left unsaid is settled as soon as it is made
+    """`assertion` with `min` or `max`, `metric` without; a metric is recorded and never gates."""
+    tool: Name | UnsetType = UNSET
+    """Only calls of this tool; `*` and `?` make it a glob."""
+    min: Count | UnsetType = UNSET
+    """The fewest calls."""
+    max: Count | UnsetType = UNSET
+    """The most calls."""
+    calls: CallFilter | None = None
+    """Which calls count, by their status; denied and pending ones do not, unless it says so."""
+
+    examples: ClassVar[tuple[Example, ...]] = tuple(
+        Example(
+            config={"type": "tool_call_count", "tool": "search_*", "max": 2},
+            reply=[{"role": "assistant", "tool_calls": [{"tool": tool} for tool in made]}],
+            passes=passes,
+        )
+        for made, passes in (
+            (("search_web", "search_docs", "reply"), True),
+            (("search_web", "search_docs", "search_web"), False),
+        )
+    )
+
+    def __post_init__(self) -> None:
+        if self.kind is None:
+            force_setattr(self, "kind", "assertion" if self._is_limited else "metric")
+
+    @property
+    def _is_limited(self) -> bool:
+        return self.min is not UNSET or self.max is not UNSET
+
+    def check(self, path: str) -> list[Problem]:
+        """What cannot be meant."""
+        found = [*check_bounds(self.min, self.max, path), *check_filter(self.calls, path)]
+        if not self._is_limited:
+            if self.kind == "assertion":
+                found.append(Problem(path, "checks nothing: an assertion needs `min` or `max`"))
+            if self.negate:
+                found.append(Problem(f"{path}.not", "means nothing without `min` or `max`"))
+        return found
+
+    def warnings(self, path: str) -> list[str]:
+        """What can never fail."""
+        return [f"{path}.min: a minimum of 0: this can never fail"] if self.min == 0 else []
+
+    def evaluate(self, ctx: Context) -> EvaluatorResult:
+        """A constraint a limit; without any nothing can fall short, and the score is 1."""
+        tally = Tally()
+        key, named = ("*", "tools") if isinstance(self.tool, UnsetType) else (self.tool, self.tool)
+        unnamed = None if ctx.calls is None else [call.tool for call in ctx.calls].count("")
+        if not ctx.calls_complete:
+            certain = count_certain_calls(ctx.calls or (), excluded_by(self.calls)).calls
+            times = count_at_least(certain, key)
+            self._decide_lower_bound(times, named, unread_calls(ctx), tally)
+            return concluded(self, tally, value=None, at_least=times, unnamed=unnamed)
+        counted = counts_told(ctx)
+        if ctx.calls is not None:
+            counted = count(call.tool for call in count_calls(ctx.calls, excluded_by(self.calls)).calls)
+        value = None if counted is None else total(counted, key)
+        if value is None:
+            tally.undecided.append(f"calls of {named}: {why_unseen(ctx)}")
+        elif not self._is_limited:
+            tally.hits.append(words.called(named, value, "recorded"))
+        else:
+            if isinstance(self.min, int):
+                tally.count(good=value >= self.min, sentence=words.called(named, value, f"minimum: {self.min}"))
+            if isinstance(self.max, int):
+                tally.count(good=value <= self.max, sentence=words.called(named, value, f"maximum: {self.max}"))
+        return concluded(self, tally, value=value, unnamed=unnamed)
+
+    def _decide_lower_bound(self, times: int, named: str, reason: str, tally: Tally) -> None:
+        """Decide the limits when there may have been further calls; without limits the number is not known."""
+        if not self._is_limited:
+            tally.undecided.append(f"calls of {named}: {reason}")
+        if isinstance(self.min, int):
+            decide_minimum(named, self.min, times, reason, tally)
+        if isinstance(self.max, int):
+            decide_maximum(named, self.max, times, reason, tally)

@@ -1,25 +1,81 @@
-"""Checks of values: `equals` and `json`."""
+"""`equals` and `json`: checks of structured answers."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NoReturn
 
+import msgspec
 from msgspec import UNSET
 
 from agentv.errors import EvaluationError, Problem
-from agentv.evaluators.away import Finding, away
-from agentv.evaluators.base import Example, Tally, once
+from agentv.evaluators.base import Example, Finding, Tally, away, once
 from agentv.evaluators.json_schema import SchemaCheck, check_schema
-from agentv.evaluators.looking import Looking, excerpt, plain
-from agentv.evaluators.on import Seen
-from agentv.evaluators.strict_json import NotJson, fenced_block, parse_strictly
-from agentv.evaluators.trajectory.words import joined
-from agentv.jsonio import MAX_DEPTH, is_deep
-from agentv.matching.diff import NOTHING, Difference, differences, quote
+from agentv.evaluators.selectors import Looking, Seen, excerpt, plain
+from agentv.evaluators.trajectory.wording import joined
+from agentv.jsonio import MAX_DEPTH, is_broken, is_deep
+from agentv.matching.diff import NOTHING, Difference, at_steps, bad_pointer, differences, pointer_steps, quote
 from agentv.matching.equality import encoded
-from agentv.matching.pointer import at_steps, bad_pointer, pointer_steps
-from agentv.matching.values import check_expected, contains, is_matcher
-from agentv.matching.values import equals as equal_to
-from agentv.model.result import EvaluatorResult
+from agentv.matching.matchers import check_expected, contains, is_matcher
+from agentv.matching.matchers import equals as equal_to
+from agentv.model.results import EvaluatorResult
+
+FENCE = "```"
+
+
+class NotJson(Exception):  # noqa: N818 - a finding about the agent, not a failure of ours
+    """A text is not JSON, and why."""
+
+
+def parse_strictly(text: str, where: str) -> Any:
+    """The value that a text holds, or `NotJson`; `NaN`, comments and trailing commas are not JSON."""
+    try:
+        return msgspec.json.decode(text)
+    except RecursionError:
+        msg = f"{where} is nested too deeply to be read as JSON"
+        raise EvaluationError(msg) from None
+    except msgspec.ValidationError:
+        msg = f"{where} holds a number that is too large to be read"
+        raise EvaluationError(msg) from None
+    except (msgspec.MsgspecError, ValueError) as error:
+        _explain(text, str(error))
+
+
+def _explain(text: str, reason: str) -> NoReturn:
+    """The mistake with its line and column, as far as the standard library finds it too."""
+    from json import JSONDecodeError, JSONDecoder  # noqa: PLC0415 - only a mistake needs it
+
+    def refuse(constant: str) -> NoReturn:
+        told = f"{constant} is no number there"
+        raise NotJson(told)
+
+    if not text.strip():
+        told = "the text is empty"
+        raise NotJson(told)
+    if is_broken(text):
+        told = "half a character stands in it (a lone surrogate)"
+        raise NotJson(told)
+    try:
+        JSONDecoder(parse_constant=refuse, parse_int=str).decode(text)
+    except JSONDecodeError as error:
+        told = f"{error.msg} (line {error.lineno}, column {error.colno})"
+        raise NotJson(told) from None
+    except RecursionError:
+        pass  # then the first parser's reason is the best there is
+    raise NotJson(reason.removeprefix("JSON is malformed: ").lower())
+
+
+def fenced_block(text: str) -> str:
+    """What stands in the first block between lines of ```, or all of it when there is none."""
+    kept: list[str] | None = None
+    for line in text.splitlines(keepends=True):
+        is_fence = line.lstrip().startswith(FENCE)
+        if kept is None:
+            kept = [] if is_fence else None
+        elif is_fence:
+            return "".join(kept)
+        else:
+            kept.append(line)
+    return text if kept is None else "".join(kept)
+
 
 LONG = 100_000
 """Characters from which parsing a text may take longer than an event loop should wait."""

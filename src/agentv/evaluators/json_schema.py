@@ -9,7 +9,7 @@ from typing import Any
 from agentv.errors import EvaluationError, Problem
 from agentv.matching.diff import MAX_QUOTED, quote
 from agentv.matching.equality import canonical
-from agentv.matching.pattern import bad_pattern, pattern_of
+from agentv.matching.matchers import bad_pattern, pattern_of
 
 Schema = dict[str, Any] | bool
 Keyword = Callable[[Any, Any, Any, Any], Any]

@@ -1,21 +1,347 @@
-"""`python`: a check of the user's own, in the process of agentv."""
+"""`python` and `@evaluator`: checks that are functions of the user's."""
+
+from __future__ import annotations
 
 import inspect
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import copy
+from pathlib import Path
+from traceback import extract_tb
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, cast, get_type_hints
 
 import msgspec
-from msgspec import Meta
-from msgspec.structs import replace
+from msgspec import Meta, Struct
+from msgspec.structs import force_setattr, replace
 
-from agentv.errors import EvaluationError, Problem
+from agentv import files as code
+from agentv.errors import AgentVError, EvaluationError, FormatError, Problem, suggest
 from agentv.evaluators.base import EvaluatorBase, Example
-from agentv.evaluators.function import TIMEOUT_S, Seconds, call, within
-from agentv.evaluators.located import load_function
-from agentv.evaluators.own import own
-from agentv.evaluators.returned import result_of
-from agentv.files.code import is_place
-from agentv.model.result import EvaluatorResult
+from agentv.files import is_place
+from agentv.jsonio import scrub, scrub_text
+from agentv.matching.diff import quote
+from agentv.model.conversation import ToolCall
+from agentv.model.request import Scope
+from agentv.model.response import ProviderResponse
+from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
+from agentv.scoring.scorer import reaches
+
+
+def max_words(ctx: Context, most: int = 80) -> tuple[bool, str]:
+    """The answer has at most so many words."""
+    words = len(ctx.candidate.split())
+    return words <= most, f"the answer has {words} words (at most: {most})"
+
+
+_SHARED = frozenset(("raw_response",))
+"""Too large to be copied for every check."""
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+
+
+def own(ctx: Context) -> Context:
+    """The same context, with messages, calls and metadata of its own."""
+    response = copied(ctx.response)
+    return replace(
+        ctx,
+        response=response,
+        case=copied(ctx.case),
+        output_messages=response.output_messages,
+        trace=response.trace,
+        trace_summary=copied(ctx.trace_summary),
+        calls=_calls(ctx, response),
+        expected_messages=copied(ctx.expected_messages),
+    )
+
+
+def _calls(ctx: Context, response: ProviderResponse) -> tuple[ToolCall, ...] | None:
+    """The calls, which are those of the messages where these tell them."""
+    if ctx.calls_source == "output_messages":
+        return tuple([call for message in response.output_messages or () for call in message.tool_calls])
+    calls: tuple[ToolCall, ...] | None = copied(ctx.calls)
+    return calls
+
+
+def copied(value: Any) -> Any:
+    """A copy of everything in a value that can be written into."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is dict:
+        return {key: copied(item) for key, item in value.items()}
+    if kind is list:
+        return [copied(item) for item in value]
+    if kind is tuple:
+        return tuple([copied(item) for item in value])
+    if not isinstance(value, Struct):
+        return value
+    made = copy(value)
+    for name in kind.__struct_fields__:
+        item = getattr(value, name)
+        if type(item) not in _PLAIN and name not in _SHARED:
+            force_setattr(made, name, copied(item))
+    return made
+
+
+KEYS = ("score", "hits", "misses", "details", "error")
+EXPECTED = "true or false, a score from 0 to 1, a mapping with a `score`, or a pair of one of these and a reason"
+MAX_SENTENCE = 1_000
+_PAIR = 2
+
+
+class Finding(NamedTuple):
+    """A score and what there is to say about it."""
+
+    score: float
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+    details: dict[str, Any] = {}
+    reason: str | None = None
+    """A hit or a miss, as the score may be."""
+
+
+def result_of(value: Any, evaluator: EvaluatorBase) -> EvaluatorResult:
+    """The result under this evaluator's name and by its threshold; `EvaluationError` when the value means nothing."""
+    if isinstance(value, EvaluatorResult):
+        if value.status in ("error", "skipped"):
+            return evaluator.result(value.status, None, value.hits, value.misses, value.details)
+        score = value.score if value.score is not None else float(value.status == "pass")
+        value = {"score": score, "hits": value.hits, "misses": value.misses, "details": value.details}
+    found = _read(value)
+    passed = reaches(found.score, evaluator.threshold)
+    hits, misses = found.hits, found.misses
+    if not hits and not misses:
+        sentence = found.reason or _plainly(evaluator, found.score)
+        hits, misses = ((sentence,), ()) if passed else ((), (sentence,))
+    return evaluator.result("pass" if passed else "fail", found.score, hits, misses, found.details)
+
+
+def _plainly(evaluator: EvaluatorBase, score: float) -> str:
+    name = evaluator.name or evaluator.type
+    if score in (0.0, 1.0):
+        return f"{name} {'holds' if score else 'does not hold'}"
+    return f"{name} gives {score:.2f}, and {evaluator.threshold:g} is wanted"
+
+
+def _read(value: Any) -> Finding:
+    if isinstance(value, Mapping):
+        return _of_mapping(value)
+    if isinstance(value, tuple) and len(value) == _PAIR and isinstance(value[1], str):
+        return Finding(_score(value[0]), reason=_sentence(value[1]))
+    return Finding(_score(value))
+
+
+def _of_mapping(value: Mapping[Any, Any]) -> Finding:
+    for key in value:
+        if key not in KEYS:
+            hint = suggest(key, KEYS) or f"; expected one of {', '.join(KEYS)}"
+            msg = f"the check gave an unknown key {key!r}{hint}"
+            raise EvaluationError(msg)
+    if value.get("error") is not None:
+        raise EvaluationError(_sentence(value["error"]))
+    if value.get("score") is None:
+        msg = "the check gave a mapping without a `score`"
+        raise EvaluationError(msg)
+    details = value.get("details") or {}
+    if not isinstance(details, Mapping):
+        msg = f"the check gave `details` that are no mapping: {quote(details)}"
+        raise EvaluationError(msg)
+    return Finding(
+        _score(value["score"]),
+        _sentences(value.get("hits"), "hits"),
+        _sentences(value.get("misses"), "misses"),
+        scrub(details),
+    )
+
+
+def _score(value: Any) -> float:
+    if value is None:
+        msg = f"the check returned nothing; expected {EXPECTED}"
+        raise EvaluationError(msg)
+    if isinstance(value, bool):
+        return float(value)
+    # Numbers of other libraries say what they are when they are asked.
+    number = None if isinstance(value, (str, bytes)) else _number(value)
+    if number is None:
+        msg = f"the check returned a {type(value).__name__}; expected {EXPECTED}"
+        raise EvaluationError(msg)
+    if not 0.0 <= number <= 1.0:
+        msg = f"a score lies between 0 and 1; the check gave {number:g}"
+        raise EvaluationError(msg)
+    return number
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _sentences(value: Any, key: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (_sentence(value),)
+    if not isinstance(value, Sequence):
+        msg = f"the check gave `{key}` that are no list of sentences: {quote(value)}"
+        raise EvaluationError(msg)
+    return tuple(map(_sentence, value))
+
+
+def _sentence(value: Any) -> str:
+    text = scrub_text(value if isinstance(value, str) else quote(value))
+    return text if len(text) <= MAX_SENTENCE else f"{text[:MAX_SENTENCE]}…"
+
+
+TIMEOUT_S = 30.0
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+_MAX_REASON = 500
+
+
+class FunctionEvaluator(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """A check that is a function."""
+
+    timeout_s: Seconds = TIMEOUT_S
+    """How long it may take."""
+
+    function: ClassVar[Callable[..., Any]]
+    """The function itself, for a test of its own."""
+    options: ClassVar[tuple[str, ...]] = ()
+    """The names of its parameters after the first."""
+
+    async def evaluate(self, ctx: Context) -> EvaluatorResult:
+        """What the function returns."""
+        given = {name: getattr(self, name) for name in self.options}
+        work = call(type(self).function, replace(ctx, config=given), given)
+        return result_of(await within(self.timeout_s, work), self)
+
+
+_Function_co = TypeVar("_Function_co", bound=Callable[..., Any], covariant=True)
+
+
+class MadeEvaluator(Protocol[_Function_co]):
+    """What the decorator gives: called with options, it is a check."""
+
+    @property
+    def function(self) -> _Function_co:
+        """The function itself, for a test of its own."""
+        ...
+
+    def __call__(self, **options: Any) -> EvaluatorBase:
+        """A check with these options."""
+        ...
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def evaluator(function: _Function) -> MadeEvaluator[_Function]:
+    """Make a function an evaluator: its first parameter is the `Context`, the others are its options.
+
+    `checks = [polite(), max_words(most=80, weight=2)]` in Python; in a file `type: python` with
+    `function: ./checks.py:max_words`; or `type: max_words` from a package with an entry point in `agentv.evaluators`.
+    """
+    name = function.__name__
+    hints = get_type_hints(function, include_extras=True)
+    fields: list[Any] = [("type", Literal[name], name)]
+    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            msg = f"{name}: an option has a name of its own, which {parameter} has not"
+            raise TypeError(msg)
+        if parameter.name in FunctionEvaluator.__struct_fields__:
+            msg = f"{name}: {parameter.name!r} is an option of every evaluator; choose another name"
+            raise TypeError(msg)
+        kind = hints.get(parameter.name, Any)
+        required = parameter.default is parameter.empty
+        fields.append((parameter.name, kind) if required else (parameter.name, kind, parameter.default))
+    made: Any = msgspec.defstruct(
+        name,
+        fields,
+        bases=(FunctionEvaluator,),
+        namespace={
+            "__doc__": inspect.getdoc(function) or f"The function `{name}`.",
+            "function": staticmethod(function),
+            "options": tuple(field[0] for field in fields[1:]),
+        },
+        module=function.__module__,
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+        dict=True,
+    )
+    return cast("MadeEvaluator[_Function]", made)
+
+
+async def within(timeout_s: float, work: Awaitable[Any]) -> Any:
+    """What comes of a check's code; `EvaluationError` when it throws or takes too long."""
+    import asyncio  # noqa: PLC0415 - a configuration is checked without it
+
+    from agentv.process.threads import is_its_own  # noqa: PLC0415 - as above
+
+    deadline = asyncio.timeout(timeout_s)
+    try:
+        async with deadline:
+            return await work
+    except TimeoutError as error:
+        if not deadline.expired():
+            raise EvaluationError(reason_of(error)) from error
+        msg = f"the check did not end within {timeout_s:g} s"
+        raise EvaluationError(msg) from None
+    except AgentVError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_its_own(error):
+            raise
+        raise EvaluationError(reason_of(error)) from error
+
+
+async def call(function: Callable[..., Any], ctx: Context, given: Mapping[str, Any]) -> Any:
+    """What the function returns for this context, of which it gets a copy of its own."""
+    from agentv.process.threads import in_thread  # noqa: PLC0415 - as above
+
+    options = given if takes_options(function) else {}
+    # An asynchronous one is trusted not to block; any other is called where it holds up nobody.
+    called = getattr(function, "__call__", None)  # noqa: B004 - an object whose call is asynchronous
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
+        return await function(own(ctx), **options)
+    found = await in_thread(lambda: function(own(ctx), **options))  # a long transcript takes a while to copy
+    return await found if inspect.isawaitable(found) else found
+
+
+def takes_options(function: Callable[..., Any]) -> bool:
+    """Whether it has parameters beside the context."""
+    try:
+        return len(inspect.signature(function).parameters) > 1
+    except (TypeError, ValueError):  # written in C: it does not say
+        return False
+
+
+def reason_of(error: BaseException) -> str:
+    """What a traceback ends with, on one line, and where it happened."""
+    try:
+        words = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - code of somebody's, which may fail even at that
+        words = "its text is itself an error"
+    words = words if len(words) <= _MAX_REASON else f"{words[:_MAX_REASON]}…"
+    frames = extract_tb(error.__traceback__)
+    place = f" ({frames[-1].filename.replace(chr(92), '/').rpartition('/')[2]}, line {frames[-1].lineno})"
+    return f"{type(error).__name__}{': ' if words else ''}{words}{place if frames else ''}"
+
+
+def find_file(name: str, scope: Scope | None) -> Path:
+    """The file of this name in the eval's folder, else in the project's; `EvaluationError` when there is none."""
+    try:
+        return code.find_file(name, scope)
+    except FormatError as error:
+        raise EvaluationError(str(error)) from None
+
+
+def load_function(place: str, scope: Scope | None) -> Any:
+    """Import what is named; `EvaluationError` when it is not there, and whatever its own code throws."""
+    try:
+        return code.load_place(place, scope)
+    except FormatError as error:
+        raise EvaluationError(str(error)) from None
 
 
 class Python(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -34,7 +360,7 @@ class Python(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     executes: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
-            {"type": "python", "function": "agentv.evaluators.sample:max_words", "config": {"most": 8}},
+            {"type": "python", "function": "agentv.evaluators.python:max_words", "config": {"most": 8}},
             [{"role": "assistant", "content": answer}],
             passes=passes,
         )
@@ -62,7 +388,7 @@ class Python(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return result_of(await within(self.timeout_s, self._run(replace(ctx, config=config))), self)
 
     async def _run(self, ctx: Context) -> Any:
-        from agentv.process.thread import in_thread  # noqa: PLC0415 - a configuration is checked without it
+        from agentv.process.threads import in_thread  # noqa: PLC0415 - a configuration is checked without it
 
         found = await in_thread(load_function, self.function, ctx.scope)
         if isinstance(found, type) and issubclass(found, EvaluatorBase):

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from agentv.evaluators.base import EvaluatorBase, Example, Tally
-from agentv.evaluators.told import Name, concluded, turns_told
+from agentv.evaluators.call_checks import Name, concluded, turns_told
 from agentv.matching.diff import quote
-from agentv.model.message import Message
-from agentv.model.result import EvaluatorResult
+from agentv.model.conversation import Message
+from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
 
 UNWILLING = (

@@ -1,14 +1,17 @@
-"""Checks of words: `contains`, `starts_with`, `ends_with`, `word_count`."""
+"""Checks of a text: contains, starts_with, ends_with, word_count, regex, levenshtein."""
 
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from agentv.errors import Problem
-from agentv.evaluators.base import Example, Tally
-from agentv.evaluators.looking import Looking, Text, Texts, around, ending, excerpt, listed, plain
-from agentv.evaluators.on import Seen
-from agentv.model.result import EvaluatorResult
+from agentv.errors import EvaluationError, Problem
+from agentv.evaluators.base import Example, Finding, Tally, away, once
+from agentv.evaluators.selectors import Looking, Seen, Text, Texts, around, ending, excerpt, listed, plain
+from agentv.matching.diff import MAX_QUOTED
+from agentv.matching.matchers import Pattern, Slow, bad_pattern
+from agentv.matching.text import differing_parts, distance, effort
+from agentv.model.results import EvaluatorResult
+from agentv.scoring.scorer import reaches
 
 Count = Annotated[int, Meta(ge=0)]
 
@@ -159,3 +162,130 @@ class WordCount(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             sentence=f"{seen.where} has {words} word{'' if words == 1 else 's'} ({told})",
         )
         return self.told(tally, {"words": words})
+
+
+Span = tuple[int, int] | None
+
+
+class Regex(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """Whether a pattern is found in a text."""
+
+    type: Literal["regex"] = "regex"
+    pattern: Text
+    """What to look for, in Python's syntax."""
+    ignore_case: bool = False
+    """Whether `a` and `A` are the same."""
+    full: bool = False
+    """Whether it must fit the whole text rather than a part."""
+
+    examples: ClassVar[tuple[Example, ...]] = tuple(
+        Example({"type": "regex", "pattern": r"order #\d{4}\b"}, {"text": text}, passes)
+        for text, passes in (("I found order #1042.", True), ("I found your order.", False))
+    )
+
+    def check(self, path: str) -> list[Problem]:
+        """What cannot be meant."""
+        found = super().check(path)
+        if (reason := bad_pattern(self.pattern)) is not None:
+            found.append(Problem(f"{path}.pattern", reason))
+        return found
+
+    @once
+    def compiled(self) -> Pattern:
+        """The pattern, ready to search."""
+        return Pattern(self.pattern, ignore_case=self.ignore_case, full=self.full)
+
+    def judge(self, seen: Seen) -> Finding:
+        """One constraint; what does not end at once goes on beside the other cases, up to its limit."""
+        text, compiled = seen.text, self.compiled
+        try:
+            span = compiled.find_quickly(text)
+        except Slow:
+            return away(lambda: self._told(seen, text, compiled.find(text)))
+        return self._told(seen, text, span)
+
+    def _told(self, seen: Seen, text: str, span: Span) -> EvaluatorResult:
+        tally = Tally()
+        if span is None:
+            as_a_whole = " as a whole" if self.full else ""
+            tally.fails(f"{seen.where} does not match {self._shown}{as_a_whole}: {excerpt(text)}")
+            return self.told(tally)
+        start, end = span
+        tally.holds(f"{seen.where} matches {self._shown} at character {start}: {excerpt(text[start:end])}")
+        return self.told(tally, {"start": start, "end": end})
+
+    @property
+    def _shown(self) -> str:
+        """The pattern between slashes, for quotation marks would double its backslashes."""
+        if len(self.pattern) < MAX_QUOTED and self.pattern.isprintable():
+            return f"/{self.pattern}/"
+        return excerpt(self.pattern)
+
+
+QUICK_EFFORT = 5_000
+"""Microseconds that an event loop can wait."""
+MAX_EFFORT = 1_500_000
+"""Microseconds that a comparison may take: two texts of 60,000 characters, or a megabyte against a short one."""
+
+
+class Levenshtein(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """How close a text comes to another."""
+
+    type: Literal["levenshtein"] = "levenshtein"
+    value: str
+    """The text to come close to."""
+    max_distance: Annotated[int, Meta(ge=0)] | None = None
+    """At most so many characters inserted, deleted or replaced; without it the score is the share that agrees."""
+    ignore_case: bool = False
+    """Whether `a` and `A` are the same."""
+    trim: bool = False
+    """Whether white space around the text is left out first."""
+
+    examples: ClassVar[tuple[Example, ...]] = tuple(
+        Example({"type": "levenshtein", "value": "The capital is Paris.", "threshold": 0.9}, {"text": text}, passes)
+        for text, passes in (("The capital is Paris", True), ("The capital is not Rome.", False))
+    )
+
+    def check(self, path: str) -> list[Problem]:
+        """What cannot be meant."""
+        found = super().check(path)
+        if self.max_distance is not None and self.threshold != 1.0:
+            reason = "means nothing beside `max_distance`, under which the score is 1 or 0; give one of them"
+            found.append(Problem(f"{path}.threshold", reason))
+        return found
+
+    def warnings(self, path: str) -> list[str]:
+        """What is allowed and probably not meant."""
+        if self.max_distance is None and self.threshold >= 1.0 and self.kind == "assertion":
+            return [f"{path}: only an equal text passes; add `threshold` or `max_distance`, or use `equals`"]
+        return []
+
+    def judge(self, seen: Seen) -> Finding:
+        """One constraint, or a score from 0 to 1."""
+        text = plain(seen.text, ignore_case=self.ignore_case, trim=self.trim)
+        wanted = plain(self.value, ignore_case=self.ignore_case)
+        longer, least = max(len(text), len(wanted)), abs(len(text) - len(wanted))
+        if self.max_distance is not None and least > self.max_distance:
+            # Their lengths alone tell: a text of megabytes is not compared to find out how wrong it is.
+            return self._told(seen, None, least, longer)
+        left, right = differing_parts(text, wanted)
+        work = effort(left, right)
+        if work <= QUICK_EFFORT:
+            return self._told(seen, distance(left, right), least, longer)
+        if work > MAX_EFFORT:
+            sizes = f"{len(left):,} characters against {len(right):,}"
+            msg = f"{seen.where}: {sizes} are too many to compare; `contains` and `regex` read texts of any length"
+            raise EvaluationError(msg)
+        return away(lambda: self._told(seen, distance(left, right), least, longer))
+
+    def _told(self, seen: Seen, found: int | None, least: int, longer: int) -> EvaluatorResult:
+        changes = least if found is None else found
+        share = 1 - changes / longer if longer else 1.0
+        score = share if self.max_distance is None else float(found is not None and found <= self.max_distance)
+        bound = f"threshold: {self.threshold:g}" if self.max_distance is None else f"maximum: {self.max_distance}"
+        count = f"{'at least ' if found is None else ''}{changes} change{'' if changes == 1 else 's'}"
+        told = f"{seen.where} is {count} away from {excerpt(self.value)}, likeness {share:.2f} ({bound})"
+        details = {"distance": found, "likeness": None if found is None else share}
+        if reaches(score, self.threshold):
+            return self.result("pass", score, (told,), (), details)
+        return self.result("fail", score, (), (f"{told}: {excerpt(seen.text)}",), details)

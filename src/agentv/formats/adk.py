@@ -13,12 +13,12 @@ from agentv.formats.messages import as_list, as_messages
 from agentv.formats.objects import library_of
 from agentv.formats.unread import holds_nothing
 from agentv.formats.usage import add_usage, read_usage
-from agentv.model.message import Message, Status, ToolCall
+from agentv.model.conversation import Message, Status, ToolCall
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.protocols import ReplyFormat, ReplyReader
 
 if TYPE_CHECKING:
-    from agentv.model.usage import TokensUsage
+    from agentv.model.response import TokensUsage
 
 
 def to_adk(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -11,9 +11,8 @@ from agentv.formats.messages import as_messages
 from agentv.formats.response import decode_fields
 from agentv.formats.tool_calls import fresh_call_ids
 from agentv.formats.usage import add_usage, read_usage
-from agentv.model.message import Message, ToolCall
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import Message, ToolCall
+from agentv.model.response import ProviderResponse, TokensUsage
 from agentv.protocols import ReplyFormat, ReplyReader
 
 _Object = Mapping[str, Any]

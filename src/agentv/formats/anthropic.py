@@ -15,7 +15,7 @@ from agentv.formats.sse import ServerEvent
 from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
 from agentv.formats.usage import read_usage
 from agentv.jsonio import dump_json
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 

@@ -13,7 +13,7 @@ from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
 if TYPE_CHECKING:
-    from agentv.model.usage import TokensUsage
+    from agentv.model.response import TokensUsage
 
 _Object = Mapping[str, Any]
 _AGENT_EVENTS = frozenset(("trace", "chunk", "returnControl", "files"))

@@ -11,9 +11,8 @@ from agentv.formats.conversation import KEY, Result, record_results
 from agentv.formats.fields import Number
 from agentv.formats.vocabulary import is_harmless_type
 from agentv.jsonio import MAX_DEPTH, MISFITS, is_broken, is_deep
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import EventType, Message, ToolCall
 from agentv.model.response import ErrorKind
-from agentv.model.trace import EventType
 
 # Most values are far shallower than the limit, and seeing that in passing is cheaper than measuring each.
 _Leaf = str | int | float | bool | None

@@ -14,9 +14,8 @@ from agentv.formats.fields import OBJECT, Path, number_or_none, objects_in, word
 from agentv.formats.transcript import Transcript
 from agentv.formats.usage import add_usage, read_usage
 from agentv.formats.vocabulary import snake
-from agentv.model.message import ToolCall
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import ToolCall
+from agentv.model.response import ProviderResponse, TokensUsage
 from agentv.protocols import ReplyFormat, ReplyReader
 
 _Object = Mapping[str, Any]

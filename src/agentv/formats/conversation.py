@@ -9,7 +9,7 @@ from msgspec.structs import force_setattr
 
 from agentv.formats.fields import Path, Report, whole_text
 from agentv.jsonio import MISFITS
-from agentv.model.message import Message, Status, ToolCall
+from agentv.model.conversation import Message, Status, ToolCall
 
 
 class Pairing:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentv.formats.draft import other_fields, read_arguments
 from agentv.formats.fields import MISSING_CALLS, OBJECT, objects_in
 from agentv.formats.response import add_fields, decode_fields
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat, ReplyReader
 

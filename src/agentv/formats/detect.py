@@ -14,7 +14,7 @@ from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_fields, join_r
 from agentv.formats.trace import EVENT_TYPES
 from agentv.formats.usage import sum_usage
 from agentv.formats.vocabulary import CALL_ID_KEYS, INPUT_KEYS, NAME_KEYS
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from agentv.formats.fields import OBJECT, texts_under
 from agentv.formats.vocabulary import CALL_ID_KEYS, snake
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system"}
 _TYPES = {

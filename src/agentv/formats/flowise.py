@@ -11,8 +11,7 @@ from agentv.formats.response import decode_fields
 from agentv.formats.unread import unread_fields
 from agentv.formats.usage import add_usage, read_usage
 from agentv.jsonio import dump_json
-from agentv.model.response import ProviderResponse, ResponseError, Unread
-from agentv.model.usage import TokensUsage
+from agentv.model.response import ProviderResponse, ResponseError, TokensUsage, Unread
 from agentv.protocols import ReplyFormat, ReplyReader
 
 _Object = Mapping[str, Any]

@@ -7,9 +7,8 @@ from agentv.formats.conversation import said_fields, text_or_none
 from agentv.formats.fields import OBJECT, Path, is_count, objects_in, word
 from agentv.formats.transcript import Transcript
 from agentv.formats.usage import add_usage, finish_usage
-from agentv.model.response import ProviderResponse, ResponseError
-from agentv.model.trace import TraceSummary
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import TraceSummary
+from agentv.model.response import ProviderResponse, ResponseError, TokensUsage
 from agentv.protocols import ReplyFormat, ReplyReader
 
 _Object = Mapping[str, Any]

@@ -9,9 +9,8 @@ from agentv.formats.fields import OBJECT, Report, whole_text
 from agentv.formats.messages import as_list, decode_messages, is_langchain
 from agentv.formats.tool_calls import parse_arguments
 from agentv.formats.usage import add_usage, read_usage
-from agentv.model.message import Message
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import Message
+from agentv.model.response import ProviderResponse, TokensUsage
 from agentv.protocols import ReplyFormat, ReplyReader
 
 _ROLES = {

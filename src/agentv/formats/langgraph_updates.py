@@ -11,7 +11,7 @@ from agentv.formats.langgraph import mark_pending
 from agentv.formats.openai import to_openai
 from agentv.formats.unread import with_unread_fields
 from agentv.jsonio import dump_json, scrub_text
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse
 
 INTERRUPT = "__interrupt__"

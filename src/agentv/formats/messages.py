@@ -24,7 +24,7 @@ from agentv.formats.fields import OBJECT, Fields, Path, Report, show
 from agentv.formats.objects import dump_model
 from agentv.formats.tool_calls import STATUSES, decode_call, decode_function_call, parse_arguments
 from agentv.jsonio import scrub
-from agentv.model.message import ContentBlock, Message, ToolCall
+from agentv.model.conversation import ContentBlock, Message, ToolCall
 
 _NAMES = {
     **{name: name for name in Message.__struct_fields__},

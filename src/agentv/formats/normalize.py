@@ -7,9 +7,8 @@ from msgspec.structs import replace
 from agentv.errors import AgentVError, ProviderError
 from agentv.formats.messages import is_whole
 from agentv.formats.response import decode_fields, last_words
-from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, Unread
-from agentv.model.trace import TraceEvent, TraceSummary
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import TraceEvent, TraceSummary
+from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, TokensUsage, Unread
 
 _TYPES = {"error": ResponseError, "trace_summary": TraceSummary, "tokens_usage": TokensUsage, "metadata": dict}
 

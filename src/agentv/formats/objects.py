@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agentv.formats.canonical import are_plain
 from agentv.formats.fields import MISSING_CALLS
 from agentv.jsonio import describe, dump_json, scrub
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse, Unread
 
 Library = Literal["langchain", "openai_agents", "pydantic_ai", "adk"]

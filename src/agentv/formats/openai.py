@@ -12,7 +12,7 @@ from agentv.formats.conversation import RESULT_MESSAGE, Pairing, is_blocks, join
 from agentv.formats.messages import as_messages, read_messages
 from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
 from agentv.jsonio import MISFITS, dump_json
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 
 _encode = Encoder().encode
 

@@ -14,9 +14,8 @@ from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
 from agentv.formats.usage import finish_usage
 from agentv.formats.vocabulary import is_harmless_type
 from agentv.jsonio import dump_json
-from agentv.model.message import Message, Status, ToolCall
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import Message, Status, ToolCall
+from agentv.model.response import ProviderResponse, TokensUsage
 from agentv.protocols import ReplyFormat, ReplyReader
 
 _STATUSES: dict[str, Status] = {"failed": "error", "incomplete": "error"}

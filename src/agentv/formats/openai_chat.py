@@ -14,7 +14,7 @@ from agentv.formats.sse import ServerEvent
 from agentv.formats.unread import with_searched, with_unread_fields
 from agentv.formats.usage import read_usage
 from agentv.jsonio import parse_json
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 

@@ -17,7 +17,7 @@ from agentv.formats.unread import unread_fields
 from agentv.formats.usage import read_usage
 from agentv.formats.vocabulary import is_harmless_type
 from agentv.jsonio import dump_json
-from agentv.model.message import Message, Status, ToolCall
+from agentv.model.conversation import Message, Status, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 from agentv.registry import reply_formats

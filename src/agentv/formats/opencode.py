@@ -7,8 +7,7 @@ from agentv.formats.conversation import text_or_none
 from agentv.formats.fields import OBJECT, Path, is_count, objects_in, word
 from agentv.formats.transcript import Transcript
 from agentv.formats.usage import add_usage, finish_usage
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.response import ProviderResponse, TokensUsage
 from agentv.protocols import ReplyFormat, ReplyReader
 
 _Object = Mapping[str, Any]

@@ -23,7 +23,7 @@ from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_canonical, dec
 from agentv.formats.streams import Folded, StreamEvent, fold_stream, read_folded
 from agentv.formats.unread import with_unread, with_unread_fields
 from agentv.jsonio import dump_json, parse_json, scrub, scrub_text
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat
 from agentv.registry import reply_formats

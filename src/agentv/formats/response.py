@@ -13,10 +13,8 @@ from agentv.formats.messages import decode_messages
 from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary
 from agentv.formats.usage import add_usage, read_usage
 from agentv.jsonio import MISFITS, dump_json, parse_json
-from agentv.model.message import Message
-from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, Unread
-from agentv.model.trace import TraceSummary
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import Message, TraceSummary
+from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, TokensUsage, Unread
 
 _NAMES = {
     **{name: name for name in ProviderResponse.__struct_fields__},

@@ -11,13 +11,12 @@ from agentv.errors import FormatError
 from agentv.formats.messages import as_messages
 from agentv.formats.reader import decode_response
 from agentv.jsonio import dump_json
-from agentv.model.attempt import Attempt
-from agentv.model.case import Case
-from agentv.model.message import Message
-from agentv.model.record import ResultRecord
+from agentv.model.conversation import Message
+from agentv.model.events import Attempt
+from agentv.model.request import Case
 from agentv.model.response import ProviderResponse, ResponseError
-from agentv.model.result import EvaluatorResult
-from agentv.model.run import ExecutionRow, RunStatus, StoredRun
+from agentv.model.results import EvaluatorResult, ResultRecord
+from agentv.model.stored import ExecutionRow, RunStatus, StoredRun
 
 RUN_SCHEMA = "agentv.run/1"
 EXECUTION_SCHEMA = "agentv.execution/1"

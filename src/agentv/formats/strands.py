@@ -11,8 +11,7 @@ from agentv.formats.fields import MISSING_CALLS, OBJECT, Report, is_count, objec
 from agentv.formats.response import decode_fields
 from agentv.formats.unread import unread_fields
 from agentv.formats.usage import add_usage, decode_usage, read_usage
-from agentv.model.response import ProviderResponse, Unread
-from agentv.model.usage import TokensUsage
+from agentv.model.response import ProviderResponse, TokensUsage, Unread
 from agentv.protocols import ReplyFormat, ReplyReader
 
 _Object = Mapping[str, Any]

@@ -11,7 +11,7 @@ from agentv.formats.log_entries import add_entry, read_entry
 from agentv.formats.messages import read_messages
 from agentv.formats.unread import holds_nothing, unread_fields
 from agentv.formats.vocabulary import snake
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse, Unread
 
 _Object = Mapping[str, Any]

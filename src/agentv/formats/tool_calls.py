@@ -11,7 +11,7 @@ from msgspec.json import Decoder
 from agentv.formats.conversation import RESULT_MESSAGE
 from agentv.formats.fields import OBJECT, Fields, Path, Report
 from agentv.jsonio import CUT, MAX_DEPTH, is_deep
-from agentv.model.message import Message, Status, ToolCall
+from agentv.model.conversation import Message, Status, ToolCall
 
 STATUSES = frozenset(get_args(Status))
 

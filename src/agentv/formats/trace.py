@@ -6,7 +6,7 @@ from typing import Any, get_args
 from msgspec import UNSET
 
 from agentv.formats.fields import OBJECT, Fields, Path, Report, is_count, show
-from agentv.model.trace import EventType, TraceEvent, TraceSummary
+from agentv.model.conversation import EventType, TraceEvent, TraceSummary
 
 MAX_EVENTS = 1_000_000
 

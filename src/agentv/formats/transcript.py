@@ -13,7 +13,7 @@ from agentv.model.response import ProviderResponse, ResponseError
 from agentv.protocols import ReplyReader
 
 if TYPE_CHECKING:
-    from agentv.model.usage import TokensUsage
+    from agentv.model.response import TokensUsage
 
 _NO_REASON = "the run failed, and does not say why"
 

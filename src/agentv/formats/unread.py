@@ -24,7 +24,7 @@ from agentv.formats.vocabulary import (
     is_searched,
     snake,
 )
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse, Unread
 
 MAX_PLACES = 100

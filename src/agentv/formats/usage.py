@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from agentv.formats.fields import OBJECT, Path, Report, is_count
 from agentv.formats.vocabulary import SERVER_TOOL_USES
 from agentv.jsonio import describe
-from agentv.model.usage import TokensUsage
+from agentv.model.response import TokensUsage
 
 _COUNTS = (
     "input_tokens",

@@ -7,8 +7,8 @@ from msgspec import UNSET
 
 from agentv.matching.diff import NOTHING, Difference, differences
 from agentv.matching.equality import canonical, same
-from agentv.matching.glob import glob_match
-from agentv.matching.values import Predicate, contains, equals, has_matcher, is_matcher
+from agentv.matching.matchers import Predicate, contains, equals, has_matcher, is_matcher
+from agentv.matching.text import glob_match
 
 InputMode = Literal["exact", "partial", "subset", "ignore"] | tuple[str, ...]
 

@@ -3,12 +3,10 @@
 They never form cycles, so the garbage collector need not look at them (`gc=False`).
 """
 
-from agentv.model.case import Case
-from agentv.model.message import ContentBlock, Message, Status, ToolCall
-from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, Unread
-from agentv.model.result import EvaluatorResult, Kind, RunResult, Verdict
-from agentv.model.trace import EventType, TraceEvent, TraceSummary
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import ContentBlock, EventType, Message, Status, ToolCall, TraceEvent, TraceSummary
+from agentv.model.request import Case
+from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, TokensUsage, Unread
+from agentv.model.results import EvaluatorResult, Kind, RunResult, Verdict
 
 __all__ = [
     "Case",

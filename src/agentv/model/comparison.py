@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from agentv.model.judging import JudgeSums
-from agentv.model.result import EvaluatorResult, Sides, Verdict
+from agentv.model.results import EvaluatorResult, Sides, Verdict
 
 COMPARISON_SCHEMA = "agentv.comparison/1"
 Judgement = Literal["better", "worse", "no difference seen", "nothing measured"]

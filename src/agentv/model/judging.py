@@ -4,8 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentv.model.response import ProviderResponse
-from agentv.model.usage import TokensUsage
+from agentv.model.response import ProviderResponse, TokensUsage
 
 
 class Judged(Struct, frozen=True, kw_only=True):

@@ -1,10 +1,25 @@
-"""What a provider is asked."""
+"""The request of a run, its scope, and its case."""
 
 from typing import Any
 
 from msgspec import Struct
 
-from agentv.model.message import Message
+from agentv.model.conversation import Message
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """One test, as it is run; `agentv.spec.file_format` has it as people write it."""
+
+    id: str = ""
+    input_messages: tuple[Message, ...] = ()
+    expected_messages: tuple[Message, ...] | None = None
+    vars: dict[str, Any] = {}
+    """Values for the agent; `{{ name }}` in the input stands for one of them."""
+    tags: tuple[str, ...] = ()
+    threshold: float | None = None
+    """Lets the case pass by its weighted mean, as long as every `required` evaluator passes."""
+    metadata: dict[str, Any] = {}
+    """Whatever the author wants to find again beside the case."""
 
 
 class Request(Struct, frozen=True, kw_only=True):

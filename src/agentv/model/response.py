@@ -1,12 +1,43 @@
-"""What a provider returns: seed 000's `ProviderResponse` and seed 004's `ConnectorInvokeResult` in one."""
+"""The normalised reply of a target, with its usage and its price."""
 
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from agentv.model.message import Message
-from agentv.model.trace import TraceEvent, TraceSummary
-from agentv.model.usage import TokensUsage
+from agentv.model.conversation import Message, TraceEvent, TraceSummary
+
+
+class TokensUsage(Struct, frozen=True, kw_only=True):
+    """Token counts under one rule: a whole includes its parts, and unknown is `None`, never 0."""
+
+    input_tokens: int | None = None
+    """Everything the model read, cached tokens included."""
+    output_tokens: int | None = None
+    """Everything the model wrote, reasoning tokens included."""
+    total_tokens: int | None = None
+    """As the provider reported it, else the sum of the two."""
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    metadata: dict[str, Any] | None = None
+    """`sum_tokens`, when the reported total disagrees with the sum."""
+
+
+Dollars = Annotated[float, Meta(ge=0, le=1_000_000)]
+
+
+class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a million tokens cost, in US dollars."""
+
+    input: Dollars
+    """Tokens that the model read and that were in no cache."""
+    output: Dollars
+    """Tokens that the model wrote, reasoning included."""
+    cache_read: Dollars | None = None
+    """Tokens that were read from a cache; by default as much as any other input."""
+    cache_write: Dollars | None = None
+    """Tokens that were put into a cache; by default as much as any other input."""
+
 
 DEPRECATED = Meta(extra_json_schema={"deprecated": True})
 ErrorKind = Literal["agent", "transport", "timeout", "interrupted", "protocol"]

@@ -6,7 +6,7 @@ An argument list only, never a shell. There is no time limit of its own: whoever
 import sys
 
 from agentv.process.command import Command, Finished
-from agentv.process.dialogue import Dialogue
+from agentv.process.pipes import Dialogue
 
 __all__ = ["Command", "Dialogue", "Finished", "run"]
 
@@ -21,7 +21,7 @@ async def run(command: Command, dialogue: Dialogue | None = None) -> Finished:
     """
     # A configuration is checked without starting anything, and asyncio is five times the cost of bare Python.
     if sys.platform == "win32":
-        from agentv.process.portable import run_portably  # noqa: PLC0415 - see above
+        from agentv.process.windows import run_portably  # noqa: PLC0415 - see above
 
         return await run_portably(command, dialogue)
     from agentv.process.posix import run_posix  # noqa: PLC0415 - see above

@@ -12,8 +12,7 @@ from typing import IO
 
 from agentv.process import orphans
 from agentv.process.command import Command, Finished
-from agentv.process.dialogue import Dialogue
-from agentv.process.output import Output, add_last_words, finished
+from agentv.process.pipes import Dialogue, Output, add_last_words, finished
 
 _CHUNK = 1 << 16
 """What a pipe holds."""

@@ -6,9 +6,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from agentv.errors import Problem
 from agentv.formats.plain_blocks import PLAIN_BLOCK_SCHEMA
-from agentv.model.price import Price
 from agentv.model.request import Request, Scope
-from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
+from agentv.model.response import ErrorKind, Price, ProviderResponse, ResponseError
 from agentv.protocols import PARTIAL_REPLY
 
 PerMinute = Annotated[float, Meta(gt=0, le=1_000_000_000)]

@@ -1,8 +1,10 @@
-"""`replay`: replies that were recorded, so that no agent is called."""
+"""`replay`: recorded replies and stored runs."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -14,6 +16,35 @@ from agentv.jsonio import MAX_BYTES, parse_json
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.providers.base import ProviderBase, failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Stored:
+    """Answers with the reply that was kept for this case and repetition."""
+
+    is_live = False
+    executes = False
+    retries = 0
+    """What failed then fails now: it would not pass by being read again."""
+
+    def __init__(self, find: Callable[[str, int], ProviderResponse | None]) -> None:
+        self._find = find
+
+    async def open(self, scope: Scope) -> None:
+        """Nothing to do."""
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        """The reply as it was kept."""
+        found = self._find(request.id, request.repeat)
+        if found is None:
+            return failure("protocol", f"no reply to case {request.id!r}, repetition {request.repeat + 1}, was kept")
+        return found
+
+    async def close(self) -> None:
+        """Nothing to do."""
+
 
 CASE_ID = "{case_id}"
 _UNSAFE = frozenset('/\\:*?"<>|\0')

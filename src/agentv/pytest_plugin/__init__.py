@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agentv.pytest_plugin.case import RunCase
+    from agentv.pytest_plugin.fixture import RunCase
 
 MOST_TIMES = 100_000
 MOST_SECONDS = 86_400
@@ -58,7 +58,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     config = parent.config
     if not (config.getoption("agentv") or config.getini("agentv")):
         return None
-    from agentv.spec.find import SUFFIXES  # noqa: PLC0415 - most runs of pytest want no evals
+    from agentv.spec.discovery import SUFFIXES  # noqa: PLC0415 - most runs of pytest want no evals
 
     if not file_path.name.endswith(SUFFIXES):
         return None
@@ -72,7 +72,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 @pytest.fixture(scope="session")
 def agentv_run(pytestconfig: pytest.Config) -> RunCase:
     """Run one case: `agentv_run("support.eval.yaml", case="refund", target=my_function).assert_passed()`."""
-    from agentv.pytest_plugin.case import RunCase  # noqa: PLC0415 - most tests run no case
+    from agentv.pytest_plugin.fixture import RunCase  # noqa: PLC0415 - most tests run no case
 
     return RunCase(pytestconfig.rootpath)
 

@@ -11,21 +11,20 @@ import pytest
 from msgspec.structs import replace
 
 from agentv.errors import AgentVError, SpecError
+from agentv.pytest_plugin.fixture import PLAIN, Told, tell
 from agentv.pytest_plugin.run import EvalRunner, Loop, Unready
-from agentv.pytest_plugin.text import PLAIN, Told, tell
-from agentv.reports.problems import counted, render_problems
-from agentv.reports.terminal import clean
-from agentv.reports.unread import other_warnings
+from agentv.reports.console import other_warnings
+from agentv.reports.terminal import clean, counted, render_problems
 from agentv.run.options import RunOptions
 from agentv.run.plan import PlannedRun, plan_runs
-from agentv.spec.load import load_evals
+from agentv.spec.loader import load_evals
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from agentv.checked import CheckedCase, Eval
-    from agentv.model.event import RunFinished
-    from agentv.model.record import ResultRecord
+    from agentv.evals import CheckedCase, Eval
+    from agentv.model.events import RunFinished
+    from agentv.model.results import ResultRecord
     from agentv.redaction import Redactor
 
 LOOP = pytest.StashKey[Loop]()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from agentv.api.execution import prepare
 from agentv.api.judges import is_judge, judges_at_work, recalling
-from agentv.api.prepare import prepare
 from agentv.api.score import following
 from agentv.errors import AgentVError
 from agentv.model.request import Scope
@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
     from typing import Any
 
-    from agentv.api.prepare import Prepared
-    from agentv.checked import Eval, Target
-    from agentv.model.attempt import Attempt
-    from agentv.model.event import RunFinished
+    from agentv.api.execution import Prepared
+    from agentv.evals import Eval, Target
+    from agentv.model.events import Attempt, RunFinished
     from agentv.protocols import Provider
     from agentv.redaction import Redactor
     from agentv.run.options import RunOptions

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentv.reports.problems import counted
-from agentv.reports.terminal import Style, as_ascii, clean
+from agentv.reports.terminal import Style, as_ascii, clean, counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Two executions side by side on a terminal: the verdict, the numbers, what was lost and why, and what is missing."""
+"""Comparisons on the terminal and as Markdown."""
 
 from __future__ import annotations
 
@@ -6,15 +6,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UnsetType
 
+from agentv.reports.console import judge_used
 from agentv.reports.diff import COLORS, MIN_COLUMN, render_evaluator
-from agentv.reports.problems import counted
-from agentv.reports.terminal import as_ascii, clean, fit, width_of
+from agentv.reports.markdown import MAX_BODY, MAX_PAGE, code, fenced
+from agentv.reports.terminal import Style, as_ascii, clean, counted, fit, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from agentv.model.comparison import CallPair, CaseName, CaseSide, Change, Comparison, Measure, Named, Side
-    from agentv.reports.terminal import Style
+    from agentv.model.comparison import (
+        CallPair,
+        CaseName,
+        CaseSide,
+        Change,
+        Comparison,
+        JudgedCase,
+        JudgedSide,
+        Measure,
+        Named,
+        Side,
+    )
+
 
 MAX_SHOWN = 20
 MAX_NAMED = 200
@@ -37,21 +49,19 @@ def render_comparison(comparison: Comparison, style: Style) -> str:
     """All of it, as text."""
     lines = [
         f"{style.paint(VERDICTS[comparison.verdict], sentence(comparison))}",
-        *(f"  {name}  {_about(side)}" for name, side in (("A", comparison.a), ("B", comparison.b))),
+        *(f"  {name}  {_side_line(side)}" for name, side in (("A", comparison.a), ("B", comparison.b))),
         "",
         *_table(table(comparison), comparison),
         "",
     ]
     for change in comparison.lost[:MAX_SHOWN]:
-        lines += [*_lost(change, style), ""]
+        lines += [*_lost_case(change, style), ""]
     rest = comparison.lost[MAX_SHOWN:MAX_NAMED]
     lines += [_lost_head(change, style) for change in rest]
     more = comparison.losses - len(comparison.lost[:MAX_NAMED])
     lines += [style.paint("dim", f"     {more:,} more were lost")] if more > 0 else []
     lines += [""] if rest or more > 0 else []
     if comparison.judged is not None:
-        from agentv.reports.comparison_judged import judged_lines  # noqa: PLC0415 - only a judge needs it
-
         lines += judged_lines(comparison.judged, style)
     text = "\n".join([*lines, *others(comparison), *closing(comparison), ""])
     return text if style.unicode else as_ascii(text)
@@ -86,7 +96,7 @@ def _plural(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
-def _about(side: Side) -> str:
+def _side_line(side: Side) -> str:
     targets = ", ".join(map(clean, side.targets))
     errors = f", {counted(side.errors, 'error')}" if side.errors else ""
     left_out = f" (not compared: {', '.join(map(clean, side.targets_left_out))})" if side.targets_left_out else ""
@@ -189,7 +199,7 @@ def _fraction(side: CaseSide) -> str:
     return f"{side.passed}/{side.passed + side.failed}"
 
 
-def _lost(change: Change, style: Style) -> list[str]:
+def _lost_case(change: Change, style: Style) -> list[str]:
     return [_lost_head(change, style), *(f"  {line}".rstrip() for line in explained(change, style))]
 
 
@@ -231,16 +241,16 @@ def others(comparison: Comparison) -> list[str]:
         (f"only in A ({clean(comparison.a.name)})", comparison.only_a),
         (f"only in B ({clean(comparison.b.name)})", comparison.only_b),
     ]
-    return [f"{what}: {_names(named)}" for what, named in found if named.count]
+    return [f"{what}: {_list_names(named)}" for what, named in found if named.count]
 
 
-def _names(named: Named) -> str:
-    names = [_name(case) for case in named.cases[:MAX_OTHERS]]
+def _list_names(named: Named) -> str:
+    names = [_case_name(case) for case in named.cases[:MAX_OTHERS]]
     more = named.count - len(names)
     return ", ".join([*names, *([f"{more:,} more"] if more else [])])
 
 
-def _name(case: CaseName) -> str:
+def _case_name(case: CaseName) -> str:
     return clean(case.case_id)
 
 
@@ -260,3 +270,154 @@ def closing(comparison: Comparison) -> list[str]:
         number = _plural(comparison.clear_losses, "case", "cases")
         lines.append(f"regression: {number} passed in every run of A and failed in every run of B")
     return lines
+
+
+MAX_JUDGED_SHOWN = 20
+MAX_REASON = 500
+JUDGED_COLORS = {"error": "yellow", "loss": "red", "win": "green"}
+
+
+def judged_lines(judged: JudgedSide, style: Style) -> list[str]:
+    """The section of a terminal."""
+    lines = [f"{style.paint('bold', f'judged by {clean(judged.judge)}')}: {judged_sentence(judged)}"]
+    lines += [f"  {line}" for line in _judge_notes(judged)]
+    shown, more = _decided_cases(judged)
+    for each in shown:
+        head = style.paint(JUDGED_COLORS[each.result], each.result.upper())
+        target = style.paint("dim", f"  {clean(each.target)}") if each.target else ""
+        lines.append(f"  {head} {clean(each.case_id)}{target}  {clean(_reason(each))}")
+    lines += [style.paint("dim", f"  {more:,} more; --json lists them")] if more else []
+    return [*lines, ""]
+
+
+def judged_page(judged: JudgedSide) -> list[str]:
+    """The section of a page."""
+    lines = [f"## Judged by {code(judged.judge)}", "", f"{judged_sentence(judged)}.", ""]
+    lines += [f"- {line}" for line in _judge_notes(judged)]
+    lines.append("")
+    shown, more = _decided_cases(judged)
+    if shown:
+        lines += ["| | case | why |", "|---|---|---|"]
+        lines += [f"| {each.result} | {code(each.case_id)} | {_cell(_reason(each))} |" for each in shown]
+        lines += ["", *([f"{more:,} more.", ""] if more else [])]
+    return lines
+
+
+def judged_sentence(judged: JudgedSide) -> str:
+    """How often B won, and what that is worth."""
+    if judged.p_value is None:
+        return f"nothing was decided, {counted(judged.errors, 'error')}"
+    losses = f"{judged.losses:,} {'loss' if judged.losses == 1 else 'losses'}"
+    errors = f", {counted(judged.errors, 'error')}" if judged.errors else ""
+    counts = f"{counted(judged.wins, 'win')}, {losses}, {counted(judged.ties, 'tie')}{errors}"
+    return f"{counts} for B (exact sign test p = {p_value(judged.p_value)})"
+
+
+def _judge_notes(judged: JudgedSide) -> list[str]:
+    both = f"its two orders disagreed on {judged.inconsistent:,} of {counted(judged.cases, 'case')}"
+    lines = [f"{both}: a tie each" if judged.inconsistent else both] if judged.cases else []
+    lines.append(judge_used(judged.used))
+    if judged.shortened:
+        lines.append(f"{counted(judged.shortened, 'case')} seen in part: of a long text the beginning and the end")
+    lines += [f"{counted(number, 'case')} not judged: {why}" for why, number in judged.not_judged.items()]
+    return lines
+
+
+def _decided_cases(judged: JudgedSide) -> tuple[list[JudgedCase], int]:
+    """What was not a tie, as far as there is room, and how many more there are."""
+    shown = [each for each in judged.listed if each.result != "tie"][:MAX_JUDGED_SHOWN]
+    return shown, judged.wins + judged.losses + judged.errors - len(shown)
+
+
+def _reason(each: JudgedCase) -> str:
+    text = " ".join(each.reason.split())
+    return text if len(text) <= MAX_REASON else f"{text[: MAX_REASON - 1]}…"
+
+
+def _cell(text: str) -> str:
+    return code(text) if text else ""
+
+
+MAX_PAGE_NAMES = 20
+ROOM_FOR_NAMES = 20_000
+PLAIN = Style()
+_SIGNS = {"better": "✅", "worse": "❌", "no difference seen": "⚖️", "nothing measured": "⚠️"}
+
+
+def render_page(comparison: Comparison) -> str:
+    """The page, which GitHub takes as a comment however many cases there are."""
+    lines = [
+        f"# {_SIGNS[comparison.verdict]} {_capital(sentence(comparison))}",
+        "",
+        _side_item("A", comparison.a),
+        _side_item("B", comparison.b),
+        "",
+        f"| | A | B | {heading(comparison)} |",
+        "|---|---:|---:|---|",
+        *(f"| {line.name} | {line.a} | {line.b} | {line.difference} |" for line in table(comparison)),
+        "",
+    ]
+    judged = [] if comparison.judged is None else judged_page(comparison.judged)
+    room = MAX_PAGE - ROOM_FOR_NAMES - _size(lines) - _size(judged)
+    shown = 0
+    for change in comparison.lost:
+        section = _lost_section(change)
+        room -= _size(section)
+        if not change.evaluators or room < 0:
+            break
+        lines += [*(["## Lost", ""] if not shown else []), *section]
+        shown += 1
+    rest = comparison.lost[shown : shown + MAX_PAGE_NAMES]
+    if rest:
+        more = comparison.losses - shown - len(rest)
+        names = [code(change.case_id) for change in rest] + ([f"{more:,} more"] if more else [])
+        lines += [f"Lost, too: {', '.join(names)}.", ""]
+    lines += judged
+    lines += _others(comparison)
+    lines += [f"{_capital(line)}.\n" for line in closing(comparison)]
+    return "\n".join(lines)
+
+
+def _side_item(letter: str, side: Side) -> str:
+    targets = ", ".join(map(code, side.targets[:MAX_PAGE_NAMES]))
+    errors = f", {counted(side.errors, 'error')}" if side.errors else ""
+    return f"- {letter}: {code(side.name)} · {targets} · {counted(side.cases, 'case')}{errors}{torn(side)}"
+
+
+def _lost_section(change: Change) -> list[str]:
+    text = "\n".join(line.rstrip() for line in explained(change, PLAIN))
+    more = len(text) - MAX_BODY
+    body = text if more <= 0 else f"{text[:MAX_BODY]}\n… {more:,} more characters"
+    flaky = " · flaky" if change.flaky else ""
+    target = f" · {code(change.target)}" if change.target else ""
+    about = f"{code(change.eval_id)}{target} · {passed_of(change)}{flaky}"
+    return [f"### {code(change.case_id)}", "", about, "", fenced(body or "(nothing more is known)"), ""]
+
+
+def _others(comparison: Comparison) -> list[str]:
+    found = [
+        ("Won", comparison.won),
+        ("Not measured on both sides", comparison.not_measured),
+        ("Only in A", comparison.only_a),
+        ("Only in B", comparison.only_b),
+    ]
+    lines = [f"- {what}: {_code_names(named)}" for what, named in found if named.count]
+    return [*lines, ""] if lines else []
+
+
+def _code_names(named: Named) -> str:
+    names = [_case_code(case) for case in named.cases[:MAX_PAGE_NAMES]]
+    more = named.count - len(names)
+    return ", ".join([*names, *([f"{more:,} more"] if more else [])])
+
+
+def _case_code(case: CaseName) -> str:
+    return code(case.case_id)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _size(lines: list[str]) -> int:
+    return sum(len(line.encode()) + 1 for line in lines)

@@ -1,23 +1,177 @@
-"""The end of a run on a terminal: what did not pass and why, the rest, the sums, and what to do next."""
+"""The final report on the terminal."""
 
 from __future__ import annotations
 
+import re
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from msgspec import UNSET
 
-from agentv.model.event import ExecutionFinished, RunFinished
+from agentv.model.events import ExecutionFinished, RunFinished
 from agentv.reports.diff import render_evaluator
-from agentv.reports.problems import counted
-from agentv.reports.rates import flaky_cases, fraction, measured_rate, percent, repeated, repeated_target, sure
-from agentv.reports.terminal import Style, as_ascii, clean
-from agentv.reports.unread import UnreadCounts, other_warnings
+from agentv.reports.terminal import Style, as_ascii, clean, counted
 
 if TYPE_CHECKING:
-    from agentv.model.event import Event
+    from collections.abc import Iterable, Sequence
+
+    from agentv.model.events import Event
     from agentv.model.judging import JudgeSums
-    from agentv.model.record import Summary
+    from agentv.model.response import Unread
+    from agentv.model.results import RepeatedCase, Repeats, ResultRecord, Summary
     from agentv.redaction import Redactor
+
+
+DASH = "\N{EN DASH}"
+_WIDE, _NARROW = 0.05, 0.005
+"""How far the ends of an interval must be apart for percents, or tenths of them, to tell enough."""
+
+
+def percent(share: float) -> str:
+    """A share that is not all is never rounded up to all."""
+    if 0 < share < 1:
+        share = min(max(share, 0.001), 0.999)
+    return f"{share * 100:.3g} %"
+
+
+def between(interval: tuple[float, float]) -> str:
+    """`30-95 %` with a longer dash, in as many digits as its width makes sense of."""
+    low, high = interval
+    digits = 0 if high - low >= _WIDE else 1 if high - low >= _NARROW else 2
+    return f"{low * 100:.{digits}f}{DASH}{high * 100:.{digits}f} %"
+
+
+def sure(interval: tuple[float, float] | None) -> str:
+    """` (95 % CI 30-95 %)`, to be added to a rate."""
+    return "" if interval is None else f" (95 % CI {between(interval)})"
+
+
+def measured_rate(summary: Summary) -> str:
+    """`75 % of 4 measured passed (95 % CI 30-95 %)`."""
+    if summary.pass_rate is None:
+        return "nothing could be measured"
+    measured = summary.passed + summary.failed
+    return f"{percent(summary.pass_rate)} of {measured:,} measured passed{sure(summary.pass_rate_interval)}"
+
+
+def fraction(case: RepeatedCase) -> str:
+    """`3/5 passed`, and the errors beside it."""
+    errors = f", {counted(case.errors, 'error')}" if case.errors else ""
+    return f"{case.passed}/{case.passed + case.failed} passed{errors}"
+
+
+def flaky_cases(repeats: Repeats) -> list[RepeatedCase]:
+    """Those that are listed; there may be more of them."""
+    return [case for case in repeats.per_case if case.flaky]
+
+
+def repeated(repeats: Repeats) -> str:
+    """`pass@5 0.92 (95 % CI 0.61-0.99) · pass^5 0.41 (95 % CI 0.15-0.72) · 12 cases, 1 flaky`."""
+    k = repeats.k
+    told = [f"nothing could be measured {k} times"]
+    if repeats.pass_at_k is not None and repeats.pass_hat_k is not None:
+        told = [
+            f"pass@{k} {repeats.pass_at_k:.2f}{_ends(repeats.pass_at_k_interval)}",
+            f"pass^{k} {repeats.pass_hat_k:.2f}{_ends(repeats.pass_hat_k_interval)}",
+        ]
+    left_out = repeats.cases - repeats.measured
+    fewer = f", {left_out:,} measured less often" if left_out and repeats.measured else ""
+    return " · ".join([*told, f"{counted(repeats.cases, 'case')}{fewer}, {repeats.flaky:,} flaky"])
+
+
+def repeated_target(repeats: Repeats, name: str) -> str:
+    """` · pass@5 0.92 · pass^5 0.41`, to be added to what is said of a target."""
+    found = repeats.targets.get(name)
+    if found is None or found.pass_at_k is None or found.pass_hat_k is None:
+        return ""
+    return f" · pass@{repeats.k} {found.pass_at_k:.2f} · pass^{repeats.k} {found.pass_hat_k:.2f}"
+
+
+def _ends(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else f" (95 % CI {interval[0]:.2f}{DASH}{interval[1]:.2f})"
+
+
+MAX_PLACES = 5
+MAX_KEPT = 200
+"""Distinct places that are counted for each target: an execution of any size takes the same memory."""
+MAX_LENGTH = 300
+"""Characters of one place: its path may be made of an agent's words."""
+HINT = "docs/reference/replies.md: what agentv reads; declare block types that hold no calls with `plain_blocks`"
+_INDEX = re.compile(r"\[\d+\]")
+
+
+class UnreadCounts:
+    """Counts the partly understood replies of each target, and how many of them have which unread place."""
+
+    def __init__(self) -> None:
+        self._targets: dict[str, _Target] = {}
+
+    def add(self, record: ResultRecord) -> None:
+        """Count one run, if there was a reply."""
+        if record.error is None or record.unread:
+            self._targets.setdefault(record.target, _Target()).add(record.unread or ())
+
+    def render(self, targets: Iterable[str], style: Style) -> list[str]:
+        """Return the lines for these targets, with one hint below them; none when everything was understood."""
+        lines = []
+        for name in targets:
+            lines += self._targets[name].render(name, style) if name in self._targets else []
+        return [*lines, style.paint("dim", HINT)] if lines else []
+
+
+class _Target:
+    """The counts of one target."""
+
+    def __init__(self) -> None:
+        self._replies = 0
+        self._partly = 0
+        self._places: dict[str, int] = {}
+
+    def add(self, unread: Sequence[Unread]) -> None:
+        """Count one reply; equal places of different messages are one: `output_messages[*].content[*]`."""
+        self._replies += 1
+        self._partly += bool(unread)
+        for place in {_shown(f"{_INDEX.sub('[*]', place.path)}: {place.reason}"): None for place in unread}:
+            if place in self._places or len(self._places) < MAX_KEPT:
+                self._places[place] = self._places.get(place, 0) + 1
+
+    def render(self, name: str, style: Style) -> list[str]:
+        if not self._partly:
+            return []
+        verb = "was" if self._replies == 1 else "were"
+        share = f"{self._partly:,} of {_replies(self._replies)} {verb} only partly understood"
+        lines = [style.paint("yellow", f"target {clean(name)}: {share}, so calls may be missing")]
+        often = sorted(self._places.items(), key=lambda each: -each[1])
+        lines += [f"  {place} ({_replies(count)})" for place, count in often[:MAX_PLACES]]
+        more = len(often) - MAX_PLACES
+        return [*lines, style.paint("dim", f"  {more:,} more in the results")] if more > 0 else lines
+
+
+def list_places(unread: Sequence[Unread]) -> list[str]:
+    """Return the unread places of one reply as lines, safe to print, under a line that says what they mean."""
+    if not unread:
+        return []
+    more = len(unread) - MAX_PLACES
+    lines = [f"  {_shown(str(place))}" for place in unread[:MAX_PLACES]]
+    return [
+        "the reply was only partly understood, so calls may be missing:",
+        *lines,
+        *([f"  {more:,} more"] if more > 0 else []),
+    ]
+
+
+def other_warnings(warnings: Iterable[str], unread: Sequence[Unread]) -> tuple[str, ...]:
+    """Return the warnings without those that name an unread place, which is shown on its own."""
+    places = tuple(map(str, unread))
+    return tuple([warning for warning in warnings if not any(place in warning for place in places)])
+
+
+def _shown(text: str) -> str:
+    return clean(text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…")
+
+
+def _replies(count: int) -> str:
+    return f"{count:,} {'reply' if count == 1 else 'replies'}"
+
 
 MAX_SHOWN = 20
 """Failures in full; a run of thousands must neither scroll for ever nor keep them all."""

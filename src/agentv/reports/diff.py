@@ -1,16 +1,81 @@
-"""The aligned diff: expected on the left, actual on the right, one line a call."""
+"""The aligned diff, conversations, and reasons of a failure."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import UNSET
+
+from agentv.jsonio import dump_json
 from agentv.matching.diff import quote
+from agentv.reports.console import clean_lines
 from agentv.reports.terminal import Style, as_ascii, clean, fit, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from agentv.model.result import EvaluatorResult, RunResult, Sides
+    from agentv.model.conversation import Message, ToolCall
+    from agentv.model.events import RunFinished
+    from agentv.model.results import EvaluatorResult, ResultRecord, RunResult, Sides
+
+
+PLAIN = Style()
+_PLACE = re.compile(r"(.*?):(\d+)(?::(\d+))?")
+
+
+class Where(NamedTuple):
+    """A place in a file; 0 where a number is not known."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+
+def where(event: RunFinished) -> Where:
+    """Where the case stands."""
+    found = _PLACE.fullmatch(event.place)
+    return Where(found[1], int(found[2]), int(found[3] or 0)) if found else Where(event.file)
+
+
+def named(record: ResultRecord) -> str:
+    """The case, and which repetition of it unless it is the first."""
+    return f"{record.case_id} #{record.repeat + 1}" if record.repeat else record.case_id
+
+
+def kind_of(record: ResultRecord) -> str:
+    """What kind of check or error it was: `tool_trajectory`, `timeout`."""
+    if record.error is not None:
+        return record.error.kind
+    kinds = (each.type for each in record.evaluators if each.kind == "assertion" and each.status == record.status)
+    return next(kinds, record.status)
+
+
+def sentences(record: ResultRecord) -> list[str]:
+    """Why it did not pass, as short as it can be said."""
+    if record.error is not None:
+        return [record.error.message]
+    found: list[str] = []
+    for each in record.evaluators:
+        if each.kind == "assertion" and each.status in ("fail", "error"):
+            found += [*each.misses, *map(str, each.details.get("undecided") or ())]
+            found += [str(each.details["error"])] if "error" in each.details else []
+    return found or [f"the score is {record.score}"]
+
+
+def explain(event: RunFinished) -> list[str]:
+    """The same at length: the error, and of each evaluator that did not pass the aligned diff and the sentences."""
+    record = event.record
+    lines: list[str] = []
+    if record.error is not None:
+        first, *rest = clean_lines(record.error.message)
+        lines += [f"! {record.error.kind}: {first}", *(f"  {line}" for line in rest)]
+    sides = event.sides or (None,) * len(record.evaluators)
+    for result, side in zip(record.evaluators, sides, strict=False):
+        if result.status not in ("pass", "skipped"):
+            lines += [line.rstrip() for line in render_evaluator(result, side, PLAIN)]
+    return lines
+
 
 COLORS = {
     "match": "green",
@@ -107,3 +172,45 @@ def render_diff(rows: Sequence[Row], unit: str, style: Style) -> list[str]:
 
 def _shown(difference: Mapping[str, Any], side: str) -> str:
     return quote(difference[side]) if side in difference else "nothing"
+
+
+MAX_TEXT = 4000
+"""Of one message; the whole is in the export."""
+MAX_VALUE = 400
+
+
+def render_conversation(messages: Iterable[Message], style: Style) -> Iterator[str]:
+    """A few lines for each message, and one or two for each call."""
+    for index, message in enumerate(messages):
+        head = f"[{index}] {clean(message.role)}{f' ({clean(message.name)})' if message.name else ''}"
+        text = _cut(message.text, MAX_TEXT)
+        lines = [clean(line) for line in text.splitlines()]
+        if len(lines) <= 1:
+            yield f"{style.paint('bold', head)}: {lines[0] if lines else style.paint('dim', '(no text)')}".rstrip()
+        else:
+            yield f"{style.paint('bold', head)}:"
+            yield from (f"    {line}".rstrip() for line in lines)
+        for call in message.tool_calls:
+            yield from _call(call, style)
+
+
+def _call(call: ToolCall, style: Style) -> Iterator[str]:
+    arguments = "" if call.input is UNSET else _value(call.input)
+    notes = [f"{call.duration_ms:g} ms"] if call.duration_ms is not None else []
+    if call.status not in (None, "ok"):
+        notes.append(str(call.status))
+    noted = f"  ({', '.join(notes)})" if notes else ""
+    yield f"    -> {clean(call.tool)}({arguments}){noted}"
+    if call.output is not UNSET:
+        yield style.paint("dim", f"    <- {_value(call.output)}")
+    if call.error:
+        yield style.paint("red", f"    !! {_value(call.error)}")
+
+
+def _value(value: Any) -> str:
+    text = value if isinstance(value, str) else dump_json(value).decode()
+    return clean(_cut(text, MAX_VALUE))
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit:,} more characters)"

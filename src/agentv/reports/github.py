@@ -8,16 +8,15 @@ from bisect import bisect
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from agentv.model.event import ExecutionFinished, ExecutionStarted, RunFinished
-from agentv.reports.problems import counted
-from agentv.reports.reasons import kind_of, named, sentences, where
-from agentv.reports.terminal import clean
+from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
+from agentv.reports.diff import kind_of, named, sentences, where
+from agentv.reports.terminal import clean, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agentv.errors import Problem
-    from agentv.model.event import Event
+    from agentv.model.events import Event
     from agentv.redaction import Redactor
 
 MAX_OF_A_KIND = 10

@@ -12,17 +12,17 @@ from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
-from agentv.model.event import ExecutionFinished, ExecutionStarted, RunFinished
-from agentv.reports.jsonl import open_private, write_all
-from agentv.reports.reasons import explain, kind_of, named, sentences
+from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
+from agentv.reports.diff import explain, kind_of, named, sentences
+from agentv.reports.files import open_private, write_all
 from agentv.reports.terminal import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from agentv.model.event import Event
-    from agentv.model.record import ResultRecord, Summary
+    from agentv.model.events import Event
+    from agentv.model.results import ResultRecord, Summary
     from agentv.redaction import Redactor
 
 MAX_MESSAGE = 500

@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UNSET
 
-from agentv.model.event import ExecutionFinished, RunFinished
-from agentv.reports.console import costs, judge_used
-from agentv.reports.jsonl import open_private, write_all
-from agentv.reports.problems import counted
-from agentv.reports.rates import between, flaky_cases, fraction, measured_rate, percent, repeated
-from agentv.reports.reasons import explain, named
-from agentv.reports.terminal import clean
-from agentv.scoring.stats import wilson
+from agentv.model.events import ExecutionFinished, RunFinished
+from agentv.reports.console import between, costs, flaky_cases, fraction, judge_used, measured_rate, percent, repeated
+from agentv.reports.diff import explain, named
+from agentv.reports.files import open_private, write_all
+from agentv.reports.terminal import clean, counted
+from agentv.scoring.statistics import wilson
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agentv.model.event import Event
-    from agentv.model.record import ResultRecord, Summary
+    from agentv.model.events import Event
+    from agentv.model.results import ResultRecord, Summary
     from agentv.redaction import Redactor
 
 MAX_SHOWN = 20

@@ -6,11 +6,11 @@ import os
 from time import monotonic
 from typing import IO, TYPE_CHECKING
 
-from agentv.model.event import ExecutionStarted, RunFinished
+from agentv.model.events import ExecutionStarted, RunFinished
 from agentv.reports.terminal import MIN_WIDTH, Style, clean, fit
 
 if TYPE_CHECKING:
-    from agentv.model.event import AttemptFinished, Event
+    from agentv.model.events import AttemptFinished, Event
     from agentv.redaction import Redactor
 
 LIVE_EVERY_S = 0.1

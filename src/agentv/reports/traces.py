@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from unicodedata import normalize
 
 from agentv.jsonio import dump_json
-from agentv.model.event import AttemptFinished, RunFinished
-from agentv.reports.jsonl import open_private, write_all
-from agentv.scoring.trace import trace_from_messages
+from agentv.model.events import AttemptFinished, RunFinished
+from agentv.reports.files import open_private, write_all
+from agentv.scoring.calls import trace_from_messages
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agentv.model.event import Event
+    from agentv.model.conversation import TraceEvent
+    from agentv.model.events import Event
     from agentv.model.response import ProviderResponse
-    from agentv.model.trace import TraceEvent
     from agentv.redaction import Redactor
 
 MAX_NAME_BYTES = 100

@@ -1,10 +1,11 @@
-"""One run: ask, wait, ask again if that may help, and keep count of the tries."""
+"""Attempts at one run: timeouts, retries and backoff."""
 
 from __future__ import annotations
 
 import asyncio
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from types import coroutine
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -13,18 +14,56 @@ from agentv.formats.fields import MISSING_CALLS
 from agentv.formats.normalize import failure_of, settle, sound
 from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.unread import with_unread
-from agentv.model.attempt import Attempt
+from agentv.model.events import Attempt
 from agentv.model.response import ProviderResponse, ResponseError, Unread
-from agentv.process.thread import is_its_own
+from agentv.process.threads import is_its_own
 from agentv.protocols import PARTIAL_REPLY, REPLIES
-from agentv.run.eager import within
-from agentv.run.limits import QUOTA_EXHAUSTED, RATE_LIMITED, Limiter, Turn
+from agentv.run.rate_limit import QUOTA_EXHAUSTED, RATE_LIMITED, Limiter, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    import asyncio
+    from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 
     from agentv.model.request import Request
     from agentv.protocols import BatchProvider, Provider
+
+
+T = TypeVar("T")
+
+
+async def within(deadline: asyncio.Timeout, work: Awaitable[T]) -> T:
+    """What the work comes to; the deadline holds from the first time that it waits for something.
+
+    Until then nothing could interrupt it anyway.
+    """
+    begun: Coroutine[Any, Any, T] | None = work if hasattr(work, "send") else None  # type: ignore[assignment]  # as asked
+    if begun is None:  # something else that can be awaited
+        async with deadline:
+            return await work
+    try:
+        waits_for = begun.send(None)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+    async with deadline:
+        return await _going_on(begun, waits_for)
+
+
+@coroutine
+def _going_on(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+    """The rest of what was begun, as if whoever awaits this had begun it."""
+    try:
+        while True:
+            try:
+                sent = yield waits_for
+            except BaseException as error:  # noqa: BLE001 - cancellation among them; it is for the work to decide
+                waits_for = work.throw(error)
+            else:
+                waits_for = work.send(sent)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 20.0

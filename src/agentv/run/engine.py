@@ -8,28 +8,27 @@ from typing import TYPE_CHECKING, cast
 
 from agentv.errors import AgentVError
 from agentv.jsonio import dump_json
-from agentv.model.event import AttemptFinished, RunFinished
+from agentv.model.events import AttemptFinished, RunFinished
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError
-from agentv.model.result import RunResult
+from agentv.model.results import RunResult
 from agentv.run.attempt import LOG, Patience, Tried, cut_reply, try_many, try_run
 from agentv.run.claims import Claims
-from agentv.run.limits import Limiter, Pace
+from agentv.run.costs import Spending
 from agentv.run.options import DEFAULT_BATCH, DEFAULT_RETRIES, DEFAULT_TIMEOUT_S
+from agentv.run.rate_limit import Limiter, Pace
 from agentv.run.records import make_record, now
-from agentv.run.spending import Spending
 from agentv.scoring.scorer import CaseScorer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from agentv.model.attempt import Attempt
+    from agentv.model.events import Attempt
     from agentv.protocols import BatchProvider, Provider
     from agentv.run.claims import Share
-    from agentv.run.judging import Judges
+    from agentv.run.judges import Judges
     from agentv.run.options import RunOptions
-    from agentv.run.plan import PlannedRun
-    from agentv.run.shard import Part
+    from agentv.run.plan import Part, PlannedRun
     from agentv.scoring.scorer import Follow
 
 AT_A_STRETCH_S = 0.001

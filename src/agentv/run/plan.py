@@ -1,13 +1,87 @@
-"""Evals made into runs, one after the other: case by case, each with every target and repetition."""
+"""Planned runs of an execution: selection and shards."""
 
+from __future__ import annotations
+
+from array import array
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from agentv.checked import CheckedCase, Eval, Target
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.evals import CheckedCase, Eval, Target
 from agentv.jsonio import dump_json
-from agentv.matching.glob import name_match
+from agentv.matching.text import name_match
+from agentv.model.results import Shard
 from agentv.run.options import RunOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+BYTES = 8
+_END = 1 << 8 * BYTES
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """The runs of one shard."""
+
+    index: int
+    """From 1."""
+    count: int
+    plan: str
+    """A hash of the whole plan: parts of one execution have the same, whatever machine made them."""
+    total: int
+    """How many runs all parts have together."""
+    runs: int
+    """How many this one has."""
+    low: int
+    high: int
+    """Which cases: those whose hash lies from `low` to just below `high`."""
+
+    def holds(self, planned: PlannedRun) -> bool:
+        """Whether a run belongs to this part."""
+        return self.low <= _place(planned) < self.high
+
+    def shard(self, planned: PlannedRun) -> Shard:
+        """What a result must carry to be put together with the others."""
+        return Shard(index=self.index, count=self.count, plan=self.plan, total=self.total, order=planned.order)
+
+
+def choose_part(runs: Callable[[], Iterable[PlannedRun]], index: int, count: int) -> Part:
+    """Part `index` of `count`; the plan is walked twice and never held.
+
+    Cases are laid out by a hash of their names and cut into even pieces: one more case moves few of the others.
+    """
+    places = array("Q")
+    digest = blake2b(digest_size=BYTES)
+    total = 0
+    last = None
+    for planned in runs():
+        total += 1
+        digest.update(planned.key.encode())
+        if planned.case is not last:
+            places.append(_place(planned))
+            last = planned.case
+    ordered = sorted(places)
+    low, high = (_cut(ordered, at, count) for at in (index - 1, index))
+    part = Part(index=index, count=count, plan=digest.hexdigest(), total=total, runs=0, low=low, high=high)
+    return replace(part, runs=sum(map(part.holds, runs())))
+
+
+def _cut(ordered: list[int], at: int, count: int) -> int:
+    """Where piece `at` of `count` begins."""
+    if at == 0:
+        return 0
+    rank = len(ordered) * at // count
+    return ordered[rank] if rank < len(ordered) else _END
+
+
+def _place(planned: PlannedRun) -> int:
+    name = f"{planned.eval.id}\0{planned.case.case.id}".encode("utf-8", "replace")
+    return int.from_bytes(blake2b(name, digest_size=BYTES).digest(), "big")
+
 
 KEY_BYTES = 8
 

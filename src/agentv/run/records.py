@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.model.record import ResultRecord
-from agentv.scoring.trace import trace_from_messages
+from agentv.model.results import ResultRecord
+from agentv.scoring.calls import trace_from_messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agentv.model.message import Message
+    from agentv.model.conversation import Message, TraceEvent
     from agentv.model.response import ProviderResponse
-    from agentv.model.result import RunResult
-    from agentv.model.trace import TraceEvent
+    from agentv.model.results import RunResult
     from agentv.run.attempt import Tried
     from agentv.run.options import RunOptions
-    from agentv.run.plan import PlannedRun
-    from agentv.run.shard import Part
+    from agentv.run.plan import Part, PlannedRun
 
 
 def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources

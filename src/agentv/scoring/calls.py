@@ -1,16 +1,146 @@
-"""Which source tells what the agent called: messages, then a trace, then a summary; and whether it tells all calls."""
+"""Choose the source that tells the calls of a reply; convert between traces and messages."""
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, get_args
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, Status, ToolCall, TraceEvent, TraceSummary
 from agentv.model.response import ProviderResponse, Unread
-from agentv.model.trace import TraceEvent, TraceSummary
-from agentv.scoring.summary import summarize_calls, summarize_trace
-from agentv.scoring.trace import calls_from_trace
+
+
+def summarize_calls(calls: Sequence[ToolCall]) -> TraceSummary:
+    """The summary of an agent that sent messages: events are its calls."""
+    counts: dict[str, int] = {}
+    errors = 0
+    for call in calls:
+        tool = call.tool
+        counts[tool] = counts.get(tool, 0) + 1
+        if call.error is not None or call.status is not None:
+            errors += call.effective_status == "error"
+    counts.pop("", None)
+    return _summary(len(calls), counts, errors)
+
+
+def summarize_trace(trace: Iterable[TraceEvent]) -> TraceSummary:
+    """The summary of an agent that sent a trace: events are events."""
+    counts: dict[str, int] = {}
+    total = errors = 0
+    for event in trace:
+        total += 1
+        if event.type == "tool_call" and event.name:
+            counts[event.name] = counts.get(event.name, 0) + 1
+        errors += event.type == "error"
+    return _summary(total, counts, errors)
+
+
+def _summary(event_count: int, counts: dict[str, int], error_count: int) -> TraceSummary:
+    return TraceSummary(
+        event_count=event_count,
+        tool_names=tuple(sorted(counts)),
+        tool_calls_by_name=counts,
+        error_count=error_count,
+    )
+
+
+_STATUSES = get_args(Status)
+
+
+def trace_from_messages(messages: Iterable[Message]) -> tuple[TraceEvent, ...]:
+    """One `tool_call` event per call, in order."""
+    return tuple(
+        TraceEvent(
+            type="tool_call",
+            name=call.tool or None,
+            input=call.input,
+            output=call.output,
+            id=call.id,
+            timestamp=call.timestamp or message.timestamp,
+        )
+        for message in messages
+        for call in message.tool_calls
+    )
+
+
+def calls_from_trace(trace: Iterable[TraceEvent]) -> tuple[ToolCall, ...]:
+    """The calls of a trace, each with the result that a `tool_result` event gave it by id, else by order."""
+    calls: list[ToolCall] = []
+    waiting: list[int] = []
+    answered: set[int] = set()
+    by_id: dict[str, int] = {}
+    for event in trace:
+        if event.type == "tool_call":
+            if event.id is not None:
+                by_id[event.id] = len(calls)
+            if event.output is UNSET:
+                waiting.append(len(calls))
+            calls.append(_call(event))
+        elif event.type == "tool_result":
+            position = by_id.get(event.id) if event.id is not None else None
+            while position is None and waiting:
+                last = waiting.pop()
+                position = None if last in answered else last
+            if position is not None:
+                calls[position] = _answer(calls[position], event)
+                answered.add(position)
+    return tuple(calls)
+
+
+def _call(event: TraceEvent) -> ToolCall:
+    extra = event.metadata or {}
+    status, duration = extra.get("status"), extra.get("duration_ms")
+    return ToolCall(
+        tool=event.name or "",
+        input=event.input,
+        output=event.output,
+        id=event.id,
+        timestamp=event.timestamp,
+        duration_ms=duration if _is_number(duration) else None,
+        status=_status(status),
+        error=extra.get("error"),
+        metadata=event.metadata,
+    )
+
+
+def _answer(call: ToolCall, result: TraceEvent) -> ToolCall:
+    extra = result.metadata or {}
+    status, duration = extra.get("status"), extra.get("duration_ms")
+    return replace(
+        call,
+        output=call.output if result.output is UNSET else result.output,
+        duration_ms=_first(call.duration_ms, duration if _is_number(duration) else None, _elapsed(call, result)),
+        status=_first(call.status, _status(status)),
+        error=_first(call.error, extra.get("error")),
+    )
+
+
+def _status(value: Any) -> Any:
+    return value if isinstance(value, str) and value in _STATUSES else None
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+
+
+def _elapsed(call: ToolCall, result: TraceEvent) -> float | None:
+    if call.timestamp is None or result.timestamp is None:
+        return None
+    from datetime import datetime  # noqa: PLC0415 - only traces with times need it
+
+    try:
+        start, end = datetime.fromisoformat(call.timestamp), datetime.fromisoformat(result.timestamp)
+        elapsed = (end - start).total_seconds() * 1000
+    except (ValueError, TypeError):  # not ISO 8601, or only one of the two has a time zone
+        return None
+    # A clock that went backwards measured nothing.
+    return round(elapsed, 3) if elapsed >= 0 else None
+
 
 Source = Literal["output_messages", "trace", "trace_summary"]
 

@@ -1,21 +1,124 @@
-"""One reply held against checked evaluators: what they receive, what they found, what it means."""
+"""Evaluate one reply: contexts, findings, and the rule of the outcome."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.checked import Checked
 from agentv.errors import EvaluationError, UndecidedError
-from agentv.model.case import Case
-from agentv.model.request import Scope
-from agentv.model.response import ProviderResponse, ResponseError
-from agentv.model.result import EvaluatorResult, RunResult, Sides
+from agentv.evals import Checked
+from agentv.model.request import Case, Scope
+from agentv.model.response import ProviderResponse, ResponseError, Unread
+from agentv.model.results import EvaluatorResult, RunResult, Sides, Verdict
 from agentv.protocols import Ask, Context, Evaluator
-from agentv.scoring.calls import Calls, resolve_calls
-from agentv.scoring.echo import reconcile, without_echo
-from agentv.scoring.outcome import decide_outcome, reaches
+from agentv.scoring.calls import MESSAGE_PATH, Calls, resolve_calls
+
+# A mean of tenths must not miss a threshold of 0.3 by the last bit of a float.
+TOLERANCE = 1e-9
+
+
+Outcome = tuple[Verdict, float | None]
+"""How a case ended: its status and its score."""
+
+
+def reaches(score: float, threshold: float) -> bool:
+    """Whether a score is good enough."""
+    return score >= threshold - TOLERANCE
+
+
+def is_open(result: EvaluatorResult) -> bool:
+    """Return whether an evaluator failed for certain while its score still depends on what could not be decided."""
+    return result.status == "fail" and bool(result.details.get("undecided"))
+
+
+def decide_outcome(results: Iterable[EvaluatorResult], threshold: float | None = None) -> Outcome:
+    """Pass, fail or error, and the weighted mean over the assertions that gate."""
+    weight = total = 0.0
+    held = required_held = True
+    uncertain: list[EvaluatorResult] = []
+    for result in results:
+        if result.kind == "metric" or result.weight <= 0 or result.status == "skipped":
+            continue
+        if result.status == "error":
+            return "error", None
+        weight += result.weight
+        total += result.weight * (result.score or 0.0)
+        if result.status != "pass":
+            held = False
+            required_held = required_held and not result.required
+            if is_open(result):
+                uncertain.append(result)
+    if not weight:
+        return "error", None
+    score = total / weight
+    if threshold is None or not required_held:
+        return ("pass" if held else "fail"), score
+    if uncertain:
+        least = total - sum(result.weight * (result.score or 0.0) for result in uncertain)
+        most = least + sum(result.weight for result in uncertain)
+        if reaches(most / weight, threshold) and not reaches(least / weight, threshold):
+            return "error", None
+    return ("pass" if reaches(score, threshold) else "fail"), score
+
+
+REMEDY = "send only new messages, or the request's messages unchanged at the start"
+
+
+def without_echo(response: ProviderResponse) -> ProviderResponse | None:
+    """Return the reply without what may be an echo; `None` when there is no doubt about it."""
+    start, messages = response.echo_end, response.output_messages
+    if not start or messages is None:
+        return None
+    unread = tuple(_moved(response.unread, start))
+    return replace(response, output_messages=messages[start:], unread=unread, echo_end=None)
+
+
+def _moved(unread: Iterable[Unread], start: int) -> Iterator[Unread]:
+    """Yield the places with the numbers that messages have when they are counted from `start`."""
+    for place in unread:
+        found = MESSAGE_PATH.match(place.path)
+        if found is None:
+            yield place
+        elif int(found[1]) >= start:
+            path = f"output_messages[{int(found[1]) - start}]{place.path[found.end() :]}"
+            yield Unread(path=path, reason=place.reason)
+
+
+def reconcile(results: Sequence[EvaluatorResult], messages: Sequence[int]) -> EvaluatorResult:
+    """Return the result of the whole reply, or an error where the verdict depends on the reading.
+
+    Both sequences are those of the whole reply and of the part after the echo: the results, and how many messages each
+    of them is about.
+    """
+    whole, new = results
+    if whole.status != new.status:
+        return _disagreement(results, "verdict", (whole.status, new.status), messages)
+    # What is recorded of a metric is its value: it always passes.
+    values = [result.details.get("value") for result in results]
+    if whole.kind == "metric" and values[0] != values[1]:
+        return _disagreement(results, "value", (str(values[0]), str(values[1])), messages)
+    if whole.score is not None and new.score is not None and new.score < whole.score:
+        return replace(whole, score=new.score)
+    return whole
+
+
+def _disagreement(
+    results: Sequence[EvaluatorResult], what: str, found: tuple[str, str], messages: Sequence[int]
+) -> EvaluatorResult:
+    both = f"{found[0]} for all {messages[0]} messages, {found[1]} for the {messages[1]} after the last user message"
+    details: dict[str, Any] = {"error": f"the {what} depends on which part of the reply is new: {both}; {REMEDY}"}
+    undecided = [*_undecided(results[0], 0), *_undecided(results[1], messages[0] - messages[1])]
+    if undecided:
+        details["undecided"] = list(dict.fromkeys(undecided))
+    return replace(results[0], status="error", score=None, hits=(), misses=(), details=details)
+
+
+def _undecided(result: EvaluatorResult, start: int) -> Iterator[str]:
+    """Yield what a reading left undecided, with places as they are in the whole reply."""
+    for sentence in result.details.get("undecided") or ():
+        yield MESSAGE_PATH.sub(lambda found: f"output_messages[{int(found[1]) + start}]", str(sentence))
+
 
 UNEXPLAINED = "the agent says that it failed, and not why (`success` is false, and there is no `error`)"
 Found = EvaluatorResult | Coroutine[Any, Any, EvaluatorResult]

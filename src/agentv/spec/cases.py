@@ -1,29 +1,221 @@
-"""A case as written made into one that may run, or everything that is wrong with it."""
+"""Read one case: messages, files, variables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.checked import Checked, CheckedCase, every_check
-from agentv.errors import Problem, SpecError
-from agentv.model.case import Case
-from agentv.spec.check import NOT_JSON, TOO_DEEP, as_json, build, is_too_deep, shown
-from agentv.spec.content import Filler
-from agentv.spec.entries import CaseEntry, DefaultsEntry
+from agentv.errors import FormatError, Problem, SpecError
+from agentv.evals import Checked, CheckedCase, every_check
+from agentv.files import read_below
+from agentv.formats.reader import decode_response
+from agentv.jsonio import dump_json
+from agentv.matching.matchers import check_expected
+from agentv.model.conversation import Message, ToolCall
+from agentv.model.request import Case
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators, checks_anything, with_expected_messages
-from agentv.spec.messages import check_expected_messages, check_messages
+from agentv.spec.file_format import CaseEntry, DefaultsEntry
+from agentv.spec.validation import (
+    NOT_JSON,
+    TOO_DEEP,
+    as_json,
+    build,
+    is_too_deep,
+    not_a_choice,
+    not_json,
+    shown,
+    unknown_key,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from agentv.errors import Place
-    from agentv.model.message import Message
-    from agentv.spec.judges import JudgeNames
+    from agentv.spec.targets import JudgeNames
+
+
+FILE = "file://"
+# Linear on any text: neither part can match what the next one begins with.
+_NAME = re.compile(r"\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*)[ \t]*\}\}")
+
+
+class Filler:
+    """Puts the values of one case into its messages."""
+
+    def __init__(self, root: str, folder: str, values: Mapping[str, Any], files: frozenset[str] | None = None) -> None:
+        self._root = root
+        self._folder = folder
+        self._values = values
+        self._files = files
+        """Where alone something is replaced, in messages that were filled before."""
+        self.problems: list[Problem] = []
+
+    def fill(self, message: Message, path: str) -> Message:
+        """The message with its files read and its names replaced."""
+        content = message.content
+        if isinstance(content, str):
+            filled: Any = self._text(content, path)
+        elif isinstance(content, list):
+            filled = [
+                {**block, "text": self._text(block["text"], f"{path}[{index}].text")}
+                if isinstance(block.get("text"), str)
+                else block
+                for index, block in enumerate(content)
+            ]
+        else:
+            return message
+        return message if filled == content else replace(message, content=filled)
+
+    def _text(self, text: str, path: str) -> str:
+        if self._files is not None and path not in self._files:
+            return text
+        if text.startswith(FILE):
+            text = self._file(text.removeprefix(FILE).strip(), path)
+        # Without values there is nothing to replace, and braces are what the author wrote.
+        if not self._values or "{{" not in text:
+            return text
+        return _NAME.sub(lambda found: self._value(found[1], found[0], path), text)
+
+    def _file(self, name: str, path: str) -> str:
+        try:
+            return read_below(self._root, name, self._folder).decode("utf-8-sig")
+        except UnicodeDecodeError:
+            self.problems.append(Problem(path, f"{name!r} is not UTF-8 text"))
+        except FormatError as error:
+            self.problems.append(Problem(path, str(error)))
+        return ""
+
+    def _value(self, name: str, written: str, path: str) -> str:
+        value: Any = self._values
+        for part in name.split("."):
+            if not isinstance(value, Mapping) or part not in value:
+                self.problems.append(
+                    Problem(path, f"{written} names no value of `vars`: {not_a_choice(name, list(self._values))}")
+                )
+                return written
+            value = value[part]
+        return value if isinstance(value, str) else dump_json(value).decode()
+
+
+MESSAGE_KEYS = [*Message.__struct_fields__, "toolCalls", "toolCallId", "function_call"]
+CALL_KEYS = [*ToolCall.__struct_fields__, "args", "durationMs"]
+OPENAI_KEYS = ["id", "type", "function"]
+LANGCHAIN_KEYS = ["name", "args", "id", "type"]
+FUNCTION_KEYS = ["name", "arguments"]
+CALLS = ("tool_calls", "toolCalls", "function_call")
+"""Where the calls of a message may stand."""
+
+
+def check_messages(data: Any, path: str, role: str = "user") -> tuple[Message, ...]:
+    """The messages of a text, of one message or of a list of them, or a `SpecError`."""
+    if isinstance(data, str):
+        return (Message(role=role, content=data),)
+    if isinstance(data, Mapping):
+        data = [data if "role" in data else {"role": role, **data}]
+    messages, problems = _read(data, path)
+    if problems:
+        raise SpecError(problems)
+    return messages
+
+
+def check_expected_messages(data: Sequence[Any] | None, path: str = "expected_messages") -> tuple[Message, ...] | None:
+    """The messages, or a `SpecError`: what is forgiven in an agent's reply is a mistake in an expectation."""
+    if data is None:
+        return None
+    if isinstance(data, (str, bytes)) or not isinstance(data, Sequence):
+        raise SpecError([Problem(path, "expected a list of messages")])
+    messages, problems = _read(data, path)
+    for index, message in enumerate(messages):
+        for number, call in enumerate(message.tool_calls):
+            place = f"{path}[{index}].tool_calls[{number}]"
+            if not call.tool:
+                problems.append(Problem(f"{place}.tool", "required: the name of the tool"))
+            for part, value in (("input", call.input), ("output", call.output)):
+                if value is not UNSET:
+                    problems += check_expected(value, f"{place}.{part}")
+    if problems:
+        raise SpecError(problems)
+    return messages
+
+
+def _read(data: Sequence[Any], path: str) -> tuple[tuple[Message, ...], list[Problem]]:
+    if all(isinstance(message, Message) for message in data):
+        return tuple(data), []
+    problems: list[Problem] = []
+    if not any(isinstance(message, Message) for message in data):
+        data = _own_copy(data, path)
+    items = [
+        item if isinstance(item, Message) else _with_canonical_keys(item, f"{path}[{index}]", problems)
+        for index, item in enumerate(data)
+    ]
+    try:
+        response = decode_response(items)
+    except FormatError as error:
+        raise SpecError([Problem(path, str(error))]) from error
+    problems += [Problem("", warning.replace("output_messages", path, 1)) for warning in response.warnings]
+    return response.output_messages or (), problems
+
+
+def _own_copy(data: Sequence[Any], path: str) -> list[Any]:
+    """The same as plain JSON, which shares nothing with objects that may change later."""
+    try:
+        text = msgspec.json.encode(list(data))
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise SpecError([not_json(error, path)]) from error
+    if is_too_deep(text):
+        raise SpecError([Problem(path, TOO_DEEP)])
+    copy: list[Any] = msgspec.json.decode(text)
+    return copy
+
+
+def _with_canonical_keys(message: Any, path: str, problems: list[Problem]) -> Any:
+    """The message with `args` under its proper name; a key that nobody reads is a problem, for it checks nothing."""
+    if not isinstance(message, Mapping):
+        return message
+    problems += [
+        Problem(f"{path}.{key}", unknown_key(key, Message.__struct_fields__), "key")
+        for key in message
+        if key not in MESSAGE_KEYS
+    ]
+    given = [key for key in CALLS if message.get(key)]
+    problems += [
+        Problem(f"{path}.{key}", f"{key!r} is another word for {given[0]!r}; give one of them", "key")
+        for key in given[1:]
+    ]
+    _check_function(message.get("function_call"), f"{path}.function_call", problems)
+    calls = message.get("tool_calls", message.get("toolCalls"))
+    if not isinstance(calls, (list, tuple)) or not calls:
+        return message
+    if message.get("role") != "assistant":
+        problems.append(Problem(f"{path}.role", f"tool calls belong to 'assistant'; got {shown(message.get('role'))}"))
+    renamed = [_renamed_call(call, f"{path}.tool_calls[{index}]", problems) for index, call in enumerate(calls)]
+    return {**{key: value for key, value in message.items() if key != "toolCalls"}, "tool_calls": renamed}
+
+
+def _renamed_call(call: Any, path: str, problems: list[Problem]) -> Any:
+    if not isinstance(call, Mapping):
+        return call
+    keys = OPENAI_KEYS if "function" in call else LANGCHAIN_KEYS if "tool" not in call and "name" in call else CALL_KEYS
+    problems += [Problem(f"{path}.{key}", unknown_key(key, keys), "key") for key in call if key not in keys]
+    _check_function(call.get("function"), f"{path}.function", problems)
+    if "tool" not in call or "args" not in call:
+        return call
+    if "input" in call:
+        problems.append(Problem(f"{path}.args", "`args` is another word for `input`; give one of them"))
+    return {**{key: value for key, value in call.items() if key != "args"}, "input": call["args"]}
+
+
+def _check_function(function: Any, path: str, problems: list[Problem]) -> None:
+    if isinstance(function, Mapping):
+        problems += [
+            Problem(f"{path}.{key}", unknown_key(key, FUNCTION_KEYS), "key")
+            for key in function
+            if key not in FUNCTION_KEYS
+        ]
+
 
 NOT_A_REASON = {"", "y", "n", "yes", "no", "on", "off", "true", "false"}
 """What other YAML readers take for true or false; as a reason it would skip a case that was meant to run."""
@@ -70,7 +262,7 @@ class CaseReader:
         if entry is None and problems[0].message.startswith(NOT_JSON):
             return None, problems
         if entry is None:
-            text = _renamed(text)
+            text = _with_canonical_text(text)
             entry, problems = build(CaseEntry, text, "")
         if entry is None:
             return None, [*problems, *self._look_further(text, problems, evaluators)]
@@ -224,7 +416,7 @@ def _content(path: str, data: Any, index: int) -> str:
     return f"{path}.content" if isinstance(data, dict) else f"{path}[{index}].content"
 
 
-def _renamed(text: bytes) -> bytes:
+def _with_canonical_text(text: bytes) -> bytes:
     """The same with camelCase field names of the contract in snake_case."""
     data = msgspec.json.decode(text)
     if not isinstance(data, dict) or CAMEL.keys().isdisjoint(data):

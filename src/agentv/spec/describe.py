@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from agentv.registry import find_evaluator
-from agentv.spec.docstrings import field_docs
+from agentv.spec.schema import field_docs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from agentv.checked import Checked, every_check
 from agentv.errors import Problem, SpecError
+from agentv.evals import Checked, every_check
 from agentv.registry import EVALUATORS, evaluator_names, find_evaluator
-from agentv.spec.check import TOO_DEEP, build, encode, is_too_deep, not_a_choice, not_json, shown
+from agentv.spec.validation import TOO_DEEP, build, encode, is_too_deep, not_a_choice, not_json, shown
 
 if TYPE_CHECKING:
-    from agentv.model.message import Message
+    from agentv.model.conversation import Message
 
 
 NOTHING_CHECKED = "checks nothing: add `evaluators` or tool calls in `expected_messages`"

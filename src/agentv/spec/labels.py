@@ -12,12 +12,12 @@ import msgspec
 from agentv.errors import FormatError, Place, Problem, SpecError
 from agentv.formats.reader import decode_response
 from agentv.jsonio import parse_json
-from agentv.model.case import Case
-from agentv.model.record import RESULT_SCHEMA
+from agentv.model.request import Case
 from agentv.model.response import ProviderResponse
-from agentv.spec.check import shown, unknown_key
+from agentv.model.results import RESULT_SCHEMA
+from agentv.spec.cases import check_messages
 from agentv.spec.dataset import repeated_keys
-from agentv.spec.messages import check_messages
+from agentv.spec.validation import shown, unknown_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,26 +1,73 @@
-"""One eval read: its targets, its judges, its cases and its dataset, with everything that is wrong with them."""
+"""Load evals from files, folders and Python data."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentv.checked import Checked, CheckedCase, Eval, Limits, Target
-from agentv.errors import Problem, SpecError
+from msgspec.structs import replace
+
+from agentv.errors import Place, Problem, SpecError
+from agentv.evals import Checked, CheckedCase, Eval, Limits, Target
 from agentv.spec.cases import CaseReader, case_text
-from agentv.spec.check import as_json, build, shown
-from agentv.spec.entries import EvalEntry
-from agentv.spec.ids import Ids, Seen, doubt, twice
-from agentv.spec.judges import JudgeNames, judge_name, without_judge
-from agentv.spec.project import Project, check_defaults, display, merge_checks, merge_defaults
-from agentv.spec.survey import Folders, open_dataset, survey
-from agentv.spec.targets import check_targets, select_targets
+from agentv.spec.dataset import Folders, open_dataset, survey
+from agentv.spec.discovery import SUFFIXES, find_evals
+from agentv.spec.file_format import EvalEntry
+from agentv.spec.project import (
+    Project,
+    check_defaults,
+    display,
+    find_project,
+    load_project,
+    merge_checks,
+    merge_defaults,
+    readable,
+)
+from agentv.spec.targets import JudgeNames, check_targets, judge_name, select_targets, without_judge
+from agentv.spec.validation import Ids, Seen, as_json, build, doubt, shown, twice
+from agentv.spec.yaml import Source
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from agentv.spec.dataset import Dataset
-    from agentv.spec.source import Source
+
+
+def default_id(path: Path, root: Path) -> str:
+    """The name of an eval's file, seen from the project's root."""
+    name = path.resolve()
+    name = name.relative_to(root) if name.is_relative_to(root) else Path(name.name)
+    return _stem(readable(name.as_posix()))
+
+
+def told_apart(evals: list[Eval]) -> list[Eval]:
+    """Evals without a `name` whose files are called the same, in two folders, are called by their whole paths."""
+    names = Counter(each.id for each in evals)
+    return [
+        replace(each, id=_stem(Path(each.file).as_posix()))
+        if each.file and names[each.id] > 1 and each.id == _stem(Path(each.file).name)
+        else each
+        for each in evals
+    ]
+
+
+def same_names(evals: list[Eval]) -> list[Problem]:
+    """Two evals of one name could not be told apart in the results."""
+    first: dict[str, Eval] = {}
+    problems = []
+    for each in evals:
+        other = first.setdefault(each.id, each)
+        if other is not each:
+            message = f"the eval's name {each.id!r} is also that of {other.file}; give one of them another `name`"
+            problems.append(Problem("", message, "whole", Place(each.file or "", 1)))
+    return problems
+
+
+def _stem(name: str) -> str:
+    suffix = next((suffix for suffix in (*SUFFIXES, ".yaml", ".yml") if name.endswith(suffix)), "")
+    return name.removesuffix(suffix)
+
 
 CASE_LISTS = ("cases", "evalcases", "tests")
 HINTS = {
@@ -262,3 +309,76 @@ def _hinted(problem: Problem) -> Problem:
 
 def _below(path: str, rest: str) -> str:
     return f"{path}.{rest}" if rest else path
+
+
+def load_evals(
+    paths: Iterable[str | Path],
+    targets: tuple[str, ...] = (),
+    *,
+    lone: Target | None = None,
+    judge: Target | str | None = None,
+) -> list[Eval]:
+    """Every eval of these files and folders, or one `SpecError` with everything that is wrong in any of them.
+
+    `targets` are chosen instead of those that the files choose, `lone` is one that no file knows; `judge` is asked
+    where an evaluator names none.
+    """
+    evals: list[Eval] = []
+    # What is wrong with a project is found with each of its evals, and told once.
+    problems: dict[Problem, None] = {}
+    project_of = cache(load_project)
+    for path in find_evals(paths):
+        try:
+            evals.append(_load_file(path, Choice(targets, lone, judge), project_of))
+        except SpecError as error:
+            problems |= dict.fromkeys(error.problems)
+    evals = told_apart(evals)
+    problems |= dict.fromkeys(same_names(evals))
+    if problems:
+        raise SpecError(sorted(problems, key=_order))
+    return evals
+
+
+def load_projects(paths: Iterable[str | Path]) -> None:
+    """Check project files, or raise one `SpecError` with everything that is wrong in any of them."""
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            load_project(Path(path))
+        except SpecError as error:
+            problems += error.problems
+    if problems:
+        raise SpecError(problems)
+
+
+def _load_file(path: Path, choice: Choice, project_of: Any) -> Eval:
+    folder = path.resolve().parent
+    found = find_project(folder)
+    try:
+        project: Project = project_of(found) if found else Project(folder)
+        wrong: tuple[Problem, ...] = ()
+    except SpecError as error:
+        project, wrong = Project(folder), error.problems
+    source = Source(path, display(path))
+    try:
+        loaded = Loader(project, source, folder, choice).load(default_id(path, project.root))
+    except SpecError as error:
+        raise SpecError([*wrong, *[source.locate(problem) for problem in error.problems]]) from error
+    if wrong:
+        raise SpecError(list(wrong))
+    return loaded
+
+
+def load_data(
+    data: Any, targets: tuple[str, ...] = (), *, lone: Target | None = None, judge: Target | str | None = None
+) -> Eval:
+    """An eval built in Python, in the same words as a file, as if it lay in the current folder."""
+    here = Path.cwd()
+    found = find_project(here)
+    project = load_project(found) if found else Project(here)
+    return Loader(project, None, here, Choice(targets, lone, judge), data).load("eval")
+
+
+def _order(problem: Problem) -> tuple[str, int, int]:
+    place = problem.place
+    return (place.file, place.line, place.column) if place else ("", 0, 0)

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from agentv.errors import Problem, SpecError
-from agentv.spec.check import build, shown
-from agentv.spec.entries import DefaultsEntry, ProjectEntry
 from agentv.spec.evaluators import check_evaluators
-from agentv.spec.ids import doubt
-from agentv.spec.judges import unknown
-from agentv.spec.source import Source
-from agentv.spec.targets import check_targets
+from agentv.spec.file_format import DefaultsEntry, ProjectEntry
+from agentv.spec.targets import check_targets, unknown
+from agentv.spec.validation import build, doubt, shown
+from agentv.spec.yaml import Source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agentv.checked import Checked, Target
-    from agentv.model.price import Price
-    from agentv.model.run import Persist
+    from agentv.evals import Checked, Target
+    from agentv.model.response import Price
+    from agentv.model.stored import Persist
 
 NAME = "agentv.yaml"
 

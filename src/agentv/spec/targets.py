@@ -1,4 +1,4 @@
-"""Targets as written made into providers that can be asked."""
+"""Read target settings: providers, `${ENV}` variables, and judges by name."""
 
 from __future__ import annotations
 
@@ -9,16 +9,130 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace as with_fields
 
-from agentv.checked import Target
-from agentv.errors import Problem, SpecError
+from agentv.errors import FormatError, Problem, SpecError, suggest
+from agentv.evals import Target
 from agentv.formats.plain_blocks import plain_block_problem
 from agentv.registry import PROVIDERS, find_provider, provider_names
-from agentv.spec.check import as_json, build, join, not_a_choice, shown
+from agentv.spec.validation import as_json, build, join, not_a_choice, shown
 from agentv.templating import shield
 
 if TYPE_CHECKING:
+    from agentv.evals import Checked
     from agentv.protocols import Provider
-    from agentv.spec.source import Source
+    from agentv.spec.yaml import Source
+
+
+_LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(.*)")
+_QUOTES = ("'", '"')
+
+
+def read_variables(text: str) -> dict[str, str]:
+    """What the file sets; anything else than a variable is passed over, and values are taken as they are.
+
+    Raises `FormatError` for a value that nothing could be given.
+    """
+    found = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _LINE.fullmatch(line.strip())
+        if match is not None:
+            found[match[1]] = _value(match[2], f"line {number}")
+    return found
+
+
+def _value(written: str, where: str) -> str:
+    if "\0" in written:
+        msg = "the value holds a NUL character, which no variable can"
+        raise FormatError(msg, path=where)
+    if not written.startswith(_QUOTES):
+        return written.partition(" #")[0].rstrip()
+    end = written.find(written[0], 1)
+    if end < 0:
+        msg = "the quote is not closed on this line; a value of several lines cannot be given here"
+        raise FormatError(msg, path=where)
+    return written[1:end]
+
+
+class JudgeNames:
+    """The targets that may judge in one eval, and those that do."""
+
+    def __init__(
+        self, targets: Sequence[Target] | None, default: str | None, chosen: Target | str | None = None
+    ) -> None:
+        self._known = None if targets is None else {target.name: target for target in targets}
+        """`None` when the targets could not be read, so that nothing can be said of them."""
+        self.default = default
+        self._used: dict[str, None] = {}
+        self.problems: list[Problem] = []
+        """What is wrong with the default itself."""
+        if self._known is None or default is None:
+            return
+        if isinstance(chosen, Target):
+            self._known[chosen.name] = chosen
+        elif default not in self._known:
+            path = "judge" if chosen is None else "--judge"
+            self.problems.append(Problem(path, unknown(default, self._known)))
+        if chosen is not None:
+            # One that the caller names is there for whoever asks, also where every evaluator names another.
+            self._used[default] = None
+
+    @property
+    def used(self) -> tuple[Target, ...]:
+        """The targets that are asked by any evaluator that was checked."""
+        known = self._known or {}
+        return tuple(known[name] for name in self._used if name in known)
+
+    def check(self, checks: Sequence[Checked], path: str) -> list[Problem]:
+        """What is wrong with the judges of these evaluators and of those inside them."""
+        problems: list[Problem] = []
+        for at, checked in enumerate(checks):
+            evaluator = checked.evaluator
+            asked = getattr(evaluator, "asks", None)
+            if asked is not None and not evaluator.skip:
+                problems += self._check(asked, f"{path}[{at}]")
+            inner = getattr(evaluator, "inner", None)
+            if inner:
+                problems += self.check(inner, f"{path}[{at}].{getattr(evaluator, 'nested', 'evaluators')}")
+        return problems
+
+    def _check(self, asked: Sequence[str | None], path: str) -> Iterator[Problem]:
+        if self._known is None:
+            return
+        for at, written in enumerate(asked):
+            name = written or self.default
+            if name is None:
+                yield Problem(
+                    path, f"no judge: add `judge: NAME` here, in the eval, or in agentv.yaml{self._choices}", "whole"
+                )
+            elif name in self._known:
+                self._used[name] = None
+            elif written is not None:  # a wrong default is said once, where it stands
+                yield Problem(f"{path}.judges[{at}]" if len(asked) > 1 else f"{path}.judge", unknown(name, self._known))
+
+    @property
+    def _choices(self) -> str:
+        return f"; the targets are {', '.join(self._known)}" if self._known else ""
+
+
+def judge_name(chosen: Target | str | None, written: Any, shared: str | None) -> str | None:
+    """The name of the default judge: the caller's, else the eval's, else the project's."""
+    if chosen is not None:
+        return chosen if isinstance(chosen, str) else chosen.name
+    return written if isinstance(written, str) and written else shared
+
+
+def without_judge(own: list[Target], shared: list[Target], judge: str | None) -> tuple[list[Target], list[Target]]:
+    """The targets that may be meant where nobody says which to test: who judges is not, unless there is no other."""
+    tested = [target for target in own if target.name != judge]
+    tested_too = [target for target in shared if target.name != judge]
+    return (tested, tested_too) if tested or tested_too else (own, shared)
+
+
+def unknown(name: str, known: Mapping[str, Target]) -> str:
+    """That there is no such target, and which one was probably meant."""
+    if not known:
+        return f"{name!r} is not defined: add it to `targets`, here or in agentv.yaml"
+    return f"there is no target {name!r}{suggest(name, known) or '; the targets are ' + ', '.join(known)}"
+
 
 _VARIABLE = re.compile(r"\$(\$)?\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 """`${NAME}`, `${NAME:-otherwise}`, and `$${NAME}` for the text itself."""

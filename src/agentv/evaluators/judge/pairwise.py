@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from agentv.evaluators.judge.asking import Answer, JudgeError, Trouble, put_question
-from agentv.evaluators.judge.fence import Fence, make_fence
-from agentv.evaluators.judge.fold import shorten
+from agentv.evaluators.judge.base import Answer, JudgeError, Trouble, put_question
+from agentv.evaluators.judge.evidence import Evidence, Fence, make_fence
 from agentv.evaluators.judge.prompt import judge_messages
-from agentv.evaluators.judge.quotes import Evidence
-from agentv.evaluators.judge.transcript import spoken
+from agentv.evaluators.judge.transcript import shorten, spoken
 from agentv.evaluators.judge.verdict import UnreadableError, read_object, read_quote
 from agentv.jsonio import dump_json
+from agentv.model.conversation import Message
 from agentv.model.judging import JudgeUsage, add_tokens
-from agentv.model.message import Message
 from agentv.protocols import Ask
 
 Side = Literal["a", "b", "tie"]

@@ -7,18 +7,16 @@ from msgspec import Meta
 
 from agentv.errors import EvaluationError
 from agentv.evaluators.base import Example
-from agentv.evaluators.judge.asking import JudgeError, Trouble, asker, put_question
-from agentv.evaluators.judge.base import JudgeBase
-from agentv.evaluators.judge.fence import make_fence
+from agentv.evaluators.call_checks import NO_TURNS
+from agentv.evaluators.judge.base import JudgeBase, JudgeError, Trouble, asker, put_question
+from agentv.evaluators.judge.evidence import make_fence
 from agentv.evaluators.judge.llm_judge import answer_details, folded_details
-from agentv.evaluators.judge.material import Material, check_steps, gather
 from agentv.evaluators.judge.prompt import default_body, judge_messages, rubric_task
 from agentv.evaluators.judge.rubric import Point, Words
-from agentv.evaluators.judge.transcript import LEFT_OUT
+from agentv.evaluators.judge.transcript import LEFT_OUT, Material, check_steps, gather
 from agentv.evaluators.judge.verdict import Decision, read_decisions
-from agentv.evaluators.told import NO_TURNS
-from agentv.model.message import Message
-from agentv.model.result import EvaluatorResult
+from agentv.model.conversation import Message
+from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
 
 MAX_STEPS = 40

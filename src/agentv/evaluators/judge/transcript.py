@@ -1,16 +1,25 @@
-"""What an agent did, as numbered steps that say whose words each of them holds."""
+"""The transcript that a judge is shown: steps, truncation, and the rest of its input.
+
+The first 5 and the last 10 steps stay whole. While the whole is too long, the texts of the steps between them are
+shortened to 400 characters each, then to 80; then so many of those steps as do not fit are left out, from the middle
+outwards, in one line that counts them; then the texts that are left are shortened to an equal share each. Of a
+shortened text the beginning and the end stay, and what was left out is counted where it stood.
+"""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, to_builtins
 
+from agentv.errors import UndecidedError
+from agentv.evaluators.call_checks import unread_steps
+from agentv.evaluators.judge.evidence import fields
 from agentv.jsonio import dump_json, parse_json
-from agentv.model.message import Message, ToolCall
-from agentv.model.trace import TraceEvent
+from agentv.model.conversation import Message, ToolCall, TraceEvent
 from agentv.protocols import Context
-from agentv.scoring.trace import trace_from_messages
+from agentv.scoring.calls import trace_from_messages
 
 Clean = Callable[[str], str]
 
@@ -190,3 +199,237 @@ def _of_events(events: Sequence[TraceEvent]) -> Iterator[tuple[str, str | None, 
             event.name,
             [(name, value) for name, value in fields if value is not UNSET and value is not None],
         )
+
+
+FIRST, LAST = 5, 10
+SHORT, SHORTEST = 400, 80
+MAX_NAMED = 20
+RULE = (
+    f"the first {FIRST} and the last {LAST} steps are whole, the others are shortened, "
+    "and those in the middle left out where that is not enough"
+)
+
+
+class Folded(NamedTuple):
+    """Steps that fit, and what was done to them."""
+
+    steps: tuple[Step, ...]
+    shortened: int = 0
+    """How many steps are not whole."""
+    left_out: int = 0
+    """How many are only counted."""
+    total: int = 0
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """For the result; empty when everything was shown."""
+        if not self.shortened and not self.left_out:
+            return {}
+        return {"steps": self.total, "shortened": self.shortened, "left_out": self.left_out, "rule": RULE}
+
+    @property
+    def note(self) -> str:
+        """For the judge; empty when everything is shown."""
+        if not self.shortened and not self.left_out:
+            return ""
+        left = f", and {self.left_out} are only counted" if self.left_out else ""
+        what = f"Of its {self.total} steps, {self.shortened} are shown shortened{left}"
+        return f"{what}: {RULE}. What was left out is not evidence for or against the agent."
+
+
+def fold_steps(steps: Sequence[Step], most: int) -> Folded:
+    """The steps within so many characters."""
+    total = len(steps)
+    if _size(steps) <= most:
+        return Folded(tuple(steps), total=total)
+    middle = range(FIRST, total - LAST)
+    for limit in (SHORT, SHORTEST):
+        kept = [_short_step(step, limit) if at in middle else step for at, step in enumerate(steps)]
+        if _size(kept) <= most:
+            return _folded(steps, kept)
+    kept, left_out = _without_middle(steps, most) if middle else (list(steps), 0)
+    if _size(kept) > most:
+        texts = sum(len(step.fields) for step in kept) or 1
+        kept = [_short_step(step, max(SHORTEST, most // texts)) for step in kept]
+    return _folded(steps, kept, left_out)
+
+
+def _without_middle(steps: Sequence[Step], most: int) -> tuple[list[Step], int]:
+    """The ends of a run and as many short steps next to them as fit; how many are left out."""
+    head, tail = FIRST, len(steps) - LAST
+    before: list[Step] = []
+    after: list[Step] = []
+    room = most - _size((*steps[:head], *steps[tail:], _counted(steps[head:tail])))
+    while head < tail:
+        at_start = len(before) <= len(after)
+        step = _short_step(steps[head if at_start else tail - 1], SHORTEST)
+        room -= step.size
+        if room < 0:
+            break
+        (before if at_start else after).append(step)
+        head, tail = (head + 1, tail) if at_start else (head, tail - 1)
+    counted = [_counted(steps[head:tail])] if head < tail else []
+    return [*steps[:FIRST], *before, *counted, *reversed(after), *steps[len(steps) - LAST :]], tail - head
+
+
+def shorten(text: str, most: int) -> str:
+    """The beginning and the end of a text, and how much stood between them."""
+    if len(text) <= most:
+        return text
+    head = most * 2 // 3
+    tail = most - head
+    gone = len(text) - head - tail
+    return f"{text[:head]}[… {gone:,} characters left out …]{text[len(text) - tail :]}"
+
+
+def _short_step(step: Step, most: int) -> Step:
+    fields = tuple((name, _short_value(value, most)) for name, value in step.fields)
+    return step if fields == step.fields else step._replace(fields=fields)
+
+
+def _short_value(value: Any, most: int) -> Any:
+    text = as_text(value)
+    return value if len(text) <= most else shorten(text, most)
+
+
+def _counted(steps: Sequence[Step]) -> Step:
+    kinds = Counter(f"{step.type} {step.name}" if step.name else step.type for step in steps)
+    named = [f"{times} of {name}" for name, times in kinds.most_common(MAX_NAMED)]
+    more = ["…"] if len(kinds) > MAX_NAMED else []
+    said = f"steps {steps[0].number} to {steps[-1].number} are left out: {', '.join([*named, *more])}"
+    return Step(steps[0].number, LEFT_OUT, None, (("text", said),))
+
+
+def _folded(steps: Sequence[Step], kept: Sequence[Step], left_out: int = 0) -> Folded:
+    whole = {step.number: step for step in steps}
+    shortened = sum(step.type != LEFT_OUT and step is not whole[step.number] for step in kept)
+    return Folded(tuple(kept), shortened, left_out, len(steps))
+
+
+def _size(steps: Sequence[Step]) -> int:
+    return sum(step.size for step in steps)
+
+
+MAX_TOOLS = 200
+
+
+class Material(NamedTuple):
+    """One run, ready to be shown."""
+
+    input: tuple[tuple[str, str], ...]
+    expected: tuple[tuple[str, str], ...]
+    candidate: str
+    steps: tuple[Step, ...] | None = None
+    """`None` when they are not shown, or when the agent reported none."""
+    trace: list[dict[str, Any]] | None = None
+    trace_summary: dict[str, Any] | None = None
+    total_steps: int = 0
+    """How many there were before any were left out."""
+    notes: tuple[str, ...] = ()
+    """What was done to make it shorter, for the judge."""
+    folded: dict[str, Any] = {}
+    """The same for the result."""
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """What the agent said and did, as far as it is shown: quotations come from here."""
+        steps = [step for step in self.steps or () if step.type != LEFT_OUT]
+        said = [text for step in steps for text in (*step.texts, fields(step.as_data()))]
+        events = [text for event in self.trace or () for text in _event_texts(event)]
+        counts = [] if self.trace_summary is None else [fields(self.trace_summary)]
+        return (*([self.candidate] if self.candidate else []), *said, *events, *counts)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Everything in it that others wrote."""
+        return (*[text for _, text in (*self.input, *self.expected)], *self.evidence)
+
+
+def check_steps(ctx: Context, what: str) -> None:
+    """Raise an `UndecidedError` unless all that the agent did is known: a judge would take it for everything."""
+    reason = unread_steps(ctx)
+    if reason:
+        msg = f"{what}: {reason}"
+        raise UndecidedError(msg)
+
+
+def gather(ctx: Context, clean: Clean, show: Collection[str], most: int) -> Material:
+    """What is to be shown of a run, in about so many characters."""
+    candidate = clean(ctx.candidate)
+    asked, golden = spoken(ctx.case.input_messages, clean), spoken(ctx.expected_messages or (), clean)
+    notes: list[str] = []
+    folded: dict[str, Any] = {}
+    long = [len(text) for text in (candidate, *(text for _, text in (*asked, *golden))) if len(text) > most]
+    if long:
+        candidate = shorten(candidate, most)
+        asked, golden = (tuple((label, shorten(text, most)) for label, text in part) for part in (asked, golden))
+        notes.append("A text that is longer than fits shows its beginning and its end; what was left out is counted.")
+        folded["texts"] = {"shortened": len(long), "max_chars": most}
+    steps = _steps(ctx, clean, show, most)
+    if steps is not None and steps.details:
+        notes.append(steps.note)
+        folded["steps"] = steps.details
+    summary = None if ctx.trace_summary is None else cleaned(to_builtins(ctx.trace_summary), clean)
+    summary, untold = _most_called(summary) if summary and "trace_summary" in show else (None, 0)
+    if untold:
+        notes.append(f"Of the tools the {MAX_TOOLS} most often called are counted, and {untold:,} more are not.")
+        folded["trace_summary"] = {"tools": MAX_TOOLS, "left_out": untold}
+    return Material(
+        input=asked,
+        expected=golden,
+        candidate=candidate,
+        steps=None if steps is None else steps.steps,
+        total_steps=0 if steps is None else steps.total,
+        trace_summary=summary,
+        notes=tuple(notes),
+        folded=folded,
+    )
+
+
+def with_trace(material: Material, ctx: Context, clean: Clean, most: int) -> Material:
+    """The same with the events themselves, for a template that speaks of them."""
+    events = events_of(ctx, clean)
+    if events is None:
+        return material
+    steps = [Step(number, "event", None, tuple(event.items())) for number, event in enumerate(events, 1)]
+    shown = fold_steps(steps, most)
+    trace = [{**({"type": LEFT_OUT} if step.type == LEFT_OUT else {}), **dict(step.fields)} for step in shown.steps]
+    if not shown.details:
+        return material._replace(trace=trace)
+    folded = {**material.folded, "trace": shown.details}
+    return material._replace(trace=trace, notes=(*material.notes, shown.note), folded=folded)
+
+
+def _most_called(summary: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """A summary that names no more tools than a judge can read, and how many it does not name."""
+    counts: dict[str, int] = summary.get("tool_calls_by_name") or {}
+    if len(counts) <= MAX_TOOLS:
+        return summary, 0
+    kept = dict(sorted(counts.items(), key=lambda each: -each[1])[:MAX_TOOLS])
+    return {**summary, "tool_names": sorted(kept), "tool_calls_by_name": kept}, len(counts) - MAX_TOOLS
+
+
+def _steps(ctx: Context, clean: Clean, show: Collection[str], most: int) -> Folded | None:
+    if "trace" not in show and "tool_calls" not in show:
+        return None
+    steps = steps_of(ctx, clean)
+    if steps is None:
+        return None
+    if "trace" not in show:
+        steps = tuple(step for step in steps if step.type in CALLS)
+    return fold_steps(steps, most)
+
+
+def _event_texts(event: Mapping[str, Any]) -> list[str]:
+    if event.get("type") == LEFT_OUT:
+        return []
+    said = {name: value for name, value in event.items() if name != "type"}
+    return [*map(str, _leaves(said)), *(as_text(value) for value in said.values()), fields(event)]
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [leaf for each in value.values() for leaf in _leaves(each)]
+    if isinstance(value, list):
+        return [leaf for each in value for leaf in _leaves(each)]
+    return [] if value is None else [value]

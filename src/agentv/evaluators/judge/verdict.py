@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from json import JSONDecodeError, JSONDecoder
 from typing import Any, NamedTuple
 
-from agentv.evaluators.judge.quotes import Evidence, says_something
+from agentv.evaluators.judge.evidence import Evidence, says_something
 from agentv.evaluators.judge.rubric import Point
 from agentv.matching.diff import quote as shown
 

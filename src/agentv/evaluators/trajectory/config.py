@@ -8,10 +8,10 @@ from msgspec import UNSET, Meta, Struct
 from agentv.errors import Problem
 from agentv.matching.diff import NOTHING
 from agentv.matching.equality import encoded, has_operators
-from agentv.matching.glob import is_glob, name_match
 from agentv.matching.inputs import PLAIN_RULE, InputMode, InputRule, lookup
-from agentv.matching.values import check_expected, has_matcher, is_matcher
-from agentv.model.message import Status
+from agentv.matching.matchers import check_expected, has_matcher, is_matcher
+from agentv.matching.text import is_glob, name_match
+from agentv.model.conversation import Status
 
 Mode = Literal["exact", "in_order", "any_order", "unordered", "superset", "subset"]
 ORDERED = ("exact", "in_order")

@@ -4,7 +4,11 @@ from typing import ClassVar, Literal
 
 from agentv.errors import Problem
 from agentv.evaluators.base import EvaluatorBase, Example, Tally, once
-from agentv.evaluators.trajectory import counts, lower_bound, sequence, words
+from agentv.evaluators.trajectory import constraints as counts
+from agentv.evaluators.trajectory import constraints as sequence
+from agentv.evaluators.trajectory import lower_bound
+from agentv.evaluators.trajectory import wording as words
+from agentv.evaluators.trajectory.alignment import nothing_told
 from agentv.evaluators.trajectory.config import (
     FRACTIONS,
     MODES,
@@ -21,12 +25,11 @@ from agentv.evaluators.trajectory.config import (
     check_rules,
     written,
 )
-from agentv.evaluators.trajectory.laid import nothing_told
-from agentv.evaluators.trajectory.plan import Expectation, Judge, count_calls
+from agentv.evaluators.trajectory.constraints import untold
+from agentv.evaluators.trajectory.expectations import Expectation, Judge, count_calls
 from agentv.evaluators.trajectory.script import Script, script_of
 from agentv.evaluators.trajectory.turns import TurnPlan, group_turns, turns_of
-from agentv.evaluators.trajectory.unseen import untold
-from agentv.model.result import EvaluatorResult
+from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
 
 DEFAULT_EXCLUDED = CallFilter().excluded

@@ -2,15 +2,32 @@
 
 from collections.abc import Hashable, Sequence
 
-from agentv.evaluators.trajectory import words
+from agentv.evaluators.trajectory import wording as words
+from agentv.evaluators.trajectory.alignment import (
+    MAX_COMPARED,
+    Alignment,
+    Laid,
+    Timed,
+    agreements,
+    align_calls,
+    extend,
+    gaps,
+    in_step,
+    mean,
+    take_first,
+)
+from agentv.evaluators.trajectory.expectations import Expectation, Judge, Made
 from agentv.evaluators.trajectory.index import key_of
-from agentv.evaluators.trajectory.laid import Laid, Timed, agreements, mean
-from agentv.evaluators.trajectory.likeness import MAX_COMPARED, take_first
-from agentv.evaluators.trajectory.pairing import Alignment, align_calls, extend, gaps, in_step
-from agentv.evaluators.trajectory.plan import Expectation, Judge, Made
-from agentv.matching.align import Pair, bits, largest_assignment, longest_sequence
-from agentv.matching.weighted import Worth, heaviest_assignment, heaviest_sequence
-from agentv.model.message import Message
+from agentv.matching.alignment import (
+    Pair,
+    Worth,
+    bits,
+    heaviest_assignment,
+    heaviest_sequence,
+    largest_assignment,
+    longest_sequence,
+)
+from agentv.model.conversation import Message
 
 NO_CALLS = Made((), ())
 # Up to here judging each turn is cheaper than telling which of them are alike.

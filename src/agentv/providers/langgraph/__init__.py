@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import UNSET, Meta
 
 from agentv.errors import Problem
-from agentv.providers.wired import Wired
+from agentv.providers.transport import Wired
 
 if TYPE_CHECKING:
     from agentv.model.request import Request, Scope
@@ -59,7 +59,7 @@ class LangGraph(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, di
 
     def check(self, path: str) -> list[Problem]:
         """What is wrong with the address, the headers, and `config` beside `context`."""
-        from agentv.providers.wire_check import check_address, check_headers  # noqa: PLC0415 - loaded when used
+        from agentv.providers.transport.client import check_address, check_headers  # noqa: PLC0415 - loaded when used
 
         problems = [*check_address(self.url, f"{path}.url"), *check_headers(self.headers, f"{path}.headers")]
         if self.context and self.config.get("configurable"):
@@ -69,7 +69,7 @@ class LangGraph(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, di
     async def open(self, scope: Scope) -> None:
         """Get ready to connect; nothing is sent yet."""
         await super().open(scope)
-        from agentv.providers.wire import merge_headers  # noqa: PLC0415 - loaded when a target uses it
+        from agentv.providers.transport.client import merge_headers  # noqa: PLC0415 - loaded when a target uses it
 
         key = {"x-api-key": self.api_key} if self.api_key else {}
         await self.connect(merge_headers(key, self.headers), MAX_RUN_BYTES)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from agentv.formats.langgraph_updates import to_langgraph
 
 if TYPE_CHECKING:
-    from agentv.model.message import Message
+    from agentv.model.conversation import Message
     from agentv.model.request import Request
     from agentv.providers.langgraph import LangGraph
 

@@ -12,7 +12,7 @@ from agentv.formats.fields import objects_in
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from agentv.model.message import ToolCall
+    from agentv.model.conversation import ToolCall
     from agentv.model.response import ProviderResponse
 
 _REJECTIONS = frozenset(("reject", "ignore"))

@@ -18,14 +18,14 @@ from agentv.providers.base import attach_partial_reply
 from agentv.providers.langgraph.bodies import UPDATES, first_body, resume_body, wire_messages
 from agentv.providers.langgraph.rejections import rejected_calls, with_rejected
 from agentv.providers.langgraph.server import CANCEL_S, Server, agent_error, asked, ended, refused
-from agentv.providers.wire import WireError, read_json, wire_error
+from agentv.providers.transport.client import WireError, read_json, wire_error
 
 if TYPE_CHECKING:
     from agentv.formats.sse import ServerEvent
     from agentv.model.request import Request
     from agentv.model.response import ProviderResponse
     from agentv.providers.langgraph import LangGraph
-    from agentv.providers.wire import Answer, Stream, Wire
+    from agentv.providers.transport.client import Answer, Stream, Wire
 
 
 MAX_RAW_BYTES = 100_000

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from agentv.formats.langgraph_updates import describe_interrupts, excerpt
 from agentv.model.response import ResponseError
-from agentv.providers.wire import WireError, failure_from, join_url, read_json
+from agentv.providers.transport.client import WireError, failure_from, join_url, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractAsyncContextManager
 
-    from agentv.providers.wire import Answer, Stream, Wire
+    from agentv.providers.transport.client import Answer, Stream, Wire
 
 
 CANCEL_S = 2.0

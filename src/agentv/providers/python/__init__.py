@@ -9,12 +9,12 @@ from msgspec import Meta
 from msgspec.structs import force_setattr
 
 from agentv.errors import Problem
-from agentv.files.code import is_place
+from agentv.files import is_place
 from agentv.formats.normalize import failure_of
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.providers.base import ProviderBase
-from agentv.providers.cli_check import check_names
+from agentv.providers.cli import check_names
 
 if TYPE_CHECKING:
     from agentv.model.request import Request, Scope

@@ -18,7 +18,7 @@ from agentv.formats.objects import is_class_of
 from agentv.formats.reader import is_reply_object, read_pieces, read_reply
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
-from agentv.process.thread import in_thread, is_its_own
+from agentv.process.threads import in_thread, is_its_own
 from agentv.providers.base import failure
 from agentv.providers.python.agents import find_agent
 

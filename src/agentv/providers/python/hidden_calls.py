@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentv.formats.fields import OBJECT
 from agentv.formats.objects import is_class_of, plain
 from agentv.jsonio import dump_json
-from agentv.model.message import Message, ToolCall
+from agentv.model.conversation import Message, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from agentv.formats.fields import MISSING_CALLS, OBJECT
 from agentv.formats.langchain import UNKNOWN_SUM, decode_langchain
 from agentv.formats.objects import plain
 from agentv.formats.usage import add_usage, decode_usage
-from agentv.model.message import Message
+from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse, Unread
 from agentv.providers.python.hidden_calls import Merged, ToolRun
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
-    from agentv.model.usage import TokensUsage
+    from agentv.model.response import TokensUsage
 
 
 class ModelRun:

@@ -12,7 +12,7 @@ from uuid import uuid4
 from agentv.errors import FormatError
 from agentv.formats.objects import plain
 from agentv.formats.openai import to_openai
-from agentv.process.thread import in_thread
+from agentv.process.threads import in_thread
 from agentv.providers.python.turns import only_prompt, refuse_blocks, text_turns
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 from agentv.errors import AgentVError, ProviderError
-from agentv.files.code import load_place
+from agentv.files import load_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,7 +9,7 @@ from agentv.errors import FormatError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agentv.model.message import Message
+    from agentv.model.conversation import Message
     from agentv.model.request import Request
 
 

@@ -13,8 +13,8 @@ from msgspec import Struct
 from agentv.jsonio import MAX_BYTES, dump_json
 from agentv.model.request import Request, Scope  # noqa: TC001 - fields of structs
 from agentv.process import Command
-from agentv.providers.cli_command import Launch
-from agentv.providers.cli_stream import Stream
+from agentv.providers.cli.command import Launch
+from agentv.providers.cli.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,0 +1,442 @@
+"""Join two sides case by case, and measure the differences of outcomes, numbers and calls."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import UNSET, UnsetType
+
+from agentv.errors import FormatError, suggest
+from agentv.evaluators.trajectory.wording import call_label
+from agentv.model.comparison import CallPair, CaseName, CaseSide, Measure, Measures
+from agentv.scoring.calls import calls_from_trace
+from agentv.scoring.statistics import paired_bootstrap, paired_difference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from agentv.api.compare.sources import Source
+    from agentv.model.conversation import ToolCall
+    from agentv.model.results import ResultRecord
+
+
+AMOUNTS = ("input_tokens", "output_tokens", "cost_usd")
+MAX_NAMED = 5
+MAX_REPEATS = 100_000
+"""As many as can be asked for."""
+MAX_AMOUNT = 1e15
+"""No number of tokens, dollars or milliseconds is larger, and the squares of these can still be summed."""
+
+
+class Half:
+    """The cases of one target of one side, repetitions put together."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[str, int]] = {}
+        """By eval and case."""
+        self.passed, self.failed, self.errors = array("I"), array("I"), array("I")
+        self._scores = array("d")
+        self._amounts = {name: (array("d"), array("I")) for name in AMOUNTS}
+        self.latencies, self.latency_rows = array("d"), array("I")
+        self.passing, self.failing = array("q"), array("q")
+        """Where the first run that passed, and the first that failed, is found again."""
+        self.answered = array("q")
+        """Where the first run that has an answer is, whatever the evaluators made of it."""
+        self._seen: list[int] = []
+        """Which repetitions there were, a bit each."""
+
+    def add(self, record: ResultRecord, place: int) -> bool:
+        """One more run; false when it was there before."""
+        row = self._row(record)
+        bit = 1 << record.repeat
+        if self._seen[row] & bit:
+            return False
+        self._seen[row] |= bit
+        if self.answered[row] < 0 and record.error is None and record.candidate.strip():
+            self.answered[row] = place
+        if record.status == "pass":
+            self.passed[row] += 1
+            self.passing[row] = place if self.passing[row] < 0 else self.passing[row]
+        elif record.status == "fail":
+            self.failed[row] += 1
+            self.failing[row] = place if self.failing[row] < 0 else self.failing[row]
+        else:
+            self.errors[row] += 1
+            return True
+        self._scores[row] += min(1.0, max(0.0, record.score or 0.0))
+        usage = record.tokens_usage
+        if usage is not None:
+            self._add_amount("input_tokens", row, usage.input_tokens)
+            self._add_amount("output_tokens", row, usage.output_tokens)
+        self._add_amount("cost_usd", row, record.cost_usd)
+        if record.latency_ms is not None and abs(record.latency_ms) <= MAX_AMOUNT:
+            self.latencies.append(record.latency_ms)
+            self.latency_rows.append(row)
+        return True
+
+    def _row(self, record: ResultRecord) -> int:
+        cases = self.rows.setdefault(record.eval_id, {})
+        row = cases.get(record.case_id)
+        if row is None:
+            row = cases[record.case_id] = len(self.passed)
+            for column in (self.passed, self.failed, self.errors):
+                column.append(0)
+            self._scores.append(0.0)
+            for total, count in self._amounts.values():
+                total.append(0.0)
+                count.append(0)
+            self.passing.append(-1)
+            self.failing.append(-1)
+            self.answered.append(-1)
+            self._seen.append(0)
+        return row
+
+    def _add_amount(self, name: str, row: int, amount: float | None) -> None:
+        if amount is not None and abs(amount) <= MAX_AMOUNT:
+            total, count = self._amounts[name]
+            total[row] += amount
+            count[row] += 1
+
+    def measured(self, row: int) -> int:
+        """How many runs could be measured."""
+        return self.passed[row] + self.failed[row]
+
+    def passes(self, row: int) -> bool:
+        """Whether more than half of them passed."""
+        return self.passed[row] > self.failed[row]
+
+    def flaky(self, row: int) -> bool:
+        """Whether it both passed and failed."""
+        return bool(self.passed[row] and self.failed[row])
+
+    def score(self, row: int) -> float:
+        """The mean over the runs that could be measured, of which there must be one."""
+        return self._scores[row] / self.measured(row)
+
+    def pass_rate(self, row: int) -> float:
+        """The share of the runs that could be measured, of which there must be one."""
+        return self.passed[row] / self.measured(row)
+
+    def amount(self, name: str, row: int) -> float | None:
+        """The mean over the runs that reported it."""
+        total, count = self._amounts[name]
+        return total[row] / count[row] if count[row] else None
+
+    def case_side(self, row: int) -> CaseSide:
+        """The row as a value."""
+        score = round(self.score(row), 6) if self.measured(row) else None
+        return CaseSide(passed=self.passed[row], failed=self.failed[row], errors=self.errors[row], score=score)
+
+    def each(self) -> Iterator[tuple[str, str, int]]:
+        """Eval, case and row, as they came."""
+        for eval_id, cases in self.rows.items():
+            for case_id, row in cases.items():
+                yield eval_id, case_id, row
+
+
+class Sheet:
+    """Everything that one side holds, target by target."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.halves: dict[str, Half] = {}
+        executions: dict[str, None] = {}
+        for place, record in source.records():
+            executions[record.execution_id] = None
+            if not 0 <= record.repeat < MAX_REPEATS:
+                msg = f"{source.name}: case {record.case_id!r} says `repeat: {record.repeat}`, which cannot be"
+                raise FormatError(msg)
+            if not self.halves.setdefault(record.target, Half()).add(record, place):
+                again = f" (repetition {record.repeat + 1})" if record.repeat else ""
+                msg = (
+                    f"{source.name} holds case {record.case_id!r} of {record.eval_id!r} twice{again}, with target"
+                    f" {record.target!r}: give the results of one execution"
+                )
+                raise FormatError(msg)
+        if not self.halves:
+            msg = f"{source.name} holds no results"
+            raise FormatError(msg)
+        self.execution_ids = tuple(executions)
+
+
+def pair_targets(a: Sheet, b: Sheet, target_a: str | None, target_b: str | None) -> list[tuple[str, str]]:
+    """Which target of A is held against which of B: one against one whatever they are called, else by name."""
+    ours, theirs = _chosen(a, target_a, "a"), _chosen(b, target_b, "b")
+    if len(ours) == len(theirs) == 1:
+        return [(ours[0], theirs[0])]
+    common = [(name, name) for name in ours if name in theirs]
+    if not common:
+        msg = (
+            f"no target is on both sides: {a.source.name} has {_listed(ours)}, {b.source.name} has {_listed(theirs)};"
+            " choose one of each with --target-a and --target-b"
+        )
+        raise FormatError(msg)
+    return common
+
+
+def _chosen(sheet: Sheet, target: str | None, side: str) -> list[str]:
+    if target is None:
+        return list(sheet.halves)
+    if target not in sheet.halves:
+        hint = suggest(target, sheet.halves) or f"; it has {_listed(list(sheet.halves))}"
+        msg = f"--target-{side}: {sheet.source.name} has no target {target!r}{hint}"
+        raise FormatError(msg)
+    return [target]
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join([*map(repr, names[:MAX_NAMED]), *(["…"] if len(names) > MAX_NAMED else [])])
+
+
+DIGITS = 9
+_EQUAL = 12
+"""Digits after which two means of the same scores may differ by rounding alone."""
+
+
+class Pair(NamedTuple):
+    """One case on both sides."""
+
+    name: CaseName
+    a: Half
+    row_a: int
+    b: Half
+    row_b: int
+
+    @property
+    def is_flaky(self) -> bool:
+        """Whether it both passed and failed on either side."""
+        return self.a.flaky(self.row_a) or self.b.flaky(self.row_b)
+
+    @property
+    def is_clear_loss(self) -> bool:
+        """Of a case that was lost: whether no run of either side says otherwise."""
+        return not self.is_flaky
+
+
+class Join(NamedTuple):
+    """The rows of one target on either side that belong together and could be measured."""
+
+    a: Half
+    b: Half
+    rows_a: array[int]
+    rows_b: array[int]
+
+
+class Pairs:
+    """Everything that was matched, and what was not."""
+
+    def __init__(self, targets: Sequence[tuple[str, str]]) -> None:
+        self.targets = targets
+        self.joins: list[Join] = []
+        self.matched = self.cases = self.both_passed = self.both_failed = self.lost_to_errors = 0
+        self.scores_differing = 0
+        self.scores_tell_more = False
+        """Whether they are more than pass and fail in other words, of which a second test would prove nothing."""
+        self.won: list[Pair] = []
+        self.lost: list[Pair] = []
+        self.not_measured: list[CaseName] = []
+        self.only_a: list[CaseName] = []
+        self.only_b: list[CaseName] = []
+
+    def add(self, eval_id: str, case_id: str, target: str | None, join: Join, rows: tuple[int, int]) -> None:
+        """One case that both sides have."""
+        self.matched += 1
+        (a, b), (row_a, row_b) = join[:2], rows
+        if not a.measured(row_a) or not b.measured(row_b):
+            self.not_measured.append(CaseName(eval_id=eval_id, case_id=case_id, target=target))
+            self.lost_to_errors += bool(a.measured(row_a))
+            return
+        self.cases += 1
+        join.rows_a.append(row_a)
+        join.rows_b.append(row_b)
+        before, after = a.passes(row_a), b.passes(row_b)
+        if before == after:
+            self.both_passed += before
+            self.both_failed += not before
+            return
+        name = CaseName(eval_id=eval_id, case_id=case_id, target=target)
+        (self.won if after else self.lost).append(Pair(name, a, row_a, b, row_b))
+
+
+def gather(first: Sheet, second: Sheet, targets: Sequence[tuple[str, str]]) -> Pairs:
+    """The cases of these targets, joined by eval and id."""
+    pairs = Pairs(targets)
+    for ours, theirs in targets:
+        a, b = first.halves[ours], second.halves[theirs]
+        join = Join(a, b, array("I"), array("I"))
+        pairs.joins.append(join)
+        target = ours if ours == theirs else None
+        for eval_id, case_id, row_a in a.each():
+            row_b = b.rows.get(eval_id, {}).get(case_id)
+            if row_b is None:
+                pairs.only_a.append(CaseName(eval_id=eval_id, case_id=case_id, target=ours))
+            else:
+                pairs.add(eval_id, case_id, target, join, (row_a, row_b))
+        for eval_id, case_id, _ in b.each():
+            if case_id not in a.rows.get(eval_id, {}):
+                pairs.only_b.append(CaseName(eval_id=eval_id, case_id=case_id, target=theirs))
+    return pairs
+
+
+def measure(pairs: Pairs, seed: int, confidence: float) -> Measures:
+    """Every number of both sides, over the cases that both could measure."""
+    scores, rates = (array("d"), array("d")), (array("d"), array("d"))
+    for join in pairs.joins:
+        scores[0].extend(map(join.a.score, join.rows_a))
+        scores[1].extend(map(join.b.score, join.rows_b))
+        rates[0].extend(map(join.a.pass_rate, join.rows_a))
+        rates[1].extend(map(join.b.pass_rate, join.rows_b))
+    pairs.scores_differing = sum(round(b - a, _EQUAL) != 0 for a, b in zip(*scores, strict=True))
+    latency = [_latencies(pairs, side) for side in ("a", "b")]
+    once = all(rate in (0.0, 1.0) for side in rates for rate in side)
+    pairs.scores_tell_more = not once or scores != rates
+    return Measures(
+        pass_rate=_pass_rate(pairs, confidence) if once else _means(*rates, seed, confidence),
+        score=_means(*scores, seed, confidence),
+        input_tokens=_amount(pairs, "input_tokens", seed, confidence),
+        output_tokens=_amount(pairs, "output_tokens", seed, confidence),
+        cost_usd=_amount(pairs, "cost_usd", seed, confidence),
+        latency_p50_ms=_latency(latency, 0.5, pairs.cases),
+        latency_p95_ms=_latency(latency, 0.95, pairs.cases),
+    )
+
+
+def _pass_rate(pairs: Pairs, confidence: float) -> Measure:
+    """Of cases each of which either passed or failed: then there is a better interval than the bootstrap's."""
+    cases, wins, losses = pairs.cases, len(pairs.won), len(pairs.lost)
+    if not cases:
+        return Measure(a=None, b=None)
+    return Measure(
+        a=_round((pairs.both_passed + losses) / cases),
+        b=_round((pairs.both_passed + wins) / cases),
+        difference=_round((wins - losses) / cases),
+        interval=_ends(paired_difference(pairs.both_passed, wins, losses, pairs.both_failed, confidence)),
+        method="newcombe",
+        cases=cases,
+    )
+
+
+def _amount(pairs: Pairs, name: str, seed: int, confidence: float) -> Measure:
+    """A number that not every run reports: over the cases of which both sides know it."""
+    known = array("d"), array("d")
+    alone = array("d"), array("d")
+    for join in pairs.joins:
+        for row_a, row_b in zip(join.rows_a, join.rows_b, strict=True):
+            a, b = join.a.amount(name, row_a), join.b.amount(name, row_b)
+            if a is not None and b is not None:
+                known[0].append(a)
+                known[1].append(b)
+            elif a is not None:
+                alone[0].append(a)
+            elif b is not None:
+                alone[1].append(b)
+    if known[0]:
+        return _means(*known, seed, confidence)
+    a, b = (_round(sum(each) / len(each)) if each else None for each in alone)
+    return Measure(a=a, b=b)
+
+
+def _means(a: Sequence[float], b: Sequence[float], seed: int, confidence: float) -> Measure:
+    if not a:
+        return Measure(a=None, b=None)
+    differences = array("d", [round(after - before, _EQUAL) for before, after in zip(a, b, strict=True)])
+    return Measure(
+        a=_round(sum(a) / len(a)),
+        b=_round(sum(b) / len(b)),
+        difference=_round(sum(differences) / len(differences)),
+        interval=_ends(paired_bootstrap(differences, seed=seed, confidence=confidence)),
+        method="bootstrap",
+        cases=len(a),
+    )
+
+
+def _latencies(pairs: Pairs, side: str) -> list[float]:
+    """Of every run of the cases that are compared, in order of size."""
+    found: list[float] = []
+    for join in pairs.joins:
+        half: Half = getattr(join, side)
+        wanted = bytearray(len(half.passed))
+        for row in getattr(join, f"rows_{side}"):
+            wanted[row] = 1
+        found += [value for value, row in zip(half.latencies, half.latency_rows, strict=True) if wanted[row]]
+    return sorted(found)
+
+
+def _latency(ordered: list[list[float]], share: float, cases: int) -> Measure:
+    """The same quantile as in a summary."""
+    a, b = (each[round(share * (len(each) - 1))] if each else None for each in ordered)
+    difference = None if a is None or b is None else _round(b - a)
+    return Measure(a=a, b=b, difference=difference, cases=cases)
+
+
+def _round(number: float) -> float:
+    return round(number, DIGITS)
+
+
+def _ends(interval: tuple[float, float] | None) -> tuple[float, float] | None:
+    return None if interval is None else (_round(interval[0]), _round(interval[1]))
+
+
+MAX_CALLS = 200
+"""More than these are counted, not set side by side."""
+
+
+def changed_counts(a: ResultRecord, b: ResultRecord) -> dict[str, tuple[int, int]] | UnsetType:
+    """The tools that were not called equally often; unset where that is not known of both."""
+    if a.trace_summary is None or b.trace_summary is None or not _are_complete(a, b):
+        return UNSET
+    before, after = a.trace_summary.tool_calls_by_name, b.trace_summary.tool_calls_by_name
+    counts = {tool: (before.get(tool, 0), after.get(tool, 0)) for tool in sorted({*before, *after})}
+    return {tool: pair for tool, pair in counts.items() if pair[0] != pair[1]}
+
+
+def call_pairs(a: ResultRecord, b: ResultRecord) -> tuple[CallPair, ...] | UnsetType:
+    """Every call of both, aligned; unset where a record holds neither messages nor a trace, or not all calls."""
+    if not _are_complete(a, b):
+        return UNSET
+    before, after = _calls(a), _calls(b)
+    if before is None or after is None or max(len(before), len(after)) > MAX_CALLS:
+        return UNSET
+    return tuple(_aligned(before, after))
+
+
+def _are_complete(*records: ResultRecord) -> bool:
+    """Return whether all calls of these runs are known; else one that is missing would pass for a difference."""
+    return all(record.calls_complete is not False for record in records)
+
+
+def _calls(record: ResultRecord) -> tuple[ToolCall, ...] | None:
+    if record.messages:
+        return tuple(call for message in record.messages for call in message.tool_calls)
+    return calls_from_trace(record.trace) if record.trace else None
+
+
+def _aligned(before: Sequence[ToolCall], after: Sequence[ToolCall]) -> Iterator[CallPair]:
+    from difflib import SequenceMatcher  # noqa: PLC0415 - only a loss needs it
+
+    ours, theirs = list(map(call_label, before)), list(map(call_label, after))
+    for kind, first, last, start, end in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield from (
+                CallPair(verdict="match", a=ours[at], b=theirs[at + start - first]) for at in range(first, last)
+            )
+        else:
+            yield from _unequal(
+                list(zip(before[first:last], ours[first:last], strict=True)),
+                list(zip(after[start:end], theirs[start:end], strict=True)),
+            )
+
+
+def _unequal(before: list[tuple[ToolCall, str]], after: list[tuple[ToolCall, str]]) -> Iterator[CallPair]:
+    """Calls that are not the same: those of one tool beside each other, in order, the rest alone."""
+    at = 0
+    for call, label in before:
+        found = next((place for place in range(at, len(after)) if after[place][0].tool == call.tool), None)
+        if found is None:
+            yield CallPair(verdict="missing", a=label, b="")
+            continue
+        yield from (CallPair(verdict="extra", a="", b=other) for _, other in after[at:found])
+        yield CallPair(verdict="mismatch", a=label, b=after[found][1])
+        at = found + 1
+    yield from (CallPair(verdict="extra", a="", b=other) for _, other in after[at:])

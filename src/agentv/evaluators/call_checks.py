@@ -1,0 +1,138 @@
+"""Helpers shared by the evaluators that look at tool calls.
+
+While something was not understood, the calls that were read are a lower bound: further ones may stand anywhere, before,
+between and after them. A constraint is decided only where it holds, or fails, whatever was not understood.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, UnsetType
+
+from agentv.errors import Problem
+from agentv.evaluators.base import EvaluatorBase, Tally
+from agentv.evaluators.trajectory.config import CallFilter
+from agentv.evaluators.trajectory.constraints import ONLY_COUNTS
+from agentv.matching.text import name_match
+from agentv.model.conversation import Message, ToolCall
+from agentv.model.response import Unread
+from agentv.model.results import EvaluatorResult
+from agentv.protocols import Context
+from agentv.scoring.calls import about_messages, about_trace
+
+MAX_PLACES = 3
+"""How many places a sentence names."""
+NO_PLACE = "the reply was not understood completely, so calls may be missing"
+
+
+def unread_calls(ctx: Context) -> str:
+    """Return where calls may be missing and why, as the reason of a sentence."""
+    is_about_calls = about_trace if ctx.calls_source == "trace" else about_messages
+    return _join([place for place in ctx.unread if is_about_calls(place)])
+
+
+def unread_messages(ctx: Context) -> str:
+    """Return where messages may be missing and why, as the reason of a sentence; empty when none can be."""
+    places = [place for place in ctx.unread if about_messages(place)]
+    return _join(places) if places else ""
+
+
+def unread_steps(ctx: Context) -> str:
+    """Return why the steps of the agent are not known completely; empty when they are."""
+    if not ctx.calls_complete:
+        return unread_calls(ctx)
+    # The calls may be known from a trace, although the messages, which are what a judge is shown, are not.
+    return unread_messages(ctx) if ctx.output_messages else ""
+
+
+def _join(places: Sequence[Unread]) -> str:
+    if not places:
+        return NO_PLACE
+    more = [f"and {len(places) - MAX_PLACES} more"] if len(places) > MAX_PLACES else []
+    return "; ".join([*map(str, places[:MAX_PLACES]), *more])
+
+
+def is_result_unread(call: ToolCall) -> bool:
+    """Return whether nothing is known of the result of a call, which in a partly understood reply may be anything."""
+    return call.output is UNSET and call.status is None and call.error is None
+
+
+def is_any_name(pattern: str) -> bool:
+    """Return whether a pattern means every tool, and so a call without a name too."""
+    return bool(pattern) and not pattern.strip("*")
+
+
+Name = Annotated[str, Meta(min_length=1)]
+Names = Annotated[list[Name], Meta(min_length=1)]
+"""Tools by name or glob; a list of none would leave nothing to check."""
+
+NO_CALLS = "the reply does not tell what was called; have the agent send `output_messages` with its `tool_calls`"
+NO_TURNS = "the reply has no assistant messages; have the agent send `output_messages`"
+MAX_TOLD = 100
+DEFAULT_EXCLUDED = CallFilter().excluded
+
+
+def why_unseen(ctx: Context) -> str:
+    """What is missing when the calls themselves cannot be seen."""
+    return NO_CALLS if ctx.calls_source is None else ONLY_COUNTS
+
+
+def counts_told(ctx: Context) -> Mapping[str, int] | None:
+    """How often each tool was called, from an agent that keeps its calls to itself; `None` when it tells nothing."""
+    if ctx.calls_source is None or ctx.trace_summary is None:
+        return None
+    return ctx.trace_summary.tool_calls_by_name
+
+
+def turns_told(ctx: Context) -> list[tuple[int, Message]]:
+    """The assistant's messages with their places in `output_messages`; none when the agent sent none."""
+    return [(place, message) for place, message in enumerate(ctx.output_messages or ()) if message.role == "assistant"]
+
+
+def meant_by(patterns: list[str] | UnsetType, names: Iterable[str]) -> set[str]:
+    """Those of these names that are meant, each asked about once; without patterns every named tool is."""
+    known = set(names) - {""}
+    if isinstance(patterns, UnsetType):
+        return known
+    return {name for name in known if any(name_match(pattern, name) for pattern in patterns)}
+
+
+def excluded_by(calls: CallFilter | None) -> frozenset[str]:
+    """The statuses that do not count: by default those that `tool_trajectory` does not count either."""
+    return DEFAULT_EXCLUDED if calls is None else calls.excluded
+
+
+def check_filter(calls: CallFilter | None, path: str) -> Iterator[Problem]:
+    """Two words for the same status."""
+    if calls is not None and calls.error and calls.failed:
+        yield Problem(f"{path}.calls.failed", "`failed` is another word for `error`; give one of them")
+
+
+def check_bounds(least: int | UnsetType, most: int | UnsetType, path: str) -> Iterator[Problem]:
+    """A minimum that nothing can reach."""
+    if isinstance(least, int) and isinstance(most, int) and least > most:
+        yield Problem(f"{path}.min", f"{least} is above the `max` of {most}")
+
+
+def first_of(sentences: Sequence[str]) -> list[str]:
+    """The sentences; of more than anybody reads, the first."""
+    more = len(sentences) - MAX_TOLD
+    return [*sentences[:MAX_TOLD], f"and {more} more"] if more > 0 else list(sentences)
+
+
+def listed(unit: str, numbers: Sequence[int], most: int = 10) -> str:
+    """`call 3`, `calls 1, 2, 4`; of more than anybody reads, the first."""
+    shown = ", ".join(map(str, numbers[:most]))
+    more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
+    return f"{unit}{'' if len(numbers) == 1 else 's'} {shown}{more}"
+
+
+def n_times(number: int) -> str:
+    """`1 time`, `2 times`."""
+    return f"{number} {'time' if number == 1 else 'times'}"
+
+
+def concluded(evaluator: EvaluatorBase, tally: Tally, **details: Any) -> EvaluatorResult:
+    """The finding of an evaluator whose constraints have been decided as far as the reply tells."""
+    status, score = tally.verdict(evaluator.threshold, negate=evaluator.negate)
+    return evaluator.result(status, score, tally.hits, tally.misses, {**details, "undecided": tally.undecided})

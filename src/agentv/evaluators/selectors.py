@@ -1,0 +1,399 @@
+"""`on`: the part of a run that an evaluator looks at."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Annotated, Any, NamedTuple, NoReturn
+
+from msgspec import UNSET, Meta
+
+from agentv.errors import EvaluationError, Problem, UndecidedError, suggest
+from agentv.evaluators.base import EvaluatorBase, Finding, Tally, once
+from agentv.evaluators.call_checks import unread_calls
+from agentv.jsonio import dump_json
+from agentv.matching.diff import MAX_DIGITS, MAX_QUOTED, NOTHING, at_step, quote
+from agentv.matching.text import name_match
+from agentv.model.conversation import Message, ToolCall
+from agentv.model.results import EvaluatorResult
+from agentv.protocols import Context
+
+MESSAGE, CALL = "messages", "tool_calls"
+ROOTS = ("answer", MESSAGE, CALL, "reasoning", "metadata")
+PARTS = {
+    MESSAGE: ("content", "role", "name", "metadata"),
+    CALL: ("input", "output", "error", "status", "tool", "metadata"),
+}
+UNITS = {MESSAGE: "message", CALL: "call"}
+EXAMPLES = {MESSAGE: "messages[-1].content", CALL: "tool_calls[search][0].output", "metadata": "metadata.model"}
+MAX_INDEX_DIGITS = 9
+
+
+class Place(NamedTuple):
+    """Where a check looks."""
+
+    written: str
+    root: str
+    who: str | None = None
+    """The tool, which may be a glob, or the role by which calls or messages are picked; `None` takes all."""
+    nth: int = 0
+    """Which of those, from 0; from the end when negative."""
+    part: str = ""
+    path: tuple[str, ...] = ()
+    """Keys and positions inside of that part."""
+    head: str = ""
+    """What was written before the path."""
+
+    @property
+    def tail(self) -> str:
+        """What was written as the path."""
+        return self.written[len(self.head) :].removeprefix(".")
+
+    @property
+    def unit(self) -> str:
+        """What it picks one of."""
+        return UNITS[self.root]
+
+
+class PlaceError(ValueError):
+    """A text that names no place, with the character at which it goes wrong."""
+
+
+class Step(NamedTuple):
+    """One `.name`, `[3]` or `[name]`."""
+
+    text: str
+    at: int
+    end: int
+    is_bracket: bool
+    number: int | None
+
+
+@lru_cache(maxsize=256)
+def parse_place(written: str) -> Place:
+    """The place that is meant, or a `PlaceError`."""
+    stops = [at for at in (written.find("."), written.find("[")) if at >= 0]
+    root = written[: min(stops, default=len(written))]
+    if root not in ROOTS:
+        choices = f"{root!r} is none of {', '.join(ROOTS)}"
+        _refuse(f"{choices}{suggest(root, ROOTS, '. Did')}", 0)
+    steps = _steps(written, len(root))
+    if root in PARTS:
+        return _picked(written, root, steps)
+    if root == "metadata":
+        if not steps:
+            _refuse("the name of a field is missing", len(written), EXAMPLES[root])
+        return Place(written, root, path=tuple(step.text for step in steps))
+    if steps:
+        json = ". To look into a JSON answer, use the `json` evaluator" if root == "answer" else ""
+        _refuse(f"nothing can follow `{root}`{json}", len(root))
+    return Place(written, root)
+
+
+def _picked(written: str, root: str, steps: list[Step]) -> Place:
+    """`ROOT[who][index].part.path`, of which `[who]` and the path may be left out."""
+    unit, example = UNITS[root], EXAMPLES[root]
+    rest = list(steps)
+    who = rest.pop(0).text if rest and rest[0].is_bracket and rest[0].number is None else None
+    if not rest or rest[0].number is None or not rest[0].is_bracket:
+        at = rest[0].at if rest else len(written)
+        _refuse(f"the number of the {unit} is missing", at, example)
+    index = rest.pop(0).number
+    if not rest or rest[0].is_bracket:
+        at = rest[0].at if rest else len(written)
+        _refuse(f"the part of the {unit} is missing: one of {', '.join(PARTS[root])}", at, example)
+    part = rest.pop(0)
+    if part.text not in PARTS[root]:
+        choices = f"{part.text!r} is no part of a {unit}: one of {', '.join(PARTS[root])}"
+        _refuse(choices + suggest(part.text, PARTS[root], ". Did"), part.at)
+    path = tuple(step.text for step in rest)
+    return Place(written, root, who, index or 0, part.text, path, written[: part.end])
+
+
+def _steps(written: str, at: int) -> list[Step]:
+    found: list[Step] = []
+    while at < len(written):
+        if written[at] == "[":
+            step = _bracket(written, at)
+        elif written[at] == ".":
+            stops = [stop for stop in (written.find(".", at + 1), written.find("[", at + 1)) if stop >= 0]
+            step = _step(written, at, at + 1, min(stops, default=len(written)))
+        else:
+            _refuse(f"there should be '.' or '[', not {written[at]!r}", at)
+        found.append(step)
+        at = step.end
+    return found
+
+
+def _bracket(written: str, at: int) -> Step:
+    quote = written[at + 1 : at + 2]
+    quoted = quote in ("'", '"')
+    close = written.find(f"{quote}]" if quoted else "]", at + 2 if quoted else at + 1)
+    if close < 0:
+        _refuse("this bracket is never closed", at)
+    if not quoted:
+        return _step(written, at, at + 1, close, bracket=True)
+    return Step(written[at + 2 : close], at, close + 2, is_bracket=True, number=None)
+
+
+def _step(written: str, at: int, start: int, stop: int, *, bracket: bool = False) -> Step:
+    text = written[start:stop]
+    if not text:
+        _refuse("a name or a number is missing", start)
+    digits = text.removeprefix("-")
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= MAX_INDEX_DIGITS
+    number = int(text) if is_number else None
+    return Step(text, at, stop + 1 if bracket else stop, bracket, number)
+
+
+def _refuse(reason: str, at: int, example: str = "") -> NoReturn:
+    hint = f"; for example {example}" if example else ""
+    msg = f"not a place in a run: at character {at + 1}, {reason}{hint}"
+    raise PlaceError(msg)
+
+
+SEND = "have the target send `output_messages`"
+COUNTS_ONLY = "the reply tells only how often tools were called (`trace_summary`)"
+
+
+class Seen(NamedTuple):
+    """What stands at the place in this run."""
+
+    where: str
+    """The place in words, with the number of the call or message."""
+    value: Any
+    is_prose: bool = False
+    """Whether it is words by nature: an answer, a message, a thought."""
+
+    @property
+    def text(self) -> str:
+        """The value as text; what is none is written as JSON."""
+        return self.value if isinstance(self.value, str) else dump_json(self.value).decode()
+
+
+class Absent(NamedTuple):
+    """That this run, which was measured, has no such place."""
+
+    sentence: str
+
+
+def check_place(written: str, path: str) -> list[Problem]:
+    """What is wrong with a place."""
+    try:
+        parse_place(written)
+    except PlaceError as error:
+        return [Problem(path, str(error))]
+    return []
+
+
+def look(place: Place, ctx: Context) -> Seen | Absent:
+    """What stands at this place; an `EvaluationError` when the agent did not report what it takes to tell."""
+    return _LOOKS[place.root](place, ctx)
+
+
+def _answer(place: Place, ctx: Context) -> Seen:
+    return Seen(place.written, ctx.candidate, is_prose=True)
+
+
+def _reasoning(place: Place, ctx: Context) -> Seen:
+    if ctx.response.reasoning is None:
+        raise _unreported(place.written, "the reply holds no `reasoning`; have the target send it")
+    return Seen(place.written, ctx.response.reasoning, is_prose=True)
+
+
+def _metadata(place: Place, ctx: Context) -> Seen:
+    value = _inside(ctx.response.metadata or {}, place.path)
+    if value is NOTHING:
+        raise _unreported(place.written, "the reply holds no such field; have the target send it")
+    return Seen(place.written, value)
+
+
+def _message(place: Place, ctx: Context) -> Seen | Absent:
+    messages = ctx.output_messages
+    if not messages:
+        raise _unreported(place.written, f"the reply holds no messages; {SEND}")
+    numbers = [n for n, message in enumerate(messages) if place.who is None or message.role == place.who]
+    number = _at(numbers, place.nth)
+    if number is None:
+        kind = "" if place.who is None else f" of role {place.who!r}"
+        return Absent(f"{place.written} is not there: the agent added {_count(len(numbers), 'message')}{kind}")
+    plain = place.who is None and place.nth >= 0
+    where = place.head if plain else f"{place.head} (message {number})"
+    return _part(place, where, _message_part(messages[number], place))
+
+
+def _message_part(message: Message, place: Place) -> Any:
+    # Blocks are read as their words, unless a path leads into them.
+    if place.part == "content" and not place.path:
+        return message.text
+    value = getattr(message, place.part)
+    return NOTHING if value is None else value
+
+
+def _call(place: Place, ctx: Context) -> Seen | Absent:
+    calls = ctx.calls
+    if not ctx.calls_complete:
+        # Where calls may be missing, no number tells which call it is, nor that there is none.
+        msg = f"{place.written}: {unread_calls(ctx)}"
+        raise UndecidedError(msg)
+    if calls is None:
+        return _uncounted(place, ctx)
+    numbers = [n for n, call in enumerate(calls) if place.who is None or name_match(place.who, call.tool)]
+    number = _at(numbers, place.nth)
+    if number is None:
+        return _not_called(place, len(numbers))
+    call = calls[number]
+    facts = [] if place.who is None and place.nth >= 0 else [f"call {number}"]
+    if place.who != call.tool:
+        facts.append(call.tool or "unnamed")
+    return _part(place, f"{place.head} ({', '.join(facts)})", _call_part(call, place))
+
+
+def _call_part(call: ToolCall, place: Place) -> Any:
+    if place.part == "status":
+        return call.effective_status
+    value = getattr(call, place.part)
+    # `null` is something that a tool may give back; an error or metadata of `null` is none.
+    return NOTHING if value is UNSET or (value is None and place.part in ("error", "metadata")) else value
+
+
+def _uncounted(place: Place, ctx: Context) -> Absent:
+    """Counts alone can tell that there was no such call, and nothing more."""
+    summary = ctx.trace_summary
+    if ctx.calls_source is None or summary is None:
+        raise _unreported(place.written, f"the reply tells nothing of tool calls; {SEND}")
+    counts = summary.tool_calls_by_name.items()
+    made = sum(times for tool, times in counts if place.who is None or name_match(place.who, tool))
+    if _at(range(made), place.nth) is not None:
+        raise _unreported(place.written, f"{COUNTS_ONLY}; {SEND}")
+    return _not_called(place, made)
+
+
+def _not_called(place: Place, made: int) -> Absent:
+    told = f"the agent made {_count(made, 'call')}" if place.who is None else f"{place.who} called {_times(made)}"
+    return Absent(f"{place.written} is not there: {told}")
+
+
+def _part(place: Place, where: str, value: Any) -> Seen | Absent:
+    if value is NOTHING and place.part in ("error", "name"):
+        return Absent(f"{where} is not there: the {place.unit} has none")
+    if value is NOTHING:
+        raise _unreported(where, f"the agent did not report the {place.part} of this {place.unit}")
+    if not place.path:
+        return Seen(where, value, is_prose=place.root == MESSAGE and place.part == "content")
+    inner = _inside(value, place.path)
+    if inner is NOTHING and place.part == "metadata":
+        raise _unreported(where, f"the agent did not report {place.tail}")
+    if inner is NOTHING:
+        return Absent(f"{where} has nothing at {place.tail}")
+    return Seen(where.replace(place.head, place.written, 1), inner)
+
+
+def _inside(value: Any, path: tuple[str, ...]) -> Any:
+    """What stands at the end of a path; positions may count from the end, as those of messages and calls do."""
+    for step in path:
+        back = step[1:]
+        if isinstance(value, list) and step[0:1] == "-" and back.isdecimal() and len(back) < MAX_DIGITS:
+            value = value[-int(back)] if 0 < int(back) <= len(value) else NOTHING
+        else:
+            value = at_step(value, step)
+        if value is NOTHING:
+            break
+    return value
+
+
+def _at(numbers: list[int] | range, nth: int) -> int | None:
+    return numbers[nth] if -len(numbers) <= nth < len(numbers) else None
+
+
+def _unreported(where: str, reason: str) -> EvaluationError:
+    return EvaluationError(f"{where}: {reason}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _times(number: int) -> str:
+    return _count(number, "time")
+
+
+_LOOKS: dict[str, Callable[[Place, Context], Seen | Absent]] = {
+    "answer": _answer,
+    "reasoning": _reasoning,
+    "metadata": _metadata,
+    "messages": _message,
+    "tool_calls": _call,
+}
+
+
+MAX_LISTED = 10
+
+Text = Annotated[str, Meta(min_length=1)]
+Texts = Annotated[list[Text], Meta(min_length=1)]
+
+
+class Looking(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """A check of one place in a run."""
+
+    on: Annotated[str, Meta(examples=["answer", *EXAMPLES.values()])] = "answer"
+    """Where it looks: at the answer, a message, or a tool call's input or output."""
+
+    def check(self, path: str) -> list[Problem]:
+        """What cannot be meant."""
+        return check_place(self.on, f"{path}.on")
+
+    @once
+    def place(self) -> Place:
+        """Where it looks."""
+        return parse_place(self.on)
+
+    def evaluate(self, ctx: Context) -> Finding:
+        """What holds at the place; an agent that was measured and has no such place falls short."""
+        seen = look(self.place, ctx)
+        if isinstance(seen, Absent):
+            return self.result("fail", 0.0, (), (seen.sentence,))
+        return self.judge(seen)
+
+    def judge(self, seen: Seen) -> Finding:
+        """What holds of the value that stands there."""
+        raise NotImplementedError
+
+    def told(self, tally: Tally, details: dict[str, Any] | None = None) -> EvaluatorResult:
+        """The finding that a tally comes to."""
+        status, score = tally.verdict(self.threshold, negate=self.negate)
+        if tally.undecided:
+            details = {**(details or {}), "undecided": tally.undecided}
+        return self.result(status, score, tally.hits, tally.misses, details)
+
+
+def plain(text: str, *, ignore_case: bool = False, trim: bool = False) -> str:
+    """A text without what does not count."""
+    if trim:
+        text = text.strip()
+    return text.casefold() if ignore_case else text
+
+
+def excerpt(text: str) -> str:
+    """The beginning of a text, in quotation marks."""
+    # No more of it than is shown: a sentence about a text of megabytes costs as little as any other.
+    return quote(text[: MAX_QUOTED + 1])
+
+
+def ending(text: str) -> str:
+    """The end of a text, in quotation marks."""
+    if len(text) <= MAX_QUOTED - 2:
+        return quote(text)
+    tails = (quote("…" + text[-length:]) for length in (MAX_QUOTED - 10, MAX_QUOTED // 2))
+    # Escapes make a text longer, and what must not be cut off here is its end.
+    return next((tail for tail in tails if not tail.endswith("…")), quote("…" + text[-MAX_QUOTED // 8 :]))
+
+
+def around(text: str, at: int) -> str:
+    """What stands about this character, in quotation marks."""
+    start = max(0, at - MAX_QUOTED // 4)
+    return quote(("…" if start else "") + text[start : start + MAX_QUOTED])
+
+
+def listed(texts: Sequence[str]) -> str:
+    """`"a", "b"`."""
+    more = f" and {len(texts) - MAX_LISTED} more" if len(texts) > MAX_LISTED else ""
+    return ", ".join(map(excerpt, texts[:MAX_LISTED])) + more

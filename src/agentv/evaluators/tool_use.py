@@ -1,0 +1,405 @@
+"""Checks of how tools were used: errors, retries, redundant calls, loops."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import accumulate
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+from msgspec import UNSET, Meta, UnsetType
+
+from agentv.errors import Problem
+from agentv.evaluators.base import EvaluatorBase, Example, Tally
+from agentv.evaluators.call_checks import (
+    Name,
+    Names,
+    check_filter,
+    concluded,
+    counts_told,
+    excluded_by,
+    first_of,
+    is_any_name,
+    listed,
+    meant_by,
+    n_times,
+    unread_calls,
+    why_unseen,
+)
+from agentv.evaluators.trajectory import wording as words
+from agentv.evaluators.trajectory.config import CallFilter, Count
+from agentv.evaluators.trajectory.expectations import UNNAMED, count_calls, count_certain_calls
+from agentv.matching.diff import MAX_QUOTED, quote
+from agentv.matching.equality import canonical
+from agentv.matching.inputs import PLAIN_RULE, InputRule
+from agentv.model.conversation import ToolCall
+from agentv.model.results import EvaluatorResult
+from agentv.protocols import Context
+
+
+def _search_reply(*statuses: str) -> list[Any]:
+    return [{"role": "assistant", "tool_calls": [{"tool": "search", "status": status}]} for status in statuses]
+
+
+class NoToolErrors(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """No tool call ended in an error, or only as many as are allowed."""
+
+    type: Literal["no_tool_errors"] = "no_tool_errors"
+    tools: Names | UnsetType = UNSET
+    """Only calls of these tools; `*` and `?` make a name a glob."""
+    allow: Count = 0
+    """How many errors are forgiven."""
+
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example(config={"type": "no_tool_errors"}, reply=_search_reply("ok"), passes=True),
+        Example(config={"type": "no_tool_errors"}, reply=_search_reply("error", "ok"), passes=False),
+    )
+
+    def evaluate(self, ctx: Context) -> EvaluatorResult:
+        """One constraint."""
+        tally = Tally()
+        if ctx.calls is None:
+            return concluded(self, tally, value=self._from_counts(ctx, tally), calls=[])
+        meant = meant_by(self.tools, [call.tool for call in ctx.calls])
+        everything = isinstance(self.tools, UnsetType) or any(map(is_any_name, self.tools))  # a call without a name too
+        failed = [
+            number
+            for number, call in enumerate(ctx.calls)
+            if call.effective_status == "error" and (everything or call.tool in meant)
+        ]
+        reasons = [_failure(number, ctx.calls[number]) for number in failed]
+        stray: list[str] = []
+        if ctx.calls_source == "trace":
+            reported, stray = self._trace_errors(ctx, {ctx.calls[number].id for number in failed})
+            reasons += reported
+        if not ctx.calls_complete:
+            self._decide_lower_bound(reasons, unread_calls(ctx), tally)
+            return concluded(self, tally, value=None, at_least=len(reasons), calls=failed)
+        self._decide(reasons, stray, tally)
+        return concluded(self, tally, value=len(reasons), calls=failed)
+
+    def _decide_lower_bound(self, reasons: list[str], unread: str, tally: Tally) -> None:
+        """Decide a partly understood reply: too many errors stay too many, and no others may be missing."""
+        if len(reasons) > self.allow:
+            self._decide(reasons, [], tally)
+        else:
+            tally.undecided.append(f"tool errors (allowed: {self.allow}): {unread}")
+
+    def _decide(self, reasons: list[str], stray: list[str], tally: Tally) -> None:
+        counted = f"{_errors(len(reasons))} (allowed: {self.allow})"
+        if len(reasons) > self.allow:
+            tally.fails(*([counted] if self.allow else []), *first_of(reasons))
+        elif len(reasons) + len(stray) > self.allow:
+            tally.undecided += first_of(stray)
+        else:
+            tally.holds(counted if reasons else "no tool call ended in an error")
+
+    def _trace_errors(self, ctx: Context, told: set[str | None]) -> tuple[list[str], list[str]]:
+        """The `error` events of a trace: those of these tools, and those that do not say which tool they are about."""
+        ids = {call.id: call.tool for call in ctx.calls or () if call.id is not None}
+        found: list[str] = []
+        stray: list[str] = []
+        for place, event in enumerate(ctx.trace or ()):
+            if event.type != "error" or (event.id is not None and event.id in told):
+                continue
+            tool = event.name or ids.get(event.id or "", "")
+            if self.tools is UNSET or (tool and meant_by(self.tools, [tool])):
+                words = "" if event.text is None else f": {quote(event.text)}"
+                found.append(f"trace event {place} is an error{f' of {tool}' if tool else ''}{words}")
+            elif not tool:
+                stray.append(f"trace event {place} is an error that names no tool; give it a `name`")
+        return found, stray
+
+    def _from_counts(self, ctx: Context, tally: Tally) -> int | None:
+        counts, summary = counts_told(ctx), ctx.trace_summary
+        if counts is not None and not any(counts[tool] for tool in meant_by(self.tools, counts)):
+            tally.holds("no tool call ended in an error: none of these tools was called")
+            return 0
+        # A summary without `error_count` reads as 0, so only another number was certainly reported.
+        if summary is None or self.tools is not UNSET or not summary.error_count:
+            tally.undecided.append(f"tool errors (allowed: {self.allow}): {why_unseen(ctx)}")
+            return None
+        sentence = f"{_errors(summary.error_count)} in the `trace_summary` (allowed: {self.allow})"
+        tally.count(good=summary.error_count <= self.allow, sentence=sentence)
+        return summary.error_count
+
+
+class Retries(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """After an error the same tool was tried again at most so many times in a row."""
+
+    type: Literal["retries"] = "retries"
+    max: Count
+    """How often in a row a tool may be tried again; a call that does not fail ends the row."""
+    tools: Names | UnsetType = UNSET
+    """Only calls of these tools; `*` and `?` make a name a glob."""
+
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example(config={"type": "retries", "max": 1}, reply=_search_reply("error", "ok"), passes=True),
+        Example(config={"type": "retries", "max": 1}, reply=_search_reply("error", "error", "ok"), passes=False),
+    )
+
+    def evaluate(self, ctx: Context) -> EvaluatorResult:
+        """One constraint."""
+        tally = Tally()
+        if ctx.calls is None:
+            self._from_counts(ctx, tally)
+            return concluded(self, tally, value=None, retries=[])
+        rows = retried(ctx.calls, meant_by(self.tools, [call.tool for call in ctx.calls]))
+        told = [{"tool": ctx.calls[row[0]].tool, "calls": row} for row in rows]
+        if not ctx.calls_complete:
+            self._decide_lower_bound(rows, ctx, tally)
+            return concluded(self, tally, value=None, at_least=int(bool(rows)), retries=told)
+        longest = max((len(row) - 1 for row in rows), default=0)
+        over = [self._told(ctx.calls[row[0]].tool, row) for row in rows if len(row) - 1 > self.max]
+        if over:
+            tally.fails(*first_of(over))
+        elif rows:
+            tally.holds(f"after an error a tool was tried again {n_times(longest)} in a row at most (max: {self.max})")
+        else:
+            tally.holds(f"no tool was tried again after an error (max: {self.max})")
+        return concluded(self, tally, value=longest, retries=told)
+
+    def _decide_lower_bound(self, rows: Sequence[Sequence[int]], ctx: Context, tally: Tally) -> None:
+        """Decide a partly understood reply: that a tool was tried again is certain, how often in a row is not.
+
+        A call of the tool that did not fail may stand between any two of its calls and end the row.
+        """
+        if rows and not self.max:
+            tally.fails(*first_of([self._told((ctx.calls or ())[row[0]].tool, row[:2]) for row in rows]))
+        else:
+            tally.undecided.append(f"retries (max: {self.max}): {unread_calls(ctx)}")
+
+    def _told(self, tool: str, row: Sequence[int]) -> str:
+        again = f"was tried again {n_times(len(row) - 1)} in a row at {listed('call', row[1:])}"
+        return f"{tool} ended in an error at call {row[0]} and {again} (max: {self.max})"
+
+    def _from_counts(self, ctx: Context, tally: Tally) -> None:
+        counts = counts_told(ctx)
+        if counts is not None and all(counts[tool] <= self.max + 1 for tool in meant_by(self.tools, counts)):
+            tally.holds(f"no tool was called more than {n_times(self.max + 1)}, retries included (max: {self.max})")
+        else:
+            tally.undecided.append(f"retries (max: {self.max}): {why_unseen(ctx)}")
+
+
+def retried(calls: Iterable[ToolCall], tools: set[str]) -> list[list[int]]:
+    """Each error after which its tool was called again: its number, and those of the tries that followed in a row."""
+    rows: list[list[int]] = []
+    unsettled: dict[str, list[int]] = {}
+    for number, call in enumerate(calls):
+        if call.tool not in tools:
+            continue
+        row = unsettled.pop(call.tool, None)
+        if row is not None:
+            row.append(number)
+        if call.effective_status == "error":
+            if row is None:
+                row = [number]
+                rows.append(row)
+            unsettled[call.tool] = row
+    return [row for row in rows if len(row) > 1]
+
+
+def _errors(number: int) -> str:
+    return f"{number} tool {'error' if number == 1 else 'errors'}"
+
+
+def _failure(number: int, call: ToolCall) -> str:
+    why = "" if call.error is None else f": {quote(call.error)}"
+    return f"call {number} {call.tool or UNNAMED} ended in an error{why}"
+
+
+class NoRedundantCalls(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """No call was made twice: the same tool with an equal input."""
+
+    type: Literal["no_redundant_calls"] = "no_redundant_calls"
+    tools: Names | UnsetType = UNSET
+    """Only calls of these tools; `*` and `?` make a name a glob."""
+    ignore: list[Name] = []
+    """Keys of the input that make no difference; globs, and a dotted path reaches deeper."""
+    calls: CallFilter | None = None
+    """Which calls count, by their status; denied and pending ones do not, unless it says so."""
+
+    examples: ClassVar[tuple[Example, ...]] = tuple(
+        Example(
+            config={"type": "no_redundant_calls", "ignore": ["request_id"]},
+            reply=[
+                {
+                    "role": "assistant",
+                    "tool_calls": [
+                        {"tool": "search", "input": {"query": query, "request_id": number}}
+                        for number, query in enumerate(queries)
+                    ],
+                }
+            ],
+            passes=passes,
+        )
+        for queries, passes in ((("refund", "return"), True), (("refund", "refund"), False))
+    )
+
+    def check(self, path: str) -> list[Problem]:
+        """What cannot be meant."""
+        return list(check_filter(self.calls, path))
+
+    def evaluate(self, ctx: Context) -> EvaluatorResult:
+        """One constraint."""
+        tally = Tally()
+        if ctx.calls is None:
+            self._from_counts(ctx, tally)
+            return concluded(self, tally, repeated=[])
+        count = count_calls if ctx.calls_complete else count_certain_calls
+        made = count(ctx.calls, excluded_by(self.calls))
+        meant = meant_by(self.tools, [call.tool for call in made.calls])
+        first: dict[Hashable, int] = {}
+        pairs: list[tuple[int, int]] = []
+        for number, key in zip(made.numbers, keys_of(made.calls, self.ignore), strict=True):
+            earlier = first.setdefault(key, number)
+            if earlier != number and ctx.calls[number].tool in meant:
+                pairs.append((number, earlier))
+        if pairs:
+            tally.fails(*first_of([_told(ctx.calls[number], number, earlier) for number, earlier in pairs]))
+        elif ctx.calls_complete:
+            tally.holds("no call was made twice")
+        else:
+            tally.undecided.append(f"repeated calls: {unread_calls(ctx)}")
+        return concluded(self, tally, repeated=[number for number, _ in pairs])
+
+    def _from_counts(self, ctx: Context, tally: Tally) -> None:
+        counts = counts_told(ctx)
+        if counts is not None and all(counts[tool] <= 1 for tool in meant_by(self.tools, counts)):
+            tally.holds("no call was made twice: no tool was called more than once")
+        else:
+            tally.undecided.append(f"repeated calls: {why_unseen(ctx)}")
+
+
+def keys_of(calls: Sequence[ToolCall], ignore: Sequence[str]) -> list[Hashable]:
+    """What two calls share exactly when they are the same tool with an equal input; one without a name is like none."""
+    rule = InputRule(tuple(ignore)) if ignore else PLAIN_RULE
+    return [
+        (call.tool, _input_key(rule.prepare(call.input))) if call.tool else number for number, call in enumerate(calls)
+    ]
+
+
+def _input_key(value: Any) -> Hashable:
+    return UNSET if value is UNSET else canonical(value)
+
+
+def _told(call: ToolCall, number: int, earlier: int) -> str:
+    silent = " (neither tells its input)" if call.input is UNSET else ""
+    return f"call {number} {words.call_label(call)} repeats call {earlier}{silent}"
+
+
+# Every length is one more look at all the calls.
+LONGEST = 50
+
+
+class Loop(NamedTuple):
+    """Calls that repeat a cycle."""
+
+    start: int
+    """The number of its first call."""
+    length: int
+    """How many calls make up the cycle."""
+    end: int
+    """The number of the first call that is no longer in it."""
+
+    @property
+    def rounds(self) -> int:
+        """How many times the whole cycle was gone through."""
+        return (self.end - self.start) // self.length
+
+
+class LoopDetection(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """No cycle of calls was repeated so many times in a row."""
+
+    type: Literal["loop_detection"] = "loop_detection"
+    times: Annotated[int, Meta(ge=2)] = 3
+    """From how many rounds on a cycle is a loop."""
+    max_length: Annotated[int, Meta(ge=1, le=LONGEST)] = 10
+    """Of how many calls a cycle may consist at most."""
+    input_match: Literal["exact", "ignore"] = "exact"
+    """Whether calls are the same only with equal inputs, or by the name of the tool alone."""
+    ignore: list[Name] = []
+    """Keys of the input that make no difference; globs, and a dotted path reaches deeper."""
+
+    examples: ClassVar[tuple[Example, ...]] = tuple(
+        Example(
+            config={"type": "loop_detection", "times": 3},
+            reply=[
+                {"role": "assistant", "tool_calls": [{"tool": "read", "input": {"page": page}}, {"tool": "wait"}]}
+                for page in pages
+            ],
+            passes=passes,
+        )
+        for pages, passes in (((1, 2, 3), True), ((1, 1, 1), False))
+    )
+
+    def check(self, path: str) -> list[Problem]:
+        """What cannot be meant."""
+        if self.ignore and self.input_match == "ignore":
+            return [Problem(f"{path}.ignore", "means nothing with `input_match: ignore`, which leaves out all of it")]
+        return []
+
+    def evaluate(self, ctx: Context) -> EvaluatorResult:
+        """One constraint."""
+        tally = Tally()
+        if ctx.calls is None:
+            self._from_counts(ctx, tally)
+            return concluded(self, tally, loops=[])
+        if not ctx.calls_complete:
+            # A call that was not read may stand between any two, so that no cycle is known to be one.
+            tally.undecided.append(f"loops of {n_times(self.times)} or more: {unread_calls(ctx)}")
+            return concluded(self, tally, loops=[])
+        loops = find_loops(self._keys(ctx.calls), self.times, self.max_length)
+        if loops:
+            tally.fails(*first_of([self._told(loop, ctx.calls) for loop in loops]))
+        else:
+            tally.holds(f"no cycle of calls came {n_times(self.times)} in a row")
+        told = [{"calls": [loop.start, loop.end - 1], "length": loop.length, "rounds": loop.rounds} for loop in loops]
+        return concluded(self, tally, loops=told)
+
+    def _keys(self, calls: Sequence[ToolCall]) -> Sequence[Hashable]:
+        if self.input_match == "ignore":
+            return [call.tool or number for number, call in enumerate(calls)]
+        return keys_of(calls, self.ignore)
+
+    def _told(self, loop: Loop, calls: Sequence[ToolCall]) -> str:
+        cycle = calls[loop.start : loop.start + loop.length]
+        by_name = self.input_match == "ignore"
+        label = ", ".join(call.tool if by_name else words.call_label(call) for call in cycle)
+        label = label if len(label) <= MAX_QUOTED else label[: MAX_QUOTED - 1] + "…"
+        rounds = f"{n_times(loop.rounds)} in a row (loop: {n_times(self.times)} or more)"
+        return f"calls {loop.start} to {loop.end - 1} are [{label}] {rounds}"
+
+    def _from_counts(self, ctx: Context, tally: Tally) -> None:
+        counts = counts_told(ctx)
+        if counts is not None and all(number < self.times for number in counts.values()):
+            tally.holds(f"no cycle of calls came {n_times(self.times)} in a row: no tool was called that often")
+        else:
+            tally.undecided.append(f"loops of {n_times(self.times)} or more: {why_unseen(ctx)}")
+
+
+def find_loops(keys: Sequence[Hashable], rounds: int, longest: int) -> list[Loop]:
+    """Every longest stretch that goes through one cycle so many times; a cycle within a shorter one's loop is none."""
+    numbers: dict[Hashable, int] = {}
+    calls = [numbers.setdefault(key, len(numbers)) for key in keys]  # small numbers compare faster than keys
+    found: list[Loop] = []
+    reach = [0] * len(calls)  # by call, how far the loops go that begin there or before
+    for length in range(1, min(longest, len(calls) // rounds) + 1):
+        fresh = [loop for loop in _loops_of(length, calls, rounds) if reach[loop.start] < loop.end]
+        if fresh:
+            found += fresh
+            for loop in fresh:
+                reach[loop.start] = loop.end
+            reach = list(accumulate(reach, max))
+    return sorted(found)
+
+
+def _loops_of(length: int, calls: list[int], rounds: int) -> list[Loop]:
+    """The longest stretches in which every call is the same as the one so many calls before it."""
+    found: list[Loop] = []
+    start = 0
+    for end, (before, call) in enumerate(zip(calls, calls[length:], strict=False), length):
+        if before != call:
+            if end - start >= rounds * length:
+                found.append(Loop(start, length, end))
+            start = end - length + 1
+    if len(calls) - start >= rounds * length:
+        found.append(Loop(start, length, len(calls)))
+    return found

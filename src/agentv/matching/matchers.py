@@ -1,0 +1,322 @@
+"""Value matchers such as `$regex` and `$gt`, with a time limit on regular expressions."""
+
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from math import ulp
+from typing import Any
+
+from agentv.errors import EvaluationError, Problem
+from agentv.matching.equality import same
+from agentv.matching.text import glob_test
+
+QUICK_SECONDS = 0.005
+"""What an event loop can wait for: nearly every search ends within a hundredth of it."""
+QUICK_LENGTH = 50_000
+"""On longer texts the engine looks at its clock too rarely for that."""
+
+
+class Slow(Exception):  # noqa: N818 - no error: the same search with more time may well end
+    """A search did not end within the few milliseconds that it was given."""
+
+
+class Pattern:
+    """A pattern in Python's syntax, ready to search any number of texts."""
+
+    def __init__(self, pattern: str, *, ignore_case: bool = False, full: bool = False) -> None:
+        import regex  # noqa: PLC0415 - costs as much as starting Python, and few suites use it
+
+        self._pattern = pattern
+        compiled = regex.compile(_python_syntax(pattern), regex.IGNORECASE if ignore_case else 0)
+        self._search = compiled.fullmatch if full else compiled.search
+
+    def find(self, text: str) -> tuple[int, int] | None:
+        """Where it is found, within the limit; the other threads of this process go on meanwhile."""
+        try:
+            return self._span(text, REGEX_SECONDS)
+        except TimeoutError:
+            limit = f"took longer than {REGEX_SECONDS:g} s on a text of {len(text)} characters"
+            msg = f"the pattern {self._pattern!r} {limit}"
+            raise EvaluationError(msg) from None
+
+    def find_quickly(self, text: str) -> tuple[int, int] | None:
+        """The same within milliseconds, or `Slow`."""
+        if len(text) > QUICK_LENGTH:
+            raise Slow
+        try:
+            return self._span(text, QUICK_SECONDS)
+        except TimeoutError:
+            raise Slow from None
+
+    def _span(self, text: str, seconds: float) -> tuple[int, int] | None:
+        # The agent wrote this text: the standard library's engine could be made to run for hours on it.
+        found = self._search(text, timeout=seconds)
+        return None if found is None else found.span()
+
+
+def bad_pattern(pattern: Any) -> str | None:
+    """Why this is no pattern; `None` when it is one."""
+    return _bad_regex(pattern)
+
+
+@lru_cache(maxsize=256)
+def pattern_of(pattern: str) -> Pattern:
+    """A pattern that is asked for again and again, compiled once."""
+    return Pattern(pattern)
+
+
+Predicate = Callable[[Any], bool]
+
+MAX_DEPTH = 128
+MAX_PATH = 60
+MAX_PATTERN = 10_000
+REGEX_SECONDS = 1.0
+OPERATORS = (
+    "$any", "$regex", "$glob", "$contains", "$gt", "$gte", "$lt", "$lte", "$approx", "$oneof", "$not", "$type",
+    "$literal",
+)  # fmt: skip
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a JSON number, which a boolean is not."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+TYPES: dict[str, Predicate] = {
+    "string": lambda value: isinstance(value, str),
+    "number": is_number,
+    "integer": lambda value: is_number(value) and value == value // 1,
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+}
+
+
+def is_matcher(value: Any) -> bool:
+    """Whether this expected value is a mapping of operators."""
+    if not isinstance(value, dict):
+        return False
+    return any([isinstance(key, str) and key[:1] == "$" for key in value])  # noqa: C419 - a list is twice as fast here
+
+
+def has_matcher(value: Any) -> bool:
+    """Whether a matcher stands anywhere in this expected value."""
+    if isinstance(value, dict):
+        return is_matcher(value) or any(
+            [has_matcher(item) for item in value.values() if isinstance(item, (dict, list))]  # noqa: C419 - as above
+        )
+    return isinstance(value, list) and any(map(has_matcher, value))
+
+
+def check_expected(value: Any, path: str, depth: int = 0) -> Iterator[Problem]:
+    """What is wrong with an expected value: operators unknown, mixed with plain keys, or given nonsense."""
+    if depth > MAX_DEPTH:
+        yield Problem(f"{path[:MAX_PATH]}…", f"nested deeper than {MAX_DEPTH} levels")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from check_expected(item, f"{path}[{index}]", depth + 1)
+    elif is_matcher(value):
+        yield from _check_matcher(value, path, depth)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from check_expected(item, f"{path}.{key}", depth + 1)
+
+
+def _check_matcher(matcher: dict[str, Any], path: str, depth: int) -> Iterator[Problem]:
+    hint = "to compare a value whose own keys begin with '$', write {$literal: ...}"
+    plain = [key for key in matcher if key not in OPERATORS]
+    if any(key[:1] == "$" for key in plain if isinstance(key, str)):
+        unknown = next(key for key in plain if isinstance(key, str) and key[:1] == "$")
+        yield Problem(path, f"unknown operator {unknown!r}; expected one of {', '.join(OPERATORS)}; {hint}")
+    elif plain:
+        yield Problem(path, f"operators beside plain keys ({', '.join(map(repr, plain))}); {hint}")
+    else:
+        for operator, argument in matcher.items():
+            if (reason := _bad_argument(operator, argument)) is not None:
+                yield Problem(f"{path}.{operator}", reason)
+            elif operator == "$not":
+                yield from check_expected(argument, f"{path}.$not", depth + 1)
+            elif operator == "$oneof":
+                yield from check_expected(argument, f"{path}.$oneof", depth + 1)
+
+
+def _bad_argument(operator: str, argument: Any) -> str | None:  # noqa: PLR0911 - one line an operator reads best
+    match operator:
+        case "$any":
+            return None if argument is True else f"expected true, got {argument!r}"
+        case "$regex":
+            return _bad_regex(argument)
+        case "$glob":
+            if isinstance(argument, str) and len(argument) > MAX_PATTERN:
+                return f"longer than {MAX_PATTERN:,} characters"
+            return None if isinstance(argument, str) else f"expected a string, got {argument!r}"
+        case "$gt" | "$gte" | "$lt" | "$lte":
+            ordered = isinstance(argument, str) or is_number(argument)
+            return None if ordered else f"expected a number or a string, got {argument!r}"
+        case "$approx":
+            return _bad_approx(argument)
+        case "$oneof":
+            full = isinstance(argument, list) and argument
+            return None if full else f"expected a list of at least one value, got {argument!r}"
+        case "$type":
+            names = argument if isinstance(argument, list) and argument else [argument]
+            known = all(isinstance(name, str) and name in TYPES for name in names)
+            return None if known else f"expected one of {', '.join(TYPES)}, or a list of them; got {argument!r}"
+        case "$contains" if has_matcher(argument):
+            return "expected a plain value, got a matcher"
+        case _:
+            return None
+
+
+def _bad_regex(pattern: Any) -> str | None:
+    import regex  # noqa: PLC0415 - costs as much as starting Python, and few suites use it
+
+    if not isinstance(pattern, str):
+        return f"expected a string, got {pattern!r}"
+    if len(pattern) > MAX_PATTERN:
+        return f"longer than {MAX_PATTERN:,} characters"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+            regex.compile(_python_syntax(pattern))
+    except (re.error, regex.error, RecursionError, OverflowError, MemoryError) as error:
+        return f"not a regular expression: {error}"
+    return None
+
+
+def _python_syntax(pattern: str) -> str:
+    """The pattern with every brace that is no repeat escaped: to `regex`, `{i}` would mean fuzzy matching."""
+    return re.sub(
+        r"\\.|\{(?!\d+(?:,\d*)?\}|,\d+\})",
+        lambda found: found[0] if found[0].startswith("\\") else "\\{",
+        pattern,
+        flags=re.DOTALL,
+    )
+
+
+def _bad_approx(argument: Any) -> str | None:
+    given = isinstance(argument, dict) and argument.keys() == {"value", "within"}
+    if given and is_number(argument["value"]) and is_number(argument["within"]) and argument["within"] >= 0:
+        return None
+    return f"expected {{value: number, within: number of at least 0}}, got {argument!r}"
+
+
+def equals(expected: Any) -> Predicate:
+    """A predicate for deep JSON equality, with matchers wherever they stand in `expected`."""
+    if is_matcher(expected):
+        return _all_operators(expected)
+    if not has_matcher(expected):
+        return _plain(expected)
+    if isinstance(expected, dict):
+        fields = [(key, equals(value)) for key, value in expected.items()]
+        return lambda actual: (
+            isinstance(actual, dict)
+            and len(actual) == len(fields)
+            and all(key in actual and test(actual[key]) for key, test in fields)
+        )
+    return _elements([equals(item) for item in expected])
+
+
+def contains(expected: Any) -> Predicate:
+    """A predicate for `partial`: extra keys allowed at every level, lists element by element."""
+    if isinstance(expected, dict) and not is_matcher(expected):
+        fields = [(key, contains(value)) for key, value in expected.items()]
+        return lambda actual: (
+            isinstance(actual, dict) and all(key in actual and test(actual[key]) for key, test in fields)
+        )
+    if isinstance(expected, list):
+        return _elements([contains(item) for item in expected])
+    return equals(expected)
+
+
+def _plain(expected: Any) -> Predicate:
+    return lambda actual: same(expected, actual)
+
+
+def _elements(tests: list[Predicate]) -> Predicate:
+    return lambda actual: (
+        isinstance(actual, list)
+        and len(actual) == len(tests)
+        and all(test(item) for test, item in zip(tests, actual, strict=True))
+    )
+
+
+def _all_operators(matcher: dict[str, Any]) -> Predicate:
+    tests = [_operator(name, argument) for name, argument in matcher.items()]
+    return tests[0] if len(tests) == 1 else lambda actual: all(test(actual) for test in tests)
+
+
+def _operator(name: str, argument: Any) -> Predicate:  # noqa: PLR0911 - one line an operator reads best
+    match name:
+        case "$regex":
+            return _regex(argument)
+        case "$glob":
+            fits = glob_test(argument)
+            return lambda actual: isinstance(actual, str) and fits(actual)
+        case "$contains":
+            return lambda actual: _holds(actual, argument)
+        case "$gt" | "$gte" | "$lt" | "$lte":
+            return _comparison(name, argument)
+        case "$approx":
+            middle, within = argument["value"], argument["within"]
+            return lambda actual: is_number(actual) and _near(actual, middle, within)
+        case "$oneof":
+            choices = [equals(choice) for choice in argument]
+            return lambda actual: any(test(actual) for test in choices)
+        case "$not":
+            test = equals(argument)
+            return lambda actual: not test(actual)
+        case "$type":
+            kinds = [TYPES[kind] for kind in (argument if isinstance(argument, list) else [argument])]
+            return lambda actual: any(test(actual) for test in kinds)
+        case "$literal":
+            return _plain(argument)
+        case _:
+            return lambda _: True
+
+
+def _near(actual: float, middle: float, within: float) -> bool:
+    try:
+        # 0.1 + 0.2 lies within 0.1 of 0.2 for everybody but the last bits of a float; an integer has none.
+        bits = 4 * ulp(max(abs(actual), abs(middle), within)) if float in map(type, (actual, middle, within)) else 0
+        return abs(actual - middle) <= within + bits
+    except OverflowError:  # an integer beyond all floats is near to none
+        return False
+
+
+def _holds(actual: Any, wanted: Any) -> bool:
+    if isinstance(actual, str):
+        return isinstance(wanted, str) and wanted in actual
+    if isinstance(actual, list):
+        return any(same(wanted, item) for item in actual)
+    return isinstance(actual, dict) and isinstance(wanted, str) and wanted in actual
+
+
+def _comparison(name: str, bound: Any) -> Predicate:
+    import operator  # noqa: PLC0415 - named here, where it is read
+
+    compare: Callable[[Any, Any], bool] = getattr(
+        operator, {"$gt": "gt", "$gte": "ge", "$lt": "lt", "$lte": "le"}[name]
+    )
+    if isinstance(bound, str):
+        return lambda actual: isinstance(actual, str) and compare(actual, bound)
+    return lambda actual: is_number(actual) and compare(actual, bound)
+
+
+def _regex(pattern: str) -> Predicate:
+    import regex  # noqa: PLC0415 - costs as much as starting Python, and few suites use it
+
+    search = regex.compile(_python_syntax(pattern)).search
+
+    def test(actual: Any) -> bool:
+        try:
+            # The agent wrote this text: the standard library's engine could be made to run for hours on it.
+            return isinstance(actual, str) and search(actual, timeout=REGEX_SECONDS) is not None
+        except TimeoutError:
+            msg = f"$regex {pattern!r} took longer than {REGEX_SECONDS:g} s on a text of {len(actual)} characters"
+            raise EvaluationError(msg) from None
+
+    return test

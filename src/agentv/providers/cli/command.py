@@ -1,0 +1,158 @@
+"""Arguments, input and environment of a program, and the reasons why one did not start."""
+
+import errno
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from agentv.errors import FormatError
+from agentv.jsonio import dump_json, scrub_text
+from agentv.model.request import Request
+from agentv.model.response import ProviderResponse
+from agentv.process import Command
+from agentv.providers.base import failure
+from agentv.templating import unshield
+
+PLACEHOLDERS = ("prompt", "input_file", "output_file", "case_id", "attempt", "workspace")
+PLACEHOLDER = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
+IN_WORKSPACE = frozenset({"workspace", "input_file", "output_file"})
+_ALWAYS_PASSED = ("PATH", "HOME", "LANG", "TMPDIR")
+_PASSED_ON_WINDOWS = ("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA")
+_MAX_ARGUMENT_BYTES = 131_071
+"""What Linux lets one argument hold."""
+
+
+class Launch(Struct, frozen=True, kw_only=True):
+    """What every process of a target has in common."""
+
+    command: tuple[str, ...]
+    env: tuple[str, ...]
+    folder: str
+    max_output_bytes: int
+
+    is_theirs: ClassVar[bool] = True
+    """Whether the program is the user's, who may have to be told how to write one."""
+
+    @property
+    def used(self) -> frozenset[str]:
+        """The placeholders that occur in the command."""
+        return frozenset(name for argument in self.command for name in PLACEHOLDER.findall(argument))
+
+    def make(self, values: Mapping[str, str], stdin: bytes = b"") -> Command:
+        """A command that can be run; `FormatError` when a value fits no argument."""
+        return Command(
+            arguments=self._arguments(values),
+            folder=self.folder,
+            env={name: os.environ[name] for name in self._passed() if name in os.environ},
+            stdin=stdin,
+            max_stdout_bytes=self.max_output_bytes,
+        )
+
+    def request_line(self, request: Request, wire_id: str) -> bytes:
+        """The request as a program that stays up reads it."""
+        return request_json(request, wire_id)
+
+    def _arguments(self, values: Mapping[str, str]) -> tuple[str, ...]:
+        program, others = unshield(self.command[0]), self.command[1:]
+        if sys.platform == "win32" and is_path(program):
+            # Elsewhere a program's path is relative to its working directory, there it is to ours.
+            program = str(Path(self.folder, program))
+        return (program, *[_fill(argument, values) for argument in others])
+
+    def _passed(self) -> tuple[str, ...]:
+        return (*_ALWAYS_PASSED, *self.env, *(_PASSED_ON_WINDOWS if sys.platform == "win32" else ()))
+
+
+def request_json(request: Request, wire_id: str | None = None) -> bytes:
+    """A request as one line; under an id of its own where several requests for one case may be under way."""
+    wire: dict[str, Any] = {"id": request.id if wire_id is None else wire_id}
+    if wire_id is not None:
+        wire["case_id"] = request.id
+    wire["input_messages"] = request.input_messages
+    wire["vars"] = request.vars
+    wire["attempt"] = request.attempt
+    if request.thread_id is not None:
+        wire["thread_id"] = request.thread_id
+    return dump_json(wire) + b"\n"
+
+
+class WireIds:
+    """Ids for requests, no two alike among the last so many."""
+
+    def __init__(self, memory: int | None = None) -> None:
+        self._memory = memory
+        self._times: dict[str, int] = {}
+
+    def make(self, case_id: str) -> str:
+        """The case's id as a program can send it back, with `#2`, `#3` and so on behind it from the second time on."""
+        plain = found = scrub_text(case_id)
+        while found in self._times:
+            self._times[plain] += 1
+            found = f"{plain}#{self._times[plain]}"
+        self._times[found] = 1
+        if self._memory is not None and len(self._times) > self._memory:
+            del self._times[next(iter(self._times))]
+        return found
+
+
+def _fill(argument: str, values: Mapping[str, str]) -> str:
+    """The argument with its placeholders replaced, in one pass: what a value holds is never looked at again."""
+    parts = PLACEHOLDER.split(argument)
+    parts[::2] = map(unshield, parts[::2])
+    parts[1::2] = [values[name] for name in parts[1::2]]
+    argument, filled = unshield(argument), "".join(parts)
+    if "\0" in filled:
+        msg = f"{argument!r} would hold a NUL, which no argument can: {INSTEAD_OF_PROMPT}"
+        raise FormatError(msg)
+    size = len(filled.encode("utf-8", "surrogateescape"))
+    if sys.platform == "linux" and size > _MAX_ARGUMENT_BYTES:
+        limit = f"an argument has at most {_MAX_ARGUMENT_BYTES:,}"
+        msg = f"{argument!r} would have {size:,} bytes, and {limit}: {INSTEAD_OF_PROMPT}"
+        raise FormatError(msg)
+    return filled
+
+
+INSTEAD_OF_PROMPT = "use `{input_file}` in place of `{prompt}`, or neither and read the request from stdin"
+_TOO_MANY = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+"""Over when others have ended."""
+
+
+def not_started(error: OSError, command: Command) -> ProviderResponse:
+    """The reply of a program that never ran."""
+    program, folder = command.arguments[0], command.folder
+    if error.errno == errno.E2BIG:
+        reason = f"its arguments are too long for this system: {INSTEAD_OF_PROMPT}"
+    elif error.filename == folder or not Path(folder).is_dir():
+        reason = f"its working directory {folder!r} cannot be entered: {error.strerror}"
+    elif error.errno in (errno.ENOENT, errno.ENOTDIR):
+        reason = _not_found(program, folder)
+    elif error.errno == errno.ENOEXEC:
+        reason = "it is neither a program for this machine nor a script whose first line is like `#!/bin/sh`"
+    elif error.errno == errno.EACCES:
+        reason = f"it may not be executed: `chmod +x {program}`, or name its interpreter before it"
+    elif error.errno in _TOO_MANY:
+        reason = f"{error.strerror}: lower `max_concurrency`"
+    else:
+        reason = str(error.strerror or error)
+    message = f"{program!r} could not be started: {reason}"
+    return failure("transport", message, retryable=error.errno in (*_TOO_MANY, errno.ETXTBSY))
+
+
+def is_path(program: str) -> bool:
+    """Whether a program is named by its place, not to be looked up on the PATH."""
+    return "/" in program or os.sep in program
+
+
+def _not_found(program: str, folder: str) -> str:
+    is_there = Path(folder, program).exists()
+    if not is_path(program):
+        hint = f"; the one in the eval's folder is called './{program}'" if is_there else ""
+        return f"there is no such program on the PATH{hint}"
+    if is_there:
+        return "the interpreter that its first line names was not found"
+    return f"there is no such file; a path is relative to the eval's folder {folder!r}"

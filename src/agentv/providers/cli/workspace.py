@@ -1,0 +1,116 @@
+"""A private folder for one attempt: made when something needs it, removed whatever happens in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from msgspec.structs import replace
+
+from agentv.errors import FormatError
+from agentv.files import read_below
+from agentv.formats.response import follow_trace_ref
+from agentv.process.pipes import gap
+from agentv.scoring.calls import resolve_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agentv.model.response import ProviderResponse
+
+
+# Neither a link nor a pipe that nobody writes to may lead us on; Windows has neither of these flags nor the need.
+_OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+class Workspace:
+    """The folder and the files in it; their names are ours, never a case's."""
+
+    def __init__(self, folder: str, request: str, reply: str) -> None:
+        self.folder = folder
+        self.input_file = os.path.join(folder, request)  # noqa: PTH118 - it becomes an argument
+        self.output_file = os.path.join(folder, reply)  # noqa: PTH118 - as above
+
+    @property
+    def workspace(self) -> str:
+        """The folder, as the placeholder calls it."""
+        return self.folder
+
+    def write_input(self, data: bytes) -> None:
+        """Put the request where the program finds it."""
+        Path(self.input_file).write_bytes(data)
+
+    def open_output(self) -> BinaryIO | None:
+        """The file that the program wrote its output to, if it is there; `FormatError` when it is no file."""
+        try:
+            descriptor = os.open(self.output_file, _OPEN)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            reason = "it is a link" if Path(self.output_file).is_symlink() else error.strerror
+            msg = f"the file at {{output_file}} cannot be read: {reason}"
+            raise FormatError(msg) from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            msg = "the file at {output_file} cannot be read: it is not a regular file"
+            raise FormatError(msg)
+        return open(descriptor, "rb")  # noqa: PTH123 - it is open already
+
+    def read_output(self, limit: int) -> tuple[bytes, bool]:
+        """What the program wrote to its output file, nothing if there is none, and whether its middle was left out."""
+        file = self.open_output()
+        if file is None:
+            return b"", False
+        with file:
+            size = os.fstat(file.fileno()).st_size
+            if size <= limit:
+                return file.read(limit), False
+            head = file.read(limit - limit // 2)
+            file.seek(size - limit // 2)
+            return head + gap(size - limit) + file.read(limit // 2), True
+
+    def fetch_trace(self, response: ProviderResponse) -> ProviderResponse:
+        """The reply with the trace that it left here, if that is where its calls are to be found."""
+        name = response.trace_ref
+        if name is None or any(call.tool for call in resolve_calls(response).calls or ()):
+            return response
+        # Any other file may lie below the eval's folder: that is for others to find out, and this folder's end.
+        path = os.path.normpath(os.path.join(self.folder, name))  # noqa: PTH118 - `Path` keeps `..`
+        if "\0" in name or not path.startswith(self.folder + os.sep) or not os.path.lexists(path):
+            return response
+        return replace(follow_trace_ref(response, partial(read_below, self.folder)), trace_ref=None)
+
+
+@contextmanager
+def workspace(request: str = "request.json", reply: str = "reply") -> Iterator[Workspace]:
+    """Make a folder that only its owner can enter, and remove it with all that is in it."""
+    folder = os.path.realpath(tempfile.mkdtemp(prefix="agentv-"))
+    try:
+        yield Workspace(folder, request, reply)
+    finally:
+        _remove(folder)
+
+
+def _remove(folder: str) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    path = Path(folder)
+    if path.is_symlink() or path.is_file():  # a program may put anything in place of its folder
+        path.unlink(missing_ok=True)
+    elif path.exists():  # some tools write-protect their folders, as Go does its modules
+        _unprotect(path)
+        for here, folders, _ in os.walk(folder):
+            for name in folders:
+                _unprotect(Path(here, name))
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unprotect(folder: Path) -> None:
+    with suppress(OSError):
+        if not folder.is_symlink():
+            folder.chmod(stat.S_IRWXU)

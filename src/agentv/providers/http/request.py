@@ -1,0 +1,190 @@
+"""A case's request as an endpoint gets it: address, headers and body, with every value in its place."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+
+from msgspec import UNSET, Struct
+
+from agentv.errors import FormatError
+from agentv.jsonio import dump_json
+from agentv.providers.http.template import compile_text, compile_value, values_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from agentv.model.request import Request
+    from agentv.providers.http.template import Fill, Values
+
+
+FORM = "application/x-www-form-urlencoded"
+_WITHOUT_BODY = ("GET", "HEAD")
+_ACCEPTED = {
+    "sse": "text/event-stream",
+    "ndjson": "application/x-ndjson, application/jsonl;q=0.9",
+    "none": "application/json, text/plain;q=0.9, */*;q=0.8",
+}
+_AT_QUERY = re.compile(r"([^?#]*)([?#]?)(.*)", re.DOTALL)
+_ANY = "application/json, text/event-stream;q=0.9, */*;q=0.8"
+
+
+class Outgoing(Struct, frozen=True, kw_only=True):
+    """What is sent."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    data: bytes | None
+
+
+class Asking(Struct, frozen=True, kw_only=True):
+    """How requests are written, as the settings have it."""
+
+    url: str
+    method: str
+    headers: Mapping[str, str]
+    query: Mapping[str, Any]
+    body: Any
+    message_format: str
+    stream: str | None
+    thread_header: str | None
+
+
+class Writer:
+    """Writes requests; the settings are read once."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._url = _compile_address(asking.url)
+        self._query = {name: compile_value(value) for name, value in asking.query.items()}
+        self._headers: dict[str, Fill] = {name: compile_value(value) for name, value in asking.headers.items()}
+        self._body: Callable[[Request, Values], Any] = self._writer_of_body()
+        self._type = content_type(asking.headers)
+
+    def write(self, request: Request) -> Outgoing:
+        """What to send; `FormatError` when the case lacks a value, or one fits nowhere."""
+        values = values_of(request, self._asking.message_format)
+        body = self._body(request, values)
+        headers = {"Accept": _ACCEPTED.get(self._asking.stream or "", _ANY)}
+        if body is not None and not self._type:
+            headers["Content-Type"] = "application/json"
+        return Outgoing(
+            method=self._asking.method,
+            url=_with_query(self._url(values), {name: fill(values) for name, fill in self._query.items()}),
+            headers=_joined(headers, self._filled_headers(request, values)),
+            data=None if body is None else _encoded(body, self._type),
+        )
+
+    def _filled_headers(self, request: Request, values: Values) -> dict[str, str]:
+        filled = {name: fill(values) for name, fill in self._headers.items()}
+        if self._asking.thread_header and request.thread_id is not None:
+            filled = {self._asking.thread_header: request.thread_id, **filled}
+        return {name: _one_line(name, _text(value)) for name, value in filled.items() if value is not UNSET}
+
+    def _writer_of_body(self) -> Callable[[Request, Values], Any]:
+        written = self._asking.body
+        if written is UNSET:
+            if self._asking.method in _WITHOUT_BODY:
+                return lambda request, values: None  # noqa: ARG005 - one of several that are called alike
+            return lambda request, values: _contract(request)  # noqa: ARG005 - as above
+        fill = compile_value(written)
+        return lambda request, values: None if (filled := fill(values)) is UNSET else filled  # noqa: ARG005
+
+
+def _contract(request: Request) -> dict[str, Any]:
+    """The request that a program behind `cli` sees."""
+    body = {
+        "id": request.id,
+        "input_messages": request.input_messages,
+        "vars": request.vars,
+        "attempt": request.attempt,
+    }
+    return body if request.thread_id is None else {**body, "thread_id": request.thread_id}
+
+
+def content_type(headers: Mapping[str, str]) -> str:
+    """What the settings say of the body, in lower case and without parameters."""
+    written = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
+    return written.partition(";")[0].strip().lower()
+
+
+def is_json(kind: str) -> bool:
+    """Whether a content type is JSON's."""
+    return kind in ("application/json", "text/json") or kind.endswith("+json")
+
+
+def _encoded(body: Any, kind: str) -> bytes:
+    if not kind or is_json(kind):
+        return dump_json(body)
+    if isinstance(body, str):
+        return body.encode("utf-8", "replace")
+    if kind == FORM and isinstance(body, dict):
+        return urlencode(_pairs(body)).encode()
+    msg = f"a body of type {kind} is a text{' or a mapping' if kind == FORM else ''}, not a {type(body).__name__}"
+    raise FormatError(msg)
+
+
+def _joined(ours: dict[str, str], theirs: dict[str, str]) -> dict[str, str]:
+    """Ours where the settings do not say otherwise."""
+    named = {name.lower() for name in theirs}
+    return {**{name: value for name, value in ours.items() if name.lower() not in named}, **theirs}
+
+
+def _one_line(name: str, value: str) -> str:
+    value = value.strip()  # a key from a file often ends with a line break
+    try:
+        # The client sends what fits in a byte as such, and nothing else is said to be portable.
+        value.encode("latin-1")
+    except UnicodeEncodeError:
+        value = quote(value, safe=" !#$&'()*+,-./:;<=>?@[]^_`{|}~")
+    if any(char in value for char in "\r\n\0"):
+        msg = f"the header {name!r} would hold a line break, which no header can"
+        raise FormatError(msg)
+    return value
+
+
+def _compile_address(url: str) -> Callable[[Values], str]:
+    """How to fill an address, in which nothing of a value has a meaning, wherever it stands."""
+    path, mark, rest = _AT_QUERY.match(url).groups()  # type: ignore[union-attr]  # it fits every text
+    fill_path, fill_rest = compile_text(path, _quoted), compile_text(rest, _quoted)
+    written = path.split("/")
+
+    def fill(values: Values) -> str:
+        filled = fill_path(values)
+        for before, after in zip(written, filled.split("/"), strict=True):
+            if after in (".", "..") and before != after:
+                msg = f"{before} in `url` would be {after!r}, which names another place"
+                raise FormatError(msg)
+        return f"{filled}{mark}{fill_rest(values)}"
+
+    return fill
+
+
+def _quoted(text: str) -> str:
+    return quote(text.encode("utf-8", "replace"), safe="")
+
+
+def _with_query(url: str, query: Mapping[str, Any]) -> str:
+    pairs = _pairs(query)
+    if not pairs:
+        return url
+    parts = urlsplit(url)
+    joined = "&".join(part for part in (parts.query, urlencode(pairs, quote_via=quote)) if part)
+    return urlunsplit(parts._replace(query=joined))
+
+
+def _pairs(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Each field, and each item of one that is a list of plain values; the rest is written as JSON."""
+    pairs: list[tuple[str, str]] = []
+    for name, value in fields.items():
+        if value is UNSET or value is None:
+            continue
+        several = isinstance(value, list) and not any(isinstance(item, (dict, list)) for item in value)
+        pairs += [(name, _text(item)) for item in (value if several else [value])]
+    return pairs
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else dump_json(value).decode()

@@ -1,0 +1,178 @@
+"""The `agentv_run` fixture, and the text of a failure."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import convert
+
+from agentv.api.evaluate import load
+from agentv.api.execution import execute, prepare
+from agentv.errors import Problem, SpecError
+from agentv.model.events import RunFinished
+from agentv.reports.console import clean_lines, list_places
+from agentv.reports.diff import render_evaluator
+from agentv.reports.terminal import Style, clean
+from agentv.run.options import RunOptions
+
+if TYPE_CHECKING:
+    from agentv.api.evaluate import Source, TargetLike
+    from agentv.api.execution import Prepared
+    from agentv.model.events import Event
+    from agentv.model.response import ProviderResponse
+    from agentv.model.results import EvaluatorResult, ResultRecord
+    from agentv.redaction import Redactor
+
+
+PLAIN = Style()
+"""The text also goes to other processes and into files, so it has no colours and one width."""
+MAX_ANSWER = 5
+
+
+class Told(NamedTuple):
+    """Why a case ended as it did."""
+
+    reason: str
+    """For a list of failures, in a line."""
+    text: str
+
+
+def tell(event: RunFinished, redactor: Redactor, *, verbose: bool = False) -> Told:
+    """The outcome of a run as `agentv eval` shows it; verbose: with what held, and the answer."""
+    record = event.record
+    reason = _reason(record)
+    lines = [_head(event)]
+    if record.status == "error":
+        kind = "evaluator" if record.error is None else record.error.kind
+        lines.insert(0, f"ERROR ({kind}): {reason}")
+        reason = f"{kind}: {reason}"
+    if record.error is not None:
+        lines += [f"  {line}" for line in clean_lines(record.error.message)[1:]]
+    sides = event.sides or (None,) * len(record.evaluators)
+    for result, side in zip(record.evaluators, sides, strict=False):
+        if result.status != "pass" or verbose:
+            lines += [f"  {line}".rstrip() for line in render_evaluator(result, side, PLAIN)]
+    lines += [f"  {line}" for line in list_places(record.unread or ())]
+    if verbose and record.candidate:
+        lines += [f"  answer {line}" for line in clean_lines(record.candidate)[:MAX_ANSWER]]
+    return Told(redactor.text(reason), redactor.text("\n".join(lines)))
+
+
+def _head(event: RunFinished) -> str:
+    record = event.record
+    score = "" if record.score is None else f"  {record.score:.2f}"
+    repeat = f" #{record.repeat + 1}" if record.repeat else ""
+    attempts = f", {record.attempts} attempts" if record.attempts > 1 else ""
+    about = f"  {clean(record.target)}{attempts}  {clean(event.place)}".rstrip()
+    return f"{record.status.upper()} {clean(record.case_id)}{repeat}{score}{about}"
+
+
+def _reason(record: ResultRecord) -> str:
+    if record.error is not None:
+        return clean_lines(record.error.message)[0]
+    for result in record.evaluators:
+        if result.status == record.status and result.kind == "assertion":
+            return clean(next(iter(_sentences(result)), result.name))
+    return "" if record.score is None else f"score {record.score:.2f}"
+
+
+def _sentences(result: EvaluatorResult) -> list[str]:
+    error = [str(result.details["error"])] if "error" in result.details else []
+    undecided = map(str, result.details.get("undecided") or ()) if result.status == "error" else ()
+    return [*error, *undecided, *result.misses]
+
+
+class CaseRun:
+    """A case that was run."""
+
+    def __init__(self, event: RunFinished, redactor: Redactor) -> None:
+        self._event = event
+        self._redactor = redactor
+
+    @property
+    def record(self) -> ResultRecord:
+        """The whole result: evaluators with their hits and misses, tokens, cost, latency."""
+        return self._event.record
+
+    @property
+    def response(self) -> ProviderResponse:
+        """What the agent replied."""
+        return self._event.response
+
+    @property
+    def status(self) -> str:
+        """`pass`, `fail`, or `error` when it could not be measured."""
+        return self.record.status
+
+    @property
+    def score(self) -> float | None:
+        """0..1; `None` when it could not be measured."""
+        return self.record.score
+
+    def assert_passed(self) -> None:
+        """Fail with the diff and the reasons unless the case passed."""
+        __tracebackhide__ = True
+        if self.status != "pass":
+            raise AssertionError(str(self))
+
+    def __str__(self) -> str:
+        return tell(self._event, self._redactor).text
+
+    def __repr__(self) -> str:
+        return f"<CaseRun {self.record.case_id!r} with {self.record.target!r}: {self.status}>"
+
+
+class RunCase:
+    """Runs one case at a call; files are found from pytest's root folder, wherever it was started."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def __repr__(self) -> str:
+        return f"<RunCase in {str(self._root)!r}>"
+
+    def __call__(
+        self, source: Source, case: str | None = None, target: TargetLike | None = None, **options: Any
+    ) -> CaseRun:
+        """What came of a case: whatever the agent does, this raises nothing.
+
+        `source` and `target` are those of `agentv.evaluate`, and so are the `options`. An eval that cannot mean
+        anything is a `SpecError`, and so is a choice of no case or of several.
+        """
+        source = self._root / source if isinstance(source, (str, Path)) else source
+        chosen = {**options, "repeat": 1, **({} if case is None else {"cases": [case]})}
+        prepared = prepare(load(source, target), convert(chosen, RunOptions))
+        _check_choice(prepared)
+        finished: list[RunFinished] = []
+        work = execute(prepared, [_Keeper(finished)])
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            asyncio.run(work)
+        else:  # a test that is asynchronous
+            with ThreadPoolExecutor(max_workers=1) as thread:
+                thread.submit(asyncio.run, work).result()
+        return CaseRun(finished[0], prepared.redactor)
+
+
+class _Keeper:
+    """Remembers the one result."""
+
+    def __init__(self, finished: list[RunFinished]) -> None:
+        self._finished = finished
+
+    def handle(self, event: Event) -> None:
+        if isinstance(event, RunFinished):
+            self._finished.append(event)
+
+
+def _check_choice(prepared: Prepared) -> None:
+    if prepared.planned.runs == 1:
+        return
+    runs = [f"{run.case.case.id!r} with {run.target.name!r}" for run, _ in zip(prepared.runs(), range(5), strict=False)]
+    more = ", …" if prepared.planned.runs > len(runs) else ""
+    message = f"expected one case and one target, found {prepared.planned.runs:,}: {', '.join(runs)}{more}"
+    raise SpecError([Problem("", f"{message}; choose with `case` and `target`", "whole")])

@@ -1,0 +1,427 @@
+"""Checks of the conformance kit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from math import isfinite
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from agentv.formats.reader import decode_response_json
+from agentv.jsonio import dump_json
+from agentv.model.response import ErrorKind
+from agentv.redaction import Redactor
+from agentv.testing.subject import BrokenError, Subject, answered, apart, ask, made, within
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from agentv.model.response import ProviderResponse, TokensUsage
+
+    Look = Callable[[Subject], Coroutine[Any, Any, str | None]]
+    from agentv.protocols import Provider
+
+
+AT_ONCE = 12
+UNICODE = "Grüße, 你好, \U0001f469\u200d\U0001f680 and a\u0301"
+SECRET = "sesame-4f7c19d2"  # noqa: S105 - it opens nothing
+MAX_UNREAD = 5
+STORED = ("text", "output_messages", "thread_id", "unread", "echo_end")
+"""Fields of a reply that must be the same when it is read from a store."""
+MAX_BYTES = 80_000_000
+"""More than any setting of ours lets a reply be, several times over."""
+
+
+def needs(*names: str) -> Callable[[Look], Look]:
+    """What a check cannot do without."""
+
+    def mark(check: Look) -> Look:
+        check.needs = names  # type: ignore[attr-defined]
+        return check
+
+    return mark
+
+
+def fail(sentence: str) -> NoReturn:
+    """Say what is wrong."""
+    raise BrokenError(sentence)
+
+
+async def it_answers_with_a_response(subject: Subject) -> str | None:
+    """A working target's reply is a successful ProviderResponse without an error."""
+    async with subject.opened() as provider:
+        response = await answered(provider, subject.requests(0, "Hello"))
+    if response.error is not None:
+        fail(f"the reply is a success and has an error all the same: {response.error.message!r}")
+    return None
+
+
+async def the_text_is_the_last_thing_said(subject: Subject) -> str | None:
+    """`text` is set, by default to the words of the last assistant message."""
+    async with subject.opened() as provider:
+        request = subject.requests(0, "Hello")
+        response = await answered(provider, request)
+    if not isinstance(response.text, str):
+        fail(f"`text` is a {type(response.text).__name__}")
+    said = [message.text for message in response.output_messages or () if message.role == "assistant"]
+    if said and said[-1] and not response.text:
+        fail(f"`text` is empty, though the last assistant message says {said[-1][:80]!r}")
+    if subject.expected is not None and subject.expected(request) not in response.text:
+        fail(f"`text` is {response.text[:80]!r}, without {subject.expected(request)[:80]!r}")
+    return None
+
+
+async def latency_is_its_own_time(subject: Subject) -> str | None:
+    """`latency_ms` is left out, or a time no longer than the call took."""
+    async with subject.opened() as provider:
+        start = perf_counter()
+        response = await answered(provider, subject.requests(0, "Hello"))
+        took = (perf_counter() - start) * 1000
+    latency = response.latency_ms
+    if latency is not None and not (isfinite(latency) and latency >= 0):
+        fail(f"`latency_ms` is {latency}")
+    if latency is not None and getattr(provider, "is_live", True) and latency > took + 1:
+        fail(f"`latency_ms` is {latency:g}, but the call took {took:g} ms")
+    return None
+
+
+async def the_cost_is_an_amount(subject: Subject) -> str | None:
+    """`cost_usd` is left out, or an amount from 0 up."""
+    async with subject.opened() as provider:
+        cost = (await answered(provider, subject.requests(0, "Hello"))).cost_usd
+    if cost is None:
+        return "not looked at: this reply has no `cost_usd`"
+    if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not isfinite(cost) or cost < 0:
+        fail(f"`cost_usd` is {cost!r}, not an amount")
+    return None
+
+
+async def usage_counts_a_whole_with_its_parts(subject: Subject) -> str | None:
+    """`tokens_usage` holds counts from 0 up; input includes cached tokens and output includes reasoning."""
+    async with subject.opened() as provider:
+        usage = (await answered(provider, subject.requests(0, "Hello"))).tokens_usage
+    if usage is None:
+        return "not looked at: this reply has no `tokens_usage`"
+    _look_at_usage(usage)
+    return None
+
+
+def _look_at_usage(usage: TokensUsage) -> None:
+    counts = {name: getattr(usage, name) for name in usage.__struct_fields__ if name.endswith("_tokens")}
+    for name, count in counts.items():
+        if count is not None and (not isinstance(count, int) or count < 0):
+            fail(f"`{name}` is {count!r}, not a count")
+    cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
+    if usage.input_tokens is not None and cached > usage.input_tokens:
+        fail(f"`input_tokens` is {usage.input_tokens} and does not include the {cached} cached tokens")
+    if usage.output_tokens is not None and (usage.reasoning_tokens or 0) > usage.output_tokens:
+        told = f"{usage.output_tokens} and does not include the {usage.reasoning_tokens} reasoning tokens"
+        fail(f"`output_tokens` is {told}")
+    if None not in (usage.input_tokens, usage.output_tokens, usage.total_tokens):
+        total = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        if total != usage.total_tokens and (usage.metadata or {}).get("sum_tokens") != total:
+            fail(f"`total_tokens` is {usage.total_tokens}, the sum is {total}, and `metadata.sum_tokens` is not")
+
+
+async def the_whole_reply_is_understood(subject: Subject) -> str | None:
+    """Nothing in the reply of a working target was left unread, so that its calls are known to be complete."""
+    async with subject.opened() as provider:
+        unread = (await answered(provider, subject.requests(0, "Hello"))).unread
+    if unread:
+        some = "; ".join(map(str, unread[:MAX_UNREAD]))
+        more = f"; and {len(unread) - MAX_UNREAD:,} more" if len(unread) > MAX_UNREAD else ""
+        fail(f"{len(unread):,} of its places are in `unread`: {some}{more}")
+    return None
+
+
+async def a_reply_can_be_stored_and_read_again(subject: Subject) -> str | None:
+    """A reply is plain JSON, and reading it again gives the same words and calls."""
+    async with subject.opened() as provider:
+        response = await answered(provider, subject.requests(0, "Hello"))
+    try:
+        text = msgspec.json.encode(response)
+    except (TypeError, ValueError) as error:
+        fail(f"the reply cannot be written as JSON: {error}")
+    again = decode_response_json(text)
+    changed = [name for name in STORED if getattr(again, name) != getattr(response, name)]
+    if changed:
+        names = ", ".join(f"`{name}`" for name in changed)
+        fail(f"the reply is another one after it was written and read again: {names} changed")
+    if response.metadata is not None and not all(isinstance(key, str) for key in response.metadata):
+        fail("`metadata` has keys that are no text")
+    return None
+
+
+@needs("expected")
+async def secrets_in_a_reply_can_be_taken_out(subject: Subject) -> str | None:
+    """A secret that the target repeats can be redacted from the whole reply."""
+    async with subject.opened() as provider:
+        response = await answered(provider, subject.requests(0, f"the word is {SECRET}"))
+    if SECRET.encode() in Redactor({"WORD": SECRET}).line(dump_json(response)):
+        fail("a secret in the reply is still in it after redaction")
+    return None
+
+
+@needs("expected")
+async def every_letter_survives(subject: Subject) -> str | None:
+    """Text beyond ASCII comes back as it went."""
+    request = subject.requests(0, UNICODE)
+    async with subject.opened() as provider:
+        response = await answered(provider, request)
+    wanted = subject.expected(request) if subject.expected else ""
+    if wanted not in response.text:
+        fail(f"asked {wanted!r}, it answered {response.text[:200]!r}")
+    return None
+
+
+@needs("expected")
+async def many_at_once_are_not_mixed_up(subject: Subject) -> str | None:
+    """Requests under way at the same time each get their own reply."""
+    requests = [subject.requests(number, f"number {number} of many") for number in range(AT_ONCE)]
+    async with subject.opened() as provider:
+        responses = await asyncio.gather(*(answered(provider, request) for request in requests))
+    _look_for_mixture(subject, requests, responses)
+    return None
+
+
+@needs("expected")
+async def a_batch_is_answered_in_order(subject: Subject) -> str | None:
+    """`invoke_many`, where there is one, gives one reply for each request, in their order."""
+    requests = [subject.requests(number, f"number {number} of a batch") for number in range(AT_ONCE)]
+    async with subject.opened() as provider:
+        if not hasattr(provider, "invoke_many"):
+            return "not looked at: it has no `invoke_many`"
+        size = getattr(provider, "batch_size", None)
+        if size is not None and (not isinstance(size, int) or size < 1):
+            fail(f"`batch_size` is {size!r}, not a whole number from 1")
+        responses = list(await provider.invoke_many(requests))
+    if len(responses) != len(requests):
+        fail(f"{len(requests)} requests got {len(responses)} replies")
+    _look_for_mixture(subject, requests, responses)
+    return None
+
+
+def _look_for_mixture(subject: Subject, requests: list[Any], responses: list[ProviderResponse]) -> None:
+    for request, response in zip(requests, responses, strict=True):
+        wanted = subject.expected(request) if subject.expected else ""
+        if wanted not in response.text:
+            fail(f"the reply to {wanted!r} is {response.text[:80]!r}")
+
+
+async def a_request_is_left_as_it_was(subject: Subject) -> str | None:
+    """Nothing is written into the request, which other attempts use again."""
+    request = subject.requests(0, "Hello")
+    before = dump_json(request)
+    async with subject.opened() as provider:
+        await answered(provider, request)
+    if dump_json(request) != before:
+        fail("the request was changed")
+    return None
+
+
+@needs("failing")
+async def a_failure_is_a_reply(subject: Subject) -> str | None:
+    """A target that fails is told as a reply with an error of a known kind, and nothing is raised."""
+    async with subject.opened(subject.failing) as provider:
+        response = await ask(provider, subject.requests(0, "Hello"))
+    error = response.error
+    if response.success or error is None:
+        fail("a target that fails was asked, and the reply is a success or has no error")
+    if error.kind not in get_args(ErrorKind):
+        fail(f"the error's kind is {error.kind!r}, not one of {', '.join(get_args(ErrorKind))}")
+    if not isinstance(error.message, str) or not error.message.strip():
+        fail("the error has no message")
+    if not isinstance(error.retryable, bool):
+        fail(f"`retryable` is {error.retryable!r}")
+    if error.code is not UNSET and not (isinstance(error.code, str) and error.code):
+        fail(f"`code` is {error.code!r}, not a word")
+    if error.retry_after_s is not UNSET and not error.retry_after_s >= 0:
+        fail(f"`retry_after_s` is {error.retry_after_s!r}, not a time")
+    dump_json(response)
+    return None
+
+
+@needs("large")
+async def a_reply_without_end_is_cut_off(subject: Subject) -> str | None:
+    """More than can be kept is cut off, or is an error; it is never kept whole."""
+    async with subject.opened(subject.large) as provider:
+        response = await ask(provider, subject.requests(0, "Hello"))
+    size = len(dump_json(response))
+    if size > MAX_BYTES:
+        fail(f"a reply of {size:,} bytes was kept")
+    return None
+
+
+@needs("odd")
+async def fields_that_nobody_knows_are_kept(subject: Subject) -> str | None:
+    """What the target says beyond the contract is in `metadata`, never in the bin."""
+    async with subject.opened(subject.odd) as provider:
+        response = await answered(provider, subject.requests(0, "Hello"))
+    kept = [response.metadata, response.raw_response, *(each.metadata for each in response.output_messages or ())]
+    if b"conformance_extra" not in dump_json(kept):
+        fail("the field `conformance_extra` of the target's reply is nowhere in `metadata`")
+    return None
+
+
+REPLIES: tuple[Look, ...] = (
+    it_answers_with_a_response,
+    the_text_is_the_last_thing_said,
+    latency_is_its_own_time,
+    the_cost_is_an_amount,
+    usage_counts_a_whole_with_its_parts,
+    the_whole_reply_is_understood,
+    a_reply_can_be_stored_and_read_again,
+    secrets_in_a_reply_can_be_taken_out,
+    every_letter_survives,
+    many_at_once_are_not_mixed_up,
+    a_batch_is_answered_in_order,
+    a_request_is_left_as_it_was,
+    a_failure_is_a_reply,
+    a_reply_without_end_is_cut_off,
+    fields_that_nobody_knows_are_kept,
+)
+
+
+A_WHILE_S = 0.3
+POLL_S = 0.02
+
+
+async def closing_twice_is_harmless(subject: Subject) -> str | None:
+    """`close` may be called again, and before anything was opened."""
+    unopened = made(subject.make)
+    await within(unopened.close(), "close")
+    provider = made(subject.make)
+    await within(provider.open(subject.scope), "open")
+    await answered(provider, subject.requests(0, "Hello"))
+    await within(provider.close(), "close")
+    await within(provider.close(), "close")
+    return None
+
+
+async def it_can_be_opened_again_in_another_loop(subject: Subject) -> str | None:
+    """The same provider works again when it is opened in another event loop, as two evaluations after another do."""
+    provider = made(subject.make)
+
+    async def once() -> None:
+        await within(provider.open(subject.scope), "open")
+        try:
+            await answered(provider, subject.requests(0, "Hello"))
+        finally:
+            await within(provider.close(), "close")
+
+    for _ in range(2):
+        await asyncio.to_thread(apart, once)
+    return None
+
+
+async def nothing_is_left_when_it_is_closed(subject: Subject) -> str | None:
+    """After `close` no task and no program of its own is running."""
+    tasks, programs = asyncio.all_tasks(), _programs()
+    async with subject.opened() as provider:
+        await answered(provider, subject.requests(0, "Hello"))
+    await _look_for_leftovers(tasks, programs, subject.patience_s)
+    return None
+
+
+@needs("slow")
+async def cancelling_ends_it_at_once(subject: Subject) -> str | None:
+    """An `invoke` that is cancelled ends in time, is cancelled indeed, and leaves nothing running."""
+    tasks, programs = asyncio.all_tasks(), _programs()
+    async with subject.opened(subject.slow) as provider:
+        invoked = asyncio.ensure_future(_bare(provider, subject))
+        done, _ = await asyncio.wait({invoked}, timeout=A_WHILE_S)
+        if done:
+            return "not looked at: the slow target answered at once"
+        invoked.cancel()
+        done, _ = await asyncio.wait({invoked}, timeout=subject.patience_s)
+        if not done:
+            fail(f"`invoke` was cancelled and did not end within {subject.patience_s:g} s")
+        if not invoked.cancelled():
+            fail("`invoke` was cancelled and went on as if nothing had happened: let `CancelledError` pass")
+    await _look_for_leftovers(tasks, programs, subject.patience_s)
+    return None
+
+
+async def _bare(provider: Provider, subject: Subject) -> None:
+    request = subject.requests(0, "Hello")
+    if hasattr(provider, "invoke_many"):
+        await provider.invoke_many([request])
+    else:
+        await provider.invoke(request)
+
+
+@needs("slow")
+async def closing_under_way_is_harmless(subject: Subject) -> str | None:
+    """`close` ends in time even while it is being asked, as when an execution is stopped."""
+    provider = made(subject.slow)  # type: ignore[arg-type]  # it is there, or this would not be looked at
+    await within(provider.open(subject.scope), "open")
+    invoked = asyncio.ensure_future(_bare(provider, subject))
+    await asyncio.sleep(A_WHILE_S)
+    invoked.cancel()
+    await within(provider.close(), "close", subject.patience_s)
+    with suppress(asyncio.CancelledError, Exception):
+        await within(invoked, "invoke", subject.patience_s)
+    return None
+
+
+async def every_attempt_has_a_thread_of_its_own(subject: Subject) -> str | None:
+    """Two attempts without a `thread_id` are two conversations, and one that is given can be gone on with."""
+    request = subject.requests(0, "Hello")
+    async with subject.opened() as provider:
+        first = await answered(provider, request)
+        if first.thread_id is None:
+            return "not looked at: this reply has no `thread_id`"
+        second = await answered(provider, replace(request, attempt=2))
+        if second.thread_id == first.thread_id:
+            fail(f"two attempts without a `thread_id` were both answered in {first.thread_id!r}")
+        # Which thread a reply names that goes on in this one is its own affair: some name each turn anew.
+        await answered(provider, replace(request, thread_id=first.thread_id))
+    return None
+
+
+@needs("failing")
+async def a_failure_leaves_it_usable(subject: Subject) -> str | None:
+    """After a failure it can be asked again, and closed."""
+    async with subject.opened(subject.failing) as provider:
+        for _ in range(2):
+            await ask(provider, subject.requests(0, "Hello"))
+    return None
+
+
+async def _look_for_leftovers(tasks: set[asyncio.Task[object]], programs: set[int], patience_s: float) -> None:
+    loop = asyncio.get_running_loop()
+    until = loop.time() + patience_s
+    while (left := asyncio.all_tasks() - tasks) or _programs() - programs:
+        if loop.time() > until:
+            names = ", ".join(sorted(repr(task.get_coro()) for task in left)) or f"programs {_programs() - programs}"
+            fail(f"still running after it was closed: {names}")
+        await asyncio.sleep(POLL_S)
+
+
+def _programs() -> set[int]:
+    """The programs that this process has started and that run; where the system does not tell, none."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError, IndexError):
+            state, parent, *_ = stat.read_text(errors="replace").rpartition(")")[2].split()
+            if int(parent) == os.getpid() and state != "Z":
+                found.add(int(stat.parent.name))
+    return found
+
+
+LIFE: tuple[Look, ...] = (
+    closing_twice_is_harmless,
+    it_can_be_opened_again_in_another_loop,
+    nothing_is_left_when_it_is_closed,
+    cancelling_ends_it_at_once,
+    closing_under_way_is_harmless,
+    every_attempt_has_a_thread_of_its_own,
+    a_failure_leaves_it_usable,
+)
