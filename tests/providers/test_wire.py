@@ -198,8 +198,8 @@ def test_a_redirect_is_not_followed(server: Server) -> None:
 
 
 def test_importing_it_loads_no_http_client() -> None:
-    code = "import sys, agentv.providers.transport.client, agentv.providers.vendors.openai, agentv.providers.vendors.anthropic; "
-    code += "sys.exit('aiohttp' in sys.modules)"
+    code = "import sys, agentv.providers.transport.client, agentv.providers.vendors.openai; "
+    code += "import agentv.providers.vendors.anthropic; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -38,7 +38,6 @@ from agentv.run.summary import Ended, Names, Totals
 from agentv.spec.targets import add_plain_blocks, make_provider, variables_of
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from agentv.api.resume import Keeping

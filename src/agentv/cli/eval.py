@@ -278,10 +278,7 @@ def _warn(prepared: Prepared, *, quiet: bool) -> None:
     warnings = dict.fromkeys(warning for each in prepared.evals for warning in each.warnings)
     if quiet or not warnings:
         return
-    from agentv.reports.terminal import (
-        Style,
-        render_warnings,
-    )
+    from agentv.reports.terminal import Style, render_warnings  # noqa: PLC0415 - loaded only when there is something to say
 
     click.echo(render_warnings(list(warnings), Style.of(sys.stderr)), err=True)
 
@@ -346,8 +343,11 @@ def stop_on_signals(engine: Engine) -> None:
 
 
 def _reporters(prepared: Prepared, given: dict[str, Any]) -> list[Reporter]:
-    from agentv.cli.exit_codes import printer  # noqa: PLC0415 - as above
-    from agentv.cli.outputs import for_github, open_outputs  # noqa: PLC0415 - only a real run needs it
+    from agentv.cli.outputs import (  # noqa: PLC0415 - only a real run needs it
+        for_github,
+        open_outputs,
+        printer,
+    )
     from agentv.reports.progress import Lines, Live, can_redraw  # noqa: PLC0415 - as above
 
     redactor = prepared.redactor

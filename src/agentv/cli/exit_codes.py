@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, NoReturn
 
 import click
 
@@ -11,20 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agentv.errors import AgentVError, Problem, SpecError
-    from agentv.protocols import Reporter
-    from agentv.redaction import Redactor
-
-
-def printer(given: dict[str, Any], redactor: Redactor) -> Reporter:
-    """What prints the results, as the options `--json`, `--verbose`, `--quiet` and `--target` ask for."""
-    from agentv.cli.outputs import guarded  # noqa: PLC0415 - only a real run needs it
-    from agentv.reports.console import Console  # noqa: PLC0415 - as above
-    from agentv.reports.files import JsonStream  # noqa: PLC0415 - as above
-
-    if given["as_json"]:
-        return JsonStream(sys.stdout.buffer, redactor)
-    verbosity = 1 if given["verbose"] else -1 if given["quiet"] else 0
-    return Console(guarded(sys.stdout), redactor, verbosity=verbosity, asked_target=bool(given.get("targets")))
 
 
 def broke_off(error: AgentVError, hint: str | None = None, *, has_begun: bool = True) -> int:
@@ -63,10 +49,7 @@ INTERRUPTED = 130
 
 def refuse(error: SpecError, *, as_json: bool) -> NoReturn:
     """Say everything that is wrong, and that nothing was run."""
-    from agentv.reports.terminal import (
-        Style,
-        render_problems,
-    )
+    from agentv.reports.terminal import Style, render_problems  # noqa: PLC0415 - loaded only when there is something to say
 
     if as_json:
         print_problems(error.problems)

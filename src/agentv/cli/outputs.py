@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
@@ -101,6 +101,17 @@ def annotate(problems: Iterable[Problem]) -> None:
 
         for annotation in of_problems(list(problems)):
             click.echo(str(annotation), err=True)
+
+
+def printer(given: dict[str, Any], redactor: Redactor) -> Reporter:
+    """What prints the results, as the options `--json`, `--verbose`, `--quiet` and `--target` ask for."""
+    from agentv.reports.console import Console  # noqa: PLC0415 - only a real run needs it
+    from agentv.reports.files import JsonStream  # noqa: PLC0415 - as above
+
+    if given["as_json"]:
+        return JsonStream(sys.stdout.buffer, redactor)
+    verbosity = 1 if given["verbose"] else -1 if given["quiet"] else 0
+    return Console(guarded(sys.stdout), redactor, verbosity=verbosity, asked_target=bool(given.get("targets")))
 
 
 def guarded(stream: IO[str]) -> IO[str]:

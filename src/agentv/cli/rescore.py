@@ -79,8 +79,8 @@ def _run(store: Any, execution: ExecutionRow, rescored: Rescored, given: dict[st
 
     from agentv.api import resume as api  # noqa: PLC0415 - as above
     from agentv.api.execution import execute  # noqa: PLC0415 - as above
-    from agentv.cli.exit_codes import broke_off, printer  # noqa: PLC0415 - as above
-    from agentv.cli.outputs import open_files  # noqa: PLC0415 - as above
+    from agentv.cli.exit_codes import broke_off  # noqa: PLC0415 - as above
+    from agentv.cli.outputs import open_files, printer  # noqa: PLC0415 - as above
     from agentv.cli.resume import remembering  # noqa: PLC0415 - as above
     from agentv.errors import AgentVError  # noqa: PLC0415 - as above
     from agentv.model.stored import Command  # noqa: PLC0415 - as above

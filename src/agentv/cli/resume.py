@@ -88,8 +88,8 @@ def _asks_more(given: dict[str, Any]) -> bool:
 def show_again(recalled: Recalled, given: dict[str, Any]) -> int:
     """Report an execution that is complete: nothing of it has changed, and nothing is run."""
     from agentv.api.reporting import tell_again  # noqa: PLC0415 - only a resume needs it
-    from agentv.cli.exit_codes import broke_off, printer  # noqa: PLC0415 - as above
-    from agentv.cli.outputs import open_files  # noqa: PLC0415 - as above
+    from agentv.cli.exit_codes import broke_off  # noqa: PLC0415 - as above
+    from agentv.cli.outputs import open_files, printer  # noqa: PLC0415 - as above
     from agentv.errors import AgentVError  # noqa: PLC0415 - as above
     from agentv.redaction import Redactor  # noqa: PLC0415 - as above
 

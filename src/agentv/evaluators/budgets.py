@@ -11,6 +11,7 @@ from agentv.errors import Problem
 from agentv.evaluators.base import EvaluatorBase, Example, Tally
 from agentv.evaluators.call_checks import (
     NO_TURNS,
+    CallFilter,
     Name,
     check_bounds,
     check_filter,
@@ -24,8 +25,8 @@ from agentv.evaluators.call_checks import (
     unread_messages,
     why_unseen,
 )
-from agentv.evaluators.trajectory import wording as words
-from agentv.evaluators.trajectory.config import CallFilter, Count
+from agentv.evaluators.trajectory import wording
+from agentv.evaluators.trajectory.config import Count
 from agentv.evaluators.trajectory.constraints import count, count_at_least, decide_maximum, decide_minimum, total
 from agentv.evaluators.trajectory.expectations import count_calls, count_certain_calls
 from agentv.formats.usage import decode_usage
@@ -337,12 +338,12 @@ class ToolCallCount(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
         if value is None:
             tally.undecided.append(f"calls of {named}: {why_unseen(ctx)}")
         elif not self._is_limited:
-            tally.hits.append(words.called(named, value, "recorded"))
+            tally.hits.append(wording.called(named, value, "recorded"))
         else:
             if isinstance(self.min, int):
-                tally.count(good=value >= self.min, sentence=words.called(named, value, f"minimum: {self.min}"))
+                tally.count(good=value >= self.min, sentence=wording.called(named, value, f"minimum: {self.min}"))
             if isinstance(self.max, int):
-                tally.count(good=value <= self.max, sentence=words.called(named, value, f"maximum: {self.max}"))
+                tally.count(good=value <= self.max, sentence=wording.called(named, value, f"maximum: {self.max}"))
         return concluded(self, tally, value=value, unnamed=unnamed)
 
     def _decide_lower_bound(self, times: int, named: str, reason: str, tally: Tally) -> None:

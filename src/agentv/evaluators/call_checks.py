@@ -5,14 +5,12 @@ between and after them. A constraint is decided only where it holds, or fails, w
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from agentv.errors import Problem
 from agentv.evaluators.base import EvaluatorBase, Tally
-from agentv.evaluators.trajectory.config import CallFilter
-from agentv.evaluators.trajectory.constraints import ONLY_COUNTS
 from agentv.matching.text import name_match
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import Unread
@@ -20,6 +18,7 @@ from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
 from agentv.scoring.calls import about_messages, about_trace
 
+ONLY_COUNTS = "a `trace_summary` tells only how often each tool was called; send `output_messages`"
 MAX_PLACES = 3
 """How many places a sentence names."""
 NO_PLACE = "the reply was not understood completely, so calls may be missing"
@@ -60,6 +59,26 @@ def is_result_unread(call: ToolCall) -> bool:
 def is_any_name(pattern: str) -> bool:
     """Return whether a pattern means every tool, and so a call without a name too."""
     return bool(pattern) and not pattern.strip("*")
+
+
+Choice = Literal["include", "exclude"]
+
+
+class CallFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which calls count, by their status."""
+
+    ok: Choice = "include"
+    error: Choice | None = None
+    failed: Choice | None = None
+    """Another word for `error`."""
+    denied: Choice = "exclude"
+    pending: Choice = "exclude"
+
+    @property
+    def excluded(self) -> frozenset[str]:
+        """The statuses that do not count."""
+        chosen = {"ok": self.ok, "error": self.error or self.failed, "denied": self.denied, "pending": self.pending}
+        return frozenset(status for status, choice in chosen.items() if choice == "exclude")
 
 
 Name = Annotated[str, Meta(min_length=1)]

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from agentv.evaluators.base import EvaluatorBase, Example, Tally
-from agentv.evaluators.call_checks import unread_calls
-from agentv.evaluators.trajectory import wording as words
+from agentv.evaluators.call_checks import ONLY_COUNTS, CallFilter, unread_calls
+from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.alignment import Laid, lay_calls, match_rows, nothing_told
-from agentv.evaluators.trajectory.config import CallFilter, Entry
-from agentv.evaluators.trajectory.constraints import ONLY_COUNTS, untold
+from agentv.evaluators.trajectory.config import Entry
+from agentv.evaluators.trajectory.constraints import untold
 from agentv.evaluators.trajectory.expectations import Expectation, Judge, Made, count_calls
 from agentv.evaluators.trajectory.lower_bound import call_bounds
 from agentv.evaluators.trajectory.script import repeated
@@ -68,8 +68,8 @@ class ExpectedMessages(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_
         """For a diff: what the indices of `details.alignment` stand for."""
         if ctx.calls is None:
             return None
-        wanted = [words.call_label(call) for call in expected_calls(ctx.expected_messages or ())]
-        return "call", wanted, dict(enumerate(map(words.call_label, ctx.calls)))
+        wanted = [wording.call_label(call) for call in expected_calls(ctx.expected_messages or ())]
+        return "call", wanted, dict(enumerate(map(wording.call_label, ctx.calls)))
 
 
 def expected_calls(messages: Sequence[Message]) -> list[ToolCall]:
@@ -119,7 +119,7 @@ def _decide(laid: Laid, tally: Tally) -> None:
             sentences.append((True, _matched(e, name)))
         elif e in wrong:
             part = "input" if any(d.path.startswith("input") for d in wrong[e]) else "output"
-            sentences.append((False, f"{place}: {part} mismatch: {words.joined(wrong[e])}"))
+            sentences.append((False, f"{place}: {part} mismatch: {wording.joined(wrong[e])}"))
         elif e in strangers:
             sentences.append((False, f"{place}: expected {name}, got {strangers[e]}"))
         elif following is not None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
-from pathlib import Path
 from traceback import extract_tb
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, cast, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -19,12 +18,16 @@ from agentv.evaluators.base import EvaluatorBase, Example
 from agentv.files import is_place
 from agentv.jsonio import scrub, scrub_text
 from agentv.matching.diff import quote
-from agentv.model.conversation import ToolCall
-from agentv.model.request import Scope
-from agentv.model.response import ProviderResponse
 from agentv.model.results import EvaluatorResult
-from agentv.protocols import Context
 from agentv.scoring.scorer import reaches
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentv.model.conversation import ToolCall
+    from agentv.model.request import Scope
+    from agentv.model.response import ProviderResponse
+    from agentv.protocols import Context
 
 
 def max_words(ctx: Context, most: int = 80) -> tuple[bool, str]:

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from agentv.errors import Problem
 from agentv.evaluators.base import EvaluatorBase, Example, Tally, once
 from agentv.evaluators.call_checks import (
+    CallFilter,
     Name,
     check_filter,
     concluded,
@@ -20,7 +21,6 @@ from agentv.evaluators.call_checks import (
     unread_calls,
     why_unseen,
 )
-from agentv.evaluators.trajectory.config import CallFilter
 from agentv.evaluators.trajectory.constraints import total
 from agentv.evaluators.trajectory.expectations import UNNAMED, count_calls, count_certain_calls
 from agentv.model.conversation import ToolCall

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from agentv.errors import Problem
 from agentv.evaluators.base import EvaluatorBase, Example, Tally
 from agentv.evaluators.call_checks import (
+    CallFilter,
     Name,
     Names,
     check_filter,
@@ -23,8 +24,8 @@ from agentv.evaluators.call_checks import (
     unread_calls,
     why_unseen,
 )
-from agentv.evaluators.trajectory import wording as words
-from agentv.evaluators.trajectory.config import CallFilter, Count
+from agentv.evaluators.trajectory import wording
+from agentv.evaluators.trajectory.config import Count
 from agentv.evaluators.trajectory.expectations import UNNAMED, count_calls, count_certain_calls
 from agentv.matching.diff import MAX_QUOTED, quote
 from agentv.matching.equality import canonical
@@ -282,7 +283,7 @@ def _input_key(value: Any) -> Hashable:
 
 def _told(call: ToolCall, number: int, earlier: int) -> str:
     silent = " (neither tells its input)" if call.input is UNSET else ""
-    return f"call {number} {words.call_label(call)} repeats call {earlier}{silent}"
+    return f"call {number} {wording.call_label(call)} repeats call {earlier}{silent}"
 
 
 # Every length is one more look at all the calls.
@@ -362,7 +363,7 @@ class LoopDetection(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
     def _told(self, loop: Loop, calls: Sequence[ToolCall]) -> str:
         cycle = calls[loop.start : loop.start + loop.length]
         by_name = self.input_match == "ignore"
-        label = ", ".join(call.tool if by_name else words.call_label(call) for call in cycle)
+        label = ", ".join(call.tool if by_name else wording.call_label(call) for call in cycle)
         label = label if len(label) <= MAX_QUOTED else label[: MAX_QUOTED - 1] + "…"
         rounds = f"{n_times(loop.rounds)} in a row (loop: {n_times(self.times)} or more)"
         return f"calls {loop.start} to {loop.end - 1} are [{label}] {rounds}"

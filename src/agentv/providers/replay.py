@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -13,12 +12,14 @@ from agentv.errors import FormatError
 from agentv.files import find_below, read_below
 from agentv.formats.reader import read_reply
 from agentv.jsonio import MAX_BYTES, parse_json
-from agentv.model.request import Request, Scope
-from agentv.model.response import ProviderResponse
 from agentv.providers.base import ProviderBase, failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
+
+    from agentv.model.request import Request, Scope
+    from agentv.model.response import ProviderResponse
 
 
 class Stored:

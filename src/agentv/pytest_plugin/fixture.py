@@ -13,9 +13,9 @@ from agentv.api.evaluate import load
 from agentv.api.execution import execute, prepare
 from agentv.errors import Problem, SpecError
 from agentv.model.events import RunFinished
-from agentv.reports.console import clean_lines, list_places
+from agentv.reports.console import list_places
 from agentv.reports.diff import render_evaluator
-from agentv.reports.terminal import Style, clean
+from agentv.reports.terminal import Style, clean, clean_lines
 from agentv.run.options import RunOptions
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from agentv.model.events import ExecutionFinished, RunFinished
 from agentv.reports.diff import render_evaluator
-from agentv.reports.terminal import Style, as_ascii, clean, counted
+from agentv.reports.terminal import Style, as_ascii, clean, clean_lines, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -407,8 +407,3 @@ def _of(known: int, runs: int) -> str:
 
 def _seconds(milliseconds: float) -> str:
     return f"{milliseconds / 1000:.2f} s" if milliseconds >= 100 else f"{milliseconds:.3g} ms"  # noqa: PLR2004
-
-
-def clean_lines(text: str) -> list[str]:
-    """The lines of a text from elsewhere, safe to print."""
-    return [clean(line) for line in text.splitlines()] or [""]

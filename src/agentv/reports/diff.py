@@ -9,8 +9,7 @@ from msgspec import UNSET
 
 from agentv.jsonio import dump_json
 from agentv.matching.diff import quote
-from agentv.reports.console import clean_lines
-from agentv.reports.terminal import Style, as_ascii, clean, fit, width_of
+from agentv.reports.terminal import Style, as_ascii, clean, clean_lines, fit, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

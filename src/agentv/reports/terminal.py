@@ -145,3 +145,8 @@ def _excerpt(place: Place | None, style: Style) -> list[str]:
         style.paint("dim", f"{number} | ") + text,
         style.paint("dim", f"{' ' * len(number)} | ") + before + style.paint("red", marks),
     ]
+
+
+def clean_lines(text: str) -> list[str]:
+    """The lines of a text from elsewhere, safe to print."""
+    return [clean(line) for line in text.splitlines()] or [""]

@@ -21,7 +21,6 @@ from agentv.protocols import PARTIAL_REPLY, REPLIES
 from agentv.run.rate_limit import QUOTA_EXHAUSTED, RATE_LIMITED, Limiter, Turn
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 
     from agentv.model.request import Request

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.evals import CheckedCase, Eval, Target
 from agentv.jsonio import dump_json
 from agentv.matching.text import name_match
 from agentv.model.results import Shard
-from agentv.run.options import RunOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from agentv.evals import CheckedCase, Eval, Target
+    from agentv.run.options import RunOptions
 
 
 BYTES = 8

@@ -15,12 +15,12 @@ from agentv.jsonio import dump_json
 from agentv.matching.diff import quote
 from agentv.model.conversation import Message
 from agentv.model.judging import Judged, JudgeUsage, sum_usage
-from agentv.protocols import Ask, Context
 from agentv.scoring.scorer import reaches
 
 if TYPE_CHECKING:
     from agentv.evaluators.judge.verdict import Decision
     from agentv.model.results import EvaluatorResult, Verdict
+    from agentv.protocols import Ask, Context
 
 
 T = TypeVar("T")

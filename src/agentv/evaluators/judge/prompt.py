@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentv.errors import EvaluationError, Problem, suggest
-from agentv.evaluators.judge.evidence import Fence
-from agentv.evaluators.judge.rubric import Point
 from agentv.evaluators.judge.transcript import CALLS, LEFT_OUT, Material, as_text
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from agentv.evaluators.judge.evidence import Fence
+    from agentv.evaluators.judge.rubric import Point
 
 
 _WORD = re.compile(r'"verdict" must be "([^"]+)"')

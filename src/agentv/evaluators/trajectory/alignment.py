@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec import UNSET, Struct
 from msgspec.json import decode
 
-from agentv.evaluators.trajectory import wording as words
+from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.expectations import Expectation, Judge, Made
 from agentv.matching.alignment import (
     Pair,
@@ -360,7 +360,7 @@ class Laid(Struct, frozen=True, kw_only=True):
         rows = match_rows(self.matches)
         rows += [row(e, n, "out_of_order", []) for e, n in self.out_of_order]
         rows += [
-            row(e, n, "mismatch", [as_json(d) for d in found[: words.MAX_DIFFERENCES]])
+            row(e, n, "mismatch", [as_json(d) for d in found[: wording.MAX_DIFFERENCES]])
             for e, n, _, found in self.mismatches
         ]
         if len(rows) > len(self.matches):
@@ -393,12 +393,12 @@ class Laid(Struct, frozen=True, kw_only=True):
 
     def _order(self, first: int, second: int, second_number: int, first_number: int) -> str:
         names = self.labels if self.labels[first] != self.labels[second] else self.long_labels
-        return words.order(names[first], names[second], self.unit, second_number, first_number)
+        return wording.order(names[first], names[second], self.unit, second_number, first_number)
 
     def missing_with_hints(self, e: int, *, ordered: bool) -> list[str]:
         """Why an expectation that no unit stands for does not hold."""
         after = self.labels[e - 1] if e else None
-        return [words.missing(self.unit, self.labels[e], after, ordered=ordered), *self.hints.get(e, ())]
+        return [wording.missing(self.unit, self.labels[e], after, ordered=ordered), *self.hints.get(e, ())]
 
     def missing_sentences(self, *, ordered: bool) -> list[str]:
         """Everything that was expected and is not there, or not as it should be."""
@@ -455,12 +455,12 @@ def lay_calls(judge: Judge, made: Made, *, ordered: bool) -> Laid:
     return Laid(
         unit="call",
         labels=[expectation.tool for expectation in expectations],
-        long_labels=[words.label(expectation) for expectation in expectations] if found.out_of_order else [],
+        long_labels=[wording.label(expectation) for expectation in expectations] if found.out_of_order else [],
         made=len(made),
         matches=[(e, numbers[a]) for e, a in found.matches],
         out_of_order=[(e, numbers[a]) for e, a in found.out_of_order],
         mismatches=[
-            (p.expected, numbers[p.actual], [words.mismatch(made, p.actual, p.differences)], p.differences)
+            (p.expected, numbers[p.actual], [wording.mismatch(made, p.actual, p.differences)], p.differences)
             for p in found.mismatches
         ],
         strangers=[(e, numbers[a], made.name(a)) for e, a in found.strangers],

@@ -54,26 +54,6 @@ class ToolRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An absent key counts as given with this value."""
 
 
-Choice = Literal["include", "exclude"]
-
-
-class CallFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which calls count, by their status."""
-
-    ok: Choice = "include"
-    error: Choice | None = None
-    failed: Choice | None = None
-    """Another word for `error`."""
-    denied: Choice = "exclude"
-    pending: Choice = "exclude"
-
-    @property
-    def excluded(self) -> frozenset[str]:
-        """The statuses that do not count."""
-        chosen = {"ok": self.ok, "error": self.error or self.failed, "denied": self.denied, "pending": self.pending}
-        return frozenset(status for status, choice in chosen.items() if choice == "exclude")
-
-
 def written(mode: WrittenMode | None) -> InputMode | None:
     """A matching mode as values are compared by."""
     return tuple(mode) if isinstance(mode, list) else mode

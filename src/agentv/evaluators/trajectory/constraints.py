@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentv.evaluators.call_checks import is_any_name, unread_calls
-from agentv.evaluators.trajectory import wording as words
+from agentv.evaluators.call_checks import ONLY_COUNTS, is_any_name, unread_calls
+from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.alignment import (
     Laid,
     Timed,
@@ -42,15 +42,15 @@ def decide_counts(config: ToolTrajectory, ctx: Context, made: Made | None, tally
         counted = _given(ctx) if made is None else count(call.tool for call in made.calls)
         for key, least in (config.minimums or {}).items():
             times = total(counted, key)
-            tally.count(good=times >= least, sentence=words.called(key, times, f"minimum: {least}"))
+            tally.count(good=times >= least, sentence=wording.called(key, times, f"minimum: {least}"))
         for key, most in (config.maximums or {}).items():
             times = total(counted, key)
-            tally.count(good=times <= most, sentence=words.called(key, times, f"maximum: {most}"))
+            tally.count(good=times <= most, sentence=wording.called(key, times, f"maximum: {most}"))
     if config.forbidden:
         attempted = _given(ctx) if ctx.calls is None else count(call.tool for call in ctx.calls)
         for key in config.forbidden:
             times = total(attempted, key)
-            tally.count(good=times == 0, sentence=words.called(key, times, "forbidden"))
+            tally.count(good=times == 0, sentence=wording.called(key, times, "forbidden"))
     if config.allowed is not None:
         violations = list(_violations(config.allowed, ctx))
         if violations:
@@ -69,7 +69,7 @@ def decide_lower_bound(config: ToolTrajectory, ctx: Context, tally: Tally) -> No
         decide_maximum(key, most, count_at_least(certain, key), reason, tally)
     for key in config.forbidden or ():
         times = count_at_least(calls, key)
-        sentence = words.called(key, times, "forbidden", at_least=True)
+        sentence = wording.called(key, times, "forbidden", at_least=True)
         tally.decide(good=False if times else None, sentence=sentence, undecided=f"{key} (forbidden): {reason}")
     if config.allowed is not None:
         _decide_allowed(config.allowed, ctx, reason, tally)
@@ -78,14 +78,14 @@ def decide_lower_bound(config: ToolTrajectory, ctx: Context, tally: Tally) -> No
 def decide_minimum(key: str, least: int, times: int, reason: str, tally: Tally) -> None:
     """Decide a minimum by the calls that were read: once it is reached, it holds."""
     bound = f"minimum: {least}"
-    sentence = words.called(key, times, bound, at_least=True)
+    sentence = wording.called(key, times, bound, at_least=True)
     tally.decide(good=True if times >= least else None, sentence=sentence, undecided=f"{key} ({bound}): {reason}")
 
 
 def decide_maximum(key: str, most: int, times: int, reason: str, tally: Tally) -> None:
     """Decide a maximum by the calls that were read: once it is exceeded, it does not hold."""
     bound = f"maximum: {most}"
-    sentence = words.called(key, times, bound, at_least=True)
+    sentence = wording.called(key, times, bound, at_least=True)
     tally.decide(good=False if times > most else None, sentence=sentence, undecided=f"{key} ({bound}): {reason}")
 
 
@@ -110,7 +110,7 @@ def _violations(allowed: list[str], ctx: Context, *, unnamed: bool = True) -> It
     if ctx.calls is None:
         for tool, times in _given(ctx).items():
             if times and tool not in exact and not any([fits(tool) for fits in tests]):  # noqa: C419 - see below
-                yield f"{words.called(tool, times, 'not allowed')}"
+                yield f"{wording.called(tool, times, 'not allowed')}"
         return
     known: dict[str, bool] = {"": not unnamed}
     for number, call in enumerate(ctx.calls):
@@ -185,12 +185,12 @@ def decide_followed(script: Script, score: str | None, made: Made, tally: Tally)
     """The short way for a run that did just what was expected, which most do: nothing is left to align."""
     names, numbers = script.names, made.numbers
     if score in FRACTIONS:
-        tally.holds(words.fraction(str(score), 1.0, len(names), len(names), len(names)))
+        tally.holds(wording.fraction(str(score), 1.0, len(names), len(names), len(names)))
     elif script.mode == "any_order" and score is None:
         for name, number in zip(names, numbers, strict=True):
             tally.holds(f"{name} matched call {number}")
     else:
-        tally.holds(script.followed if made.is_whole else words.matched(script.mode, names, "call", numbers))
+        tally.holds(script.followed if made.is_whole else wording.matched(script.mode, names, "call", numbers))
     return {
         "precision": 1.0,
         "recall": 1.0,
@@ -210,8 +210,8 @@ def decide_deviating(script: Script, score: str | None, places: list[int], made:
     rows, shares, sentences = match_rows(enumerate(numbers)), [], {}
     for place in places:
         found, share = deviation(script.inputs[place], made.calls[place].input)
-        sentences[place] = words.mismatch(made, place, found)
-        shown = [as_json(difference) for difference in found[: words.MAX_DIFFERENCES]]
+        sentences[place] = wording.mismatch(made, place, found)
+        shown = [as_json(difference) for difference in found[: wording.MAX_DIFFERENCES]]
         rows[place] = row(place, numbers[place], "mismatch", shown)
         if share is not None:
             shares.append(share)
@@ -219,7 +219,7 @@ def decide_deviating(script: Script, score: str | None, places: list[int], made:
     fraction = matched / wanted
     if score in FRACTIONS:
         reasons = sentences.values() if score != "precision" else ()
-        tally.fraction(fraction, words.fraction(str(score), fraction, matched, wanted, wanted), reasons)
+        tally.fraction(fraction, wording.fraction(str(score), fraction, matched, wanted, wanted), reasons)
     elif script.mode == "any_order" and score is None:
         for place, name in enumerate(names):
             met = place not in sentences
@@ -227,7 +227,7 @@ def decide_deviating(script: Script, score: str | None, places: list[int], made:
     elif places:
         tally.fails(*sentences.values())
     else:  # they differ only in ways that mean the same
-        tally.holds(words.matched(script.mode, names, "call", numbers))
+        tally.holds(wording.matched(script.mode, names, "call", numbers))
     return {
         "precision": fraction,
         "recall": fraction,
@@ -249,7 +249,7 @@ def decide_laid(mode: str, score: str | None, laid: Laid, tally: Tally) -> None:
         reasons = laid.missing_sentences(ordered=ordered) if score != "precision" else []
         if score != "recall":
             reasons += laid.extra_sentences()
-        tally.fraction(value, words.fraction(str(score), value, len(laid.matches), laid.wanted, laid.made), reasons)
+        tally.fraction(value, wording.fraction(str(score), value, len(laid.matches), laid.wanted, laid.made), reasons)
     elif mode == "any_order" and score is None:
         _decide_entries(laid, tally)
     else:
@@ -266,7 +266,7 @@ def _held(mode: str, laid: Laid) -> str:
     names = [laid.labels[e] for e, _ in laid.matches]
     if not names and laid.wanted:
         return f"{mode}: no {laid.unit}s were made"
-    return words.matched(mode, names, laid.unit, [number for _, number in laid.matches])
+    return wording.matched(mode, names, laid.unit, [number for _, number in laid.matches])
 
 
 def _decide_entries(laid: Laid, tally: Tally) -> None:
@@ -282,14 +282,11 @@ def _decide_entries(laid: Laid, tally: Tally) -> None:
 def decide_times(timed: list[Timed], tally: Tally) -> None:
     """Each time limit is a constraint on the one call its entry is aligned with."""
     for item in timed:
-        sentence = words.duration(item.tool, item.limit, item.took, was_called=item.was_called)
+        sentence = wording.duration(item.tool, item.limit, item.took, was_called=item.was_called)
         if item.was_called and item.took is None:
             tally.undecided.append(sentence)
         else:
             tally.count(good=item.took is not None and item.took <= item.limit, sentence=sentence)
-
-
-ONLY_COUNTS = "a `trace_summary` tells only how often each tool was called; send `output_messages`"
 
 
 def leave_undecided(config: ToolTrajectory, tally: Tally, reason: str) -> dict[str, Any]:
@@ -336,7 +333,7 @@ def _decide_times(config: ToolTrajectory, tally: Tally, missing: Sequence[Expect
     """How long a call took is not told; that there was none may be."""
     for item in config.expectations:
         if item.limit is not None:
-            sentence = words.duration(item.tool, item.limit, None, was_called=item not in missing)
+            sentence = wording.duration(item.tool, item.limit, None, was_called=item not in missing)
             if item in missing:
                 tally.fails(sentence)
             else:
@@ -376,7 +373,7 @@ class Counted(NamedTuple):
 def _decide_entries_from_counts(config: ToolTrajectory, counted: Counted, tally: Tally) -> None:
     for item in config.expectations:
         if item not in counted.wanted:
-            tally.undecided.append(f"expected {words.label(item)}: {ONLY_COUNTS}")
+            tally.undecided.append(f"expected {wording.label(item)}: {ONLY_COUNTS}")
         elif item in counted.matched:
             tally.holds(f"{item.tool} matched a call")
         else:
@@ -386,11 +383,11 @@ def _decide_entries_from_counts(config: ToolTrajectory, counted: Counted, tally:
 def _decide_whole(config: ToolTrajectory, counted: Counted, tally: Tally) -> None:
     mode, kind = str(config.mode), str(config.score)
     missing = [f"missing call: {item.tool}" for item in counted.wanted if item not in counted.matched]
-    extra = [words.called(tool, times, "unexpected") for tool, times in counted.extra.items() if times]
+    extra = [wording.called(tool, times, "unexpected") for tool, times in counted.extra.items() if times]
     if kind in FRACTIONS:
         value = counted.fraction(kind)
         reasons = [*(missing if kind != "precision" else ()), *(extra if kind != "recall" else ())]
-        sentence = words.fraction(kind, value, len(counted.matched), len(counted.wanted), counted.made)
+        sentence = wording.fraction(kind, value, len(counted.matched), len(counted.wanted), counted.made)
         tally.fraction(value, sentence, reasons)
         return
     reasons = [*(missing if mode != "subset" else ()), *(extra if mode in CLOSED else ())]

@@ -4,16 +4,12 @@ from typing import ClassVar, Literal
 
 from agentv.errors import Problem
 from agentv.evaluators.base import EvaluatorBase, Example, Tally, once
-from agentv.evaluators.trajectory import constraints as counts
-from agentv.evaluators.trajectory import constraints as sequence
-from agentv.evaluators.trajectory import lower_bound
-from agentv.evaluators.trajectory import wording as words
+from agentv.evaluators.call_checks import CallFilter, Choice
+from agentv.evaluators.trajectory import constraints, lower_bound, wording
 from agentv.evaluators.trajectory.alignment import nothing_told
 from agentv.evaluators.trajectory.config import (
     FRACTIONS,
     MODES,
-    CallFilter,
-    Choice,
     Count,
     Entry,
     Mode,
@@ -167,8 +163,8 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
     def labels(self) -> list[str]:
         """What each entry of `expected` is called."""
         if self.unit == "turn":
-            return [words.turn_label(map(words.label, turn)) for turn in self._turns]
-        return [words.label(item) for item in self.expectations]
+            return [wording.turn_label(map(wording.label, turn)) for turn in self._turns]
+        return [wording.label(item) for item in self.expectations]
 
     @once
     def judge(self) -> Judge:
@@ -183,15 +179,16 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
     def evaluate(self, ctx: Context) -> EvaluatorResult:
         """Every constraint decided, as far as the agent's reply tells."""
         if ctx.calls_source is None:
-            return untold(self, words.NO_TRACE)
+            return untold(self, wording.NO_TRACE)
         tally = Tally()
         if ctx.calls_complete:
             made = None if ctx.calls is None else count_calls(ctx.calls, self.excluded)
-            details = nothing_told() if self.expected is None else sequence.decide(self, ctx, made, tally)
-            counts.decide(self, ctx, made, tally)
+            details = nothing_told() if self.expected is None else constraints.decide_sequence(self, ctx, made, tally)
+            constraints.decide_counts(self, ctx, made, tally)
         else:
-            details = nothing_told() if self.expected is None else lower_bound.decide(self, ctx, tally)
-            counts.decide_lower_bound(self, ctx, tally)
+            decide = lower_bound.decide_partly_understood
+            details = nothing_told() if self.expected is None else decide(self, ctx, tally)
+            constraints.decide_lower_bound(self, ctx, tally)
         if ctx.calls is not None:
             details["unnamed"] = [call.tool for call in ctx.calls].count("")
         details["undecided"] = tally.undecided
@@ -205,7 +202,7 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
         if self.unit == "turn" and ctx.calls_source != "output_messages":
             return None
         if self.unit != "turn":
-            return "call", self.labels, dict(enumerate(map(words.call_label, ctx.calls)))
+            return "call", self.labels, dict(enumerate(map(wording.call_label, ctx.calls)))
         turns = group_turns(count_calls(ctx.calls, self.excluded), turns_of(ctx.output_messages or ()))
-        labels = [words.turn_label(map(words.call_label, turn.calls)) for turn in turns]
+        labels = [wording.turn_label(map(wording.call_label, turn.calls)) for turn in turns]
         return "turn", self.labels, dict(enumerate(labels))

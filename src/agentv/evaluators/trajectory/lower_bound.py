@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentv.evaluators.call_checks import is_result_unread, unread_calls
-from agentv.evaluators.trajectory import wording as words
+from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.alignment import Laid, best_pairs, lay_calls, match_rows, nothing_told, rows_in_time
 from agentv.evaluators.trajectory.config import CLOSED, FRACTIONS, ORDERED
 from agentv.evaluators.trajectory.constraints import NO_TURNS, decide_times, leave_undecided
@@ -210,7 +210,7 @@ def decide_partly_understood(config: ToolTrajectory, ctx: Context, tally: Tally)
         details |= _decide_closed(config, units, ctx.calls or (), reason, tally)
     elif len(found) == len(units.labels):
         numbers = [units.numbers[a] for _, a in found]
-        tally.holds(words.matched(str(config.mode), units.labels, units.unit, numbers))
+        tally.holds(wording.matched(str(config.mode), units.labels, units.unit, numbers))
     else:
         tally.undecided.append(f"expected ({config.mode}): {reason}")
     _decide_times(config, units, reason, tally)
@@ -225,10 +225,10 @@ def _decide_fraction(config: ToolTrajectory, units: Units, found: list[Pair], re
     """Decide what no further call can change: a recall of 1, and 0 where calls were made and none are expected."""
     kind, wanted, made = str(config.score), len(units.labels), f"at least {len(units.numbers)}"
     if kind == "recall" and wanted and len(found) == wanted:
-        tally.holds(words.fraction(kind, 1.0, wanted, wanted, made))
+        tally.holds(wording.fraction(kind, 1.0, wanted, wanted, made))
     elif not wanted and units.numbers:
         reasons = units.lay(units.bounds.possible).extra_sentences() if kind != "recall" else ()
-        tally.fraction(0.0, words.fraction(kind, 0.0, 0, 0, made), reasons)
+        tally.fraction(0.0, wording.fraction(kind, 0.0, 0, 0, made), reasons)
     else:
         tally.undecided.append(f"expected ({config.mode}, {kind}): {reason}")
 
@@ -264,7 +264,7 @@ def _mismatches(laid: Laid, calls: Sequence[ToolCall]) -> list[str]:
     for _, number, told, differences in laid.mismatches:
         if is_result_unread(calls[number]):
             inputs = [difference for difference in differences if difference.path.startswith("input")]
-            sentences.append(f"call {number} {calls[number].tool}: {words.joined(inputs)}")
+            sentences.append(f"call {number} {calls[number].tool}: {wording.joined(inputs)}")
         else:
             sentences += told
     return sentences
@@ -279,4 +279,4 @@ def _decide_times(config: ToolTrajectory, units: Units, reason: str, tally: Tall
     if limited and len(_align(config, units, units.bounds.in_time)) == len(units.labels):
         decide_times(units.lay(units.bounds.in_time).timed, tally)
     else:
-        tally.undecided += [f"{words.time_limit(item.tool, item.limit or 0.0)}: {reason}" for item in limited]
+        tally.undecided += [f"{wording.time_limit(item.tool, item.limit or 0.0)}: {reason}" for item in limited]

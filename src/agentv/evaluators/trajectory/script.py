@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from agentv.evaluators.base import once
-from agentv.evaluators.trajectory import wording as words
+from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.config import Entry
 from agentv.evaluators.trajectory.expectations import Expectation, Judge
 from agentv.matching.equality import canonical, encoded, has_operators, read_back, same
@@ -82,7 +82,7 @@ class Script:
     @once
     def followed(self) -> str:
         """The hit of a run that does what the script says, call by call."""
-        return words.matched(self.mode, self.names, "call", range(len(self.names)))
+        return wording.matched(self.mode, self.names, "call", range(len(self.names)))
 
     @once
     def judge(self) -> Judge:

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 
-from agentv.evaluators.trajectory import wording as words
+from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.alignment import (
     MAX_COMPARED,
     Alignment,
@@ -70,7 +70,7 @@ class TurnPlan:
     @property
     def labels(self) -> list[str]:
         """What each expected turn is called."""
-        return [words.turn_label([item.tool for item in turn]) for turn in self.expected]
+        return [wording.turn_label([item.tool for item in turn]) for turn in self.expected]
 
     def inner(self, e: int, turn: Turn) -> Alignment:
         """One expected turn laid along one actual turn."""
@@ -187,7 +187,9 @@ class TurnPlan:
         for (e, a), found in inner.items():
             shares += agreements(self.expected[e], turns[a], found)
         hints = {
-            e: [words.mismatch(turns[a], pair.actual, pair.differences) for pair in self.inner(e, turns[a]).mismatches]
+            e: [
+                wording.mismatch(turns[a], pair.actual, pair.differences) for pair in self.inner(e, turns[a]).mismatches
+            ]
             for e, a in alike
         }
         aligned = dict(matches)
@@ -196,7 +198,7 @@ class TurnPlan:
         return Laid(
             unit="turn",
             labels=self.labels,
-            long_labels=[words.turn_label(map(words.label, turn)) for turn in self.expected],
+            long_labels=[wording.turn_label(map(wording.label, turn)) for turn in self.expected],
             made=len(turns),
             matches=matches,
             out_of_order=swapped,
@@ -205,7 +207,7 @@ class TurnPlan:
             missing=[e for e in range(len(self.expected)) if e not in paired_e],
             hints=hints,
             extra=[
-                (a, words.turn_label(map(turn.name, range(len(turn)))))
+                (a, wording.turn_label(map(turn.name, range(len(turn)))))
                 for a, turn in enumerate(turns)
                 if a not in paired_a
             ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -11,8 +10,6 @@ from msgspec import Meta
 
 from agentv.errors import FormatError, Problem
 from agentv.jsonio import replace_surrogates
-from agentv.model.request import Request
-from agentv.model.response import ProviderResponse
 from agentv.process import Finished, run
 from agentv.providers.base import ProviderBase, failure
 from agentv.providers.cli.command import (
@@ -28,8 +25,10 @@ from agentv.providers.cli.output import Printed, read_end
 from agentv.providers.cli.workspace import Workspace, workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
+    from agentv.model.request import Request
+    from agentv.model.response import ProviderResponse
     from agentv.providers.cli.batch import Batch
     from agentv.providers.cli.stream import Stream
 
