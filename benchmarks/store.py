@@ -18,7 +18,7 @@ from agentv.model.response import ProviderResponse
 from agentv.model.results import ResultRecord
 from agentv.run.options import RunOptions
 from agentv.run.plan import PlannedRun
-from agentv.run.store_writer import Ledger
+from agentv.run.store_writer import StoreWriter
 from agentv.stores.connection import steps
 from benchmarks.clock import child_environment, process_starts, timed
 from benchmarks.ours import SCRIPT, write_eval
@@ -47,7 +47,7 @@ def _writing(folder: Path) -> Row:
         store = open_store(path)
         keeping = begin(store, new_execution(prepared, command_of([], (), RunOptions())))
         told: list[RunFinished] = []
-        ledger = Ledger(
+        ledger = StoreWriter(
             store, keeping.execution.id, prepared.redactor, persist="messages", tell=told.extend, fail=_fail
         )
         ours.append(timed(partial(asyncio.run, _keep(ledger, runs, events)))[0])
@@ -64,7 +64,7 @@ def _writing(folder: Path) -> Row:
     )
 
 
-async def _keep(ledger: Ledger, runs: list[PlannedRun], events: list[RunFinished]) -> None:
+async def _keep(ledger: StoreWriter, runs: list[PlannedRun], events: list[RunFinished]) -> None:
     async with ledger:
         for start in range(0, len(runs), _BLOCK):
             block = runs[start : start + _BLOCK]

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.process import Command, Dialogue, Finished, orphans, run
-from agentv.process.pipes import Line, Lines, Output, gap
+from agentv.process import Command, InteractivePipe, ProcessResult, orphans, run
+from agentv.process.pipes import LineSplitter, Output, OutputLine, gap
 from agentv.process.posix import run_posix
 from agentv.process.windows import run_portably
 
@@ -46,7 +46,7 @@ def command(*arguments: str, folder: Path | str = ".", **options: Any) -> Comman
     return Command(arguments=arguments, folder=str(folder), env={"PATH": os.environ["PATH"]}, **options)
 
 
-def finish(*arguments: str, **options: Any) -> Finished:
+def finish(*arguments: str, **options: Any) -> ProcessResult:
     return asyncio.run(run(command(*arguments, **options)))
 
 
@@ -70,14 +70,14 @@ def pids(folder: Path) -> list[int]:
     return [int(line) for line in file.read_text().split("\n")[:-1]] if file.exists() else []
 
 
-async def start(script: str, folder: Path, count: int, **options: Any) -> asyncio.Task[Finished]:
+async def start(script: str, folder: Path, count: int, **options: Any) -> asyncio.Task[ProcessResult]:
     """A script, once it has written so many numbers of processes."""
     task = asyncio.create_task(run(command("sh", "-c", script, folder=folder, **options)))
     await until(lambda: len(pids(folder)) >= count)
     return task
 
 
-async def cancel(task: asyncio.Task[Finished]) -> asyncio.CancelledError:
+async def cancel(task: asyncio.Task[ProcessResult]) -> asyncio.CancelledError:
     task.cancel()
     with pytest.raises(asyncio.CancelledError) as caught:
         await task
@@ -152,13 +152,13 @@ def test_input_that_is_not_read_is_no_error(script: str) -> None:
 def test_a_gigabyte_in_bounded_memory() -> None:
     import resource  # noqa: PLC0415 - Windows has none
 
-    async def flood() -> Finished:
+    async def flood() -> ProcessResult:
         done = await run(command("sh", "-c", "printf begin; head -c 1073741824 /dev/zero; printf end"))
         assert done.stdout_truncated
         assert len(done.stdout) == 10_000_000 + len(gap(1_073_741_824 + 8 - 10_000_000))
         assert done.stdout.startswith(b"begin\0")
         assert done.stdout.endswith(b"\0end")
-        return Finished(**{**{name: getattr(done, name) for name in done.__struct_fields__}, "stdout": b""})
+        return ProcessResult(**{**{name: getattr(done, name) for name in done.__struct_fields__}, "stdout": b""})
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     done = asyncio.run(flood())
@@ -359,7 +359,7 @@ def test_timeout_keeps_the_note(tmp_path: Path) -> None:
 
 
 def test_loop_that_ends_takes_its_programs_along(tmp_path: Path) -> None:
-    async def main() -> asyncio.Task[Finished]:
+    async def main() -> asyncio.Task[ProcessResult]:
         return await start("echo $$ >> pids; sleep 1000", tmp_path, 1)
 
     assert asyncio.run(main()).cancelled()
@@ -378,7 +378,7 @@ def test_loop_that_is_closed_takes_its_programs_along(tmp_path: Path) -> None:
 
 @linux
 @pytest.mark.parametrize("runner", [run_posix, run_portably])
-def test_nothing_leaks(runner: Callable[[Command], Awaitable[Finished]]) -> None:
+def test_nothing_leaks(runner: Callable[[Command], Awaitable[ProcessResult]]) -> None:
     async def main() -> tuple[int, int]:
         await runner(command("true", stdin=b"x"))
         before = len(descriptors())
@@ -425,7 +425,7 @@ def test_portably(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-Runner = Callable[[Command, Dialogue | None], Awaitable[Finished]]
+Runner = Callable[[Command, InteractivePipe | None], Awaitable[ProcessResult]]
 RUNNERS = pytest.mark.parametrize("runner", [run_posix, run_portably])
 
 
@@ -433,7 +433,7 @@ RUNNERS = pytest.mark.parametrize("runner", [run_posix, run_portably])
 def test_dialogue(runner: Runner) -> None:
     async def main() -> None:
         heard = bytearray()
-        dialogue = Dialogue(heard.extend)
+        dialogue = InteractivePipe(heard.extend)
         dialogue.say(b"before it starts\n")
         task = asyncio.ensure_future(
             runner(command("sh", "-c", "echo err >&2; cat; exit 3", stdin=b"first\n"), dialogue)
@@ -461,7 +461,7 @@ def test_dialogue(runner: Runner) -> None:
 def test_dialogue_with_one_who_does_not_listen(runner: Runner) -> None:
     async def main() -> None:
         deaf = asyncio.Event()
-        dialogue = Dialogue(lambda _: None, deaf.set)
+        dialogue = InteractivePipe(lambda _: None, deaf.set)
         task = asyncio.ensure_future(runner(command("sh", "-c", "exec <&-; exec sleep 1000"), dialogue))
         async with asyncio.timeout(PATIENCE):
             while not deaf.is_set():  # the pipe takes some before its reader is gone
@@ -477,7 +477,7 @@ def test_dialogue_with_one_who_does_not_listen(runner: Runner) -> None:
 
 def test_dialogue_is_cancelled_with_everything(tmp_path: Path) -> None:
     async def main() -> None:
-        dialogue = Dialogue(lambda _: None)
+        dialogue = InteractivePipe(lambda _: None)
         script = f"({FLEE} &); sleep 1000 & echo $! >> pids; cat"
         task = asyncio.create_task(run(command("sh", "-c", script, folder=tmp_path), dialogue))
         await until(lambda: len(pids(tmp_path)) >= 2)
@@ -489,8 +489,8 @@ def test_dialogue_is_cancelled_with_everything(tmp_path: Path) -> None:
 
 @given(st.integers(5_000, 6_000), st.lists(st.binary(max_size=40).map(lambda data: data * 300), max_size=8))
 def test_lines_are_those_of_the_whole(limit: int, pieces: list[bytes]) -> None:
-    found: list[Line] = []
-    lines, data = Lines(limit, found.append), b"".join(pieces)
+    found: list[OutputLine] = []
+    lines, data = LineSplitter(limit, found.append), b"".join(pieces)
     for piece in pieces:
         lines.feed(piece)
     lines.end()

@@ -28,7 +28,7 @@ from agentv.model.request import Request
 from agentv.providers.base import failure
 from agentv.providers.python import Function, PythonAgent
 from agentv.providers.python.workers import Asked, Job
-from agentv.run.attempt import Patience, try_run
+from agentv.run.attempt import RetryPolicy, try_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 16
 _LAST_S = 2.0
 """How long a worker may take to end when nobody asks it any more."""
-_ONCE = Patience(timeout_s=inf, retries=0, retry_timeouts=False)
+_ONCE = RetryPolicy(timeout_s=inf, retries=0, retry_timeouts=False)
 """How long and how often to try is for agentv to say, on the other side."""
 
 

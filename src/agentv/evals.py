@@ -12,7 +12,7 @@ from agentv.model.stored import Persist
 from agentv.protocols import Evaluator, Provider
 
 
-class Checked(Struct, frozen=True):
+class ConfiguredEvaluator(Struct, frozen=True):
     """An evaluator that may run."""
 
     evaluator: Evaluator
@@ -20,18 +20,18 @@ class Checked(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-def every_check(checks: Iterable[Checked]) -> Iterator[Checked]:
+def iter_evaluators(checks: Iterable[ConfiguredEvaluator]) -> Iterator[ConfiguredEvaluator]:
     """These evaluators, and those that they are made of."""
     for checked in checks:
         yield checked
-        yield from every_check(getattr(checked.evaluator, "inner", ()))
+        yield from iter_evaluators(getattr(checked.evaluator, "inner", ()))
 
 
 class CheckedCase(Struct, frozen=True, kw_only=True):
     """A case that may run."""
 
     case: Case
-    checks: tuple[Checked, ...]
+    checks: tuple[ConfiguredEvaluator, ...]
     index: int
     """Its place in the eval, from 0, whatever is selected."""
     repeat: int = 1

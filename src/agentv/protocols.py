@@ -12,10 +12,10 @@ from agentv.model.judging import Calibration, Judged
 from agentv.model.request import Case, Request, Scope
 from agentv.model.response import ProviderResponse, Unread
 from agentv.model.results import EvaluatorResult, Kind, Summary, Verdict
-from agentv.model.stored import Claim, ExecutionRow, Holder, Kept, Outcome, Saved
+from agentv.model.stored import ActiveWorker, Claim, ExecutionRow, Outcome, ResultRow, StoredResult
 
 
-class Ask(Protocol):
+class JudgeClient(Protocol):
     """How an evaluator reaches a model: through the targets, with their limits, retries and costs."""
 
     @property
@@ -74,7 +74,7 @@ class Context(Struct, frozen=True, kw_only=True):
     """The evaluator's configuration as it was written."""
     scope: Scope | None = None
     """Where the eval lies, for an evaluator that names a file of its own; `None` when there is no eval."""
-    ask: Ask | None = None
+    ask: JudgeClient | None = None
     """`await ask(target, messages)`: how a judge reaches a model; `None` where there is no judge to ask."""
 
 
@@ -235,7 +235,7 @@ class Store(Protocol):
         ...
 
     def write(
-        self, execution_id: str, claims: Sequence[Claim], saved: Sequence[Saved], again: Collection[str] = ()
+        self, execution_id: str, claims: Sequence[Claim], saved: Sequence[ResultRow], again: Collection[str] = ()
     ) -> tuple[set[str], set[str]]:
         """Claim these runs and keep those results; returns the keys of both that this process may have.
 
@@ -274,7 +274,9 @@ class Store(Protocol):
         """How every run of an execution stands, by its key; replaced ones too."""
         ...
 
-    def kept(self, execution_id: str, keys: Sequence[str] | None = None, *, replies: bool = True) -> Iterator[Kept]:
+    def kept(
+        self, execution_id: str, keys: Sequence[str] | None = None, *, replies: bool = True
+    ) -> Iterator[StoredResult]:
         """The results of an execution in the order of its plan, or those of these keys; with replies, or without."""
         ...
 
@@ -282,7 +284,7 @@ class Store(Protocol):
         """Yield the result records of a target's finished runs in all executions, the newest first."""
         ...
 
-    def holders(self, execution_id: str) -> list[Holder]:
+    def holders(self, execution_id: str) -> list[ActiveWorker]:
         """The other processes that are running something of it; those that died are relieved of it."""
         ...
 

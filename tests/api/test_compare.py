@@ -12,15 +12,15 @@ from msgspec.structs import replace
 from scipy.stats import binomtest  # type: ignore[import-untyped]  # it has no types
 
 import agentv
-from agentv.api.compare.sources import Kept, read_side
-from agentv.model.comparison import Named
+from agentv.api.compare.sources import StoredSide, read_side
+from agentv.model.comparison import CaseList
 from agentv.model.response import TokensUsage
-from agentv.model.results import ResultRecord, Sides
+from agentv.model.results import DiffLabels, ResultRecord
 from agentv.scoring.statistics import paired_difference
 from tests.api.records import called, missed, record, results, used, write
 
 
-def names(named: Named) -> list[str]:
+def names(named: CaseList) -> list[str]:
     return [case.case_id for case in named.cases]
 
 
@@ -277,8 +277,8 @@ class TestLosses:
         assert [each.evaluators is UNSET for each in found.lost] == [False] * 20 + [True] * 980
 
     def test_a_source_that_knows_the_sides_of_alignments_hands_them_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        side = Sides("call", ["search"], {0: "search"})
-        monkeypatch.setattr(Kept, "sides", lambda _self, _place: (None, side))
+        side = DiffLabels("call", ["search"], {0: "search"})
+        monkeypatch.setattr(StoredSide, "sides", lambda _self, _place: (None, side))
         (lost,) = agentv.compare([record("x")], [record("x", "f", evaluators=missed("no"))]).lost
         assert lost.sides == (side,)
 

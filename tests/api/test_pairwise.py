@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 import agentv
-from agentv.api.compare.judged import Pair, judge_pairs
+from agentv.api.compare.judged import AnswerPair, judge_pairs
 from agentv.model.conversation import Message
 from agentv.run.options import RunOptions
 
@@ -24,10 +24,10 @@ print(json.dumps({"text": "hm" if "BABBLE" in one + two else said, "cost_usd": 0
 """
 ASKED = (Message(role="user", content="When are you open?"),)
 PAIRS = [
-    Pair("longer", ASKED, "From 9 to 5.", "Yes."),
-    Pair("shorter", ASKED, "No.", "On weekdays."),
-    Pair("equal", ASKED, "Today", "Never"),
-    Pair("odd", ASKED, "BABBLE", "Yes"),
+    AnswerPair("longer", ASKED, "From 9 to 5.", "Yes."),
+    AnswerPair("shorter", ASKED, "No.", "On weekdays."),
+    AnswerPair("equal", ASKED, "Today", "Never"),
+    AnswerPair("odd", ASKED, "BABBLE", "Yes"),
 ]
 
 

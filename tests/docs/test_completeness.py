@@ -15,6 +15,7 @@ from agentv.cli.main import COMMANDS, group
 from agentv.evaluators.base import EvaluatorBase
 from agentv.model.comparison import (
     CallPair,
+    CaseList,
     CaseName,
     CaseSide,
     Change,
@@ -23,30 +24,29 @@ from agentv.model.comparison import (
     JudgedSide,
     Measure,
     Measures,
-    Named,
-    Needed,
+    SampleSize,
     Side,
 )
 from agentv.model.conversation import TraceEvent, TraceSummary
 from agentv.model.judging import (
     Calibration,
     CalibrationReport,
-    Difference,
     JudgeSums,
     JudgeUsage,
-    Unread,
+    LabelDifference,
+    UnreadableVerdict,
 )
 from agentv.model.response import ResponseError, TokensUsage
 from agentv.model.results import (
+    Coverage,
+    Distribution,
     EvaluatorResult,
+    OutcomeCounts,
     RepeatedCase,
     RepeatedTarget,
     Repeats,
-    Reported,
     ResultRecord,
-    Spread,
     Summary,
-    Tally,
 )
 from agentv.providers.cli import PLACEHOLDERS
 from agentv.pytest_plugin.fixture import CaseRun
@@ -65,9 +65,9 @@ from agentv.spec.file_format import (
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECORD = (ResultRecord, EvaluatorResult, TraceSummary, TokensUsage, ResponseError)
-SUMMARY = (Summary, Tally, Spread, Reported, Repeats, RepeatedCase, RepeatedTarget, JudgeSums)
+SUMMARY = (Summary, OutcomeCounts, Distribution, Coverage, Repeats, RepeatedCase, RepeatedTarget, JudgeSums)
 COMPARISON = (
-    *(Comparison, Side, Measures, Measure, Change, CaseSide, CallPair, Named, CaseName, Needed),
+    *(Comparison, Side, Measures, Measure, Change, CaseSide, CallPair, CaseList, CaseName, SampleSize),
     *(JudgedSide, JudgedCase),
 )
 
@@ -91,7 +91,7 @@ def names(*classes: type[Struct]) -> list[str]:
         ("reference/results.md", RECORD),
         ("reference/results.md", SUMMARY),
         ("reference/results.md", COMPARISON),
-        ("reference/command-line.md", (CalibrationReport, Calibration, Difference, Unread)),
+        ("reference/command-line.md", (CalibrationReport, Calibration, LabelDifference, UnreadableVerdict)),
         ("reference/evaluators/llm_judge.md", (JudgeUsage,)),
         ("guide/python.md", (Execution, RunOptions)),
         ("guide/from-trace-to-output-messages.md", (TraceEvent,)),

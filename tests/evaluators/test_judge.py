@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import agentv
 from agentv.evaluators.judge.evidence import Evidence, make_fence, visible
 from agentv.evaluators.judge.prompt import scripted, word_in
-from agentv.evaluators.judge.transcript import FIRST, LAST, Step, fold_steps
+from agentv.evaluators.judge.transcript import FIRST, LAST, Step, truncate_steps
 from agentv.model.results import EvaluatorResult
 
 ANSWER = "I refunded order A-17 and wrote to the customer."
@@ -327,7 +327,7 @@ def steps(number: int, size: int) -> list[Step]:
 )
 def test_long_transcripts_are_folded_by_the_stated_rule(number: int, size: int, shortened: int, left_out: int) -> None:
     most = 42_000 if number == 40 else 20_000
-    folded = fold_steps(steps(number, size), most)
+    folded = truncate_steps(steps(number, size), most)
     assert sum(len(text) for step in folded.steps for text in step.texts) <= most * 1.2
     assert (folded.shortened, folded.left_out, folded.total) == (shortened, left_out, number)
     numbers = [step.number for step in folded.steps]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 import agentv
-from agentv.evaluators.selectors import ROOTS, Place, PlaceError, parse_place
+from agentv.evaluators.selectors import ROOTS, PlaceError, Selector, parse_place
 from agentv.registry import EVALUATORS, find_evaluator
 from agentv.reports.diff import render_evaluator
 from agentv.reports.terminal import Style
@@ -176,7 +176,7 @@ def test_a_malformed_place_is_refused_with_its_character(on: str, reason: str) -
 @given(st.text("answermgtol_c.[]\"'-0129ü\0", max_size=30) | st.builds(str.__add__, st.sampled_from(ROOTS), st.text()))
 def test_any_text_is_a_place_or_is_refused(text: str) -> None:
     try:
-        assert isinstance(parse_place(text), Place)
+        assert isinstance(parse_place(text), Selector)
     except PlaceError as error:
         position = re.search(r"at character (\d+),", str(error))
         assert position is not None

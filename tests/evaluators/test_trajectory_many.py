@@ -11,7 +11,7 @@ import agentv
 from agentv.evaluators.trajectory import index
 from agentv.evaluators.trajectory.config import Entry, ToolRule
 from agentv.evaluators.trajectory.expectations import Expectation
-from agentv.evaluators.trajectory.index import Filed
+from agentv.evaluators.trajectory.index import ExpectationIndex
 from agentv.evaluators.trajectory.turns import TurnPlan
 from agentv.matching.inputs import ExpectedInput
 from agentv.model.conversation import ToolCall
@@ -65,7 +65,7 @@ def test_filed_expectations_accept_what_each_of_them_accepts(
     monkeypatch.setattr(index, "FEW_ALIKE", few)
     monkeypatch.setattr(index, "FEW_CALLS", few)
     wanted, made = expectations(tools), calls()
-    rows = Filed(wanted).rows(made)
+    rows = ExpectationIndex(wanted).rows(made)
     for call, row in zip(made, rows, strict=True):
         found = [place for place in range(len(wanted)) if row >> place & 1]
         assert found == [place for place, item in enumerate(wanted) if item.names(call.tool) and item.accepts(call)]

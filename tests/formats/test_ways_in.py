@@ -18,15 +18,15 @@ from agentv.model.response import ProviderResponse
 from agentv.providers.cli.output import Printed, read_printed
 from agentv.providers.http.events import Received, read_events
 from agentv.providers.http.pointers import Pointers
-from agentv.providers.http.response import Reading, read_document
+from agentv.providers.http.response import ReplySettings, read_document
 from agentv.providers.python.call import Callee
 from agentv.providers.replay import Replay
-from agentv.providers.transport.failures import Answer, WireError
+from agentv.providers.transport.failures import HttpResponse, TransportError
 from tests.support.samples import Sample, sample, sample_names
 
 ASKED = (Message(role="user", content="What is the weather in Paris?"),)
 REQUEST = Request(id="case", input_messages=ASKED)
-READING = Reading(pointers=Pointers(), done=None, events=(), snapshots=False)
+READING = ReplySettings(pointers=Pointers(), done=None, events=(), snapshots=False)
 WHOLE = sample_names("json", "text")
 Way = Callable[[Sample, Path], ProviderResponse]
 
@@ -74,7 +74,7 @@ def by_replay(given: Sample, folder: Path) -> ProviderResponse:
 def by_http(given: Sample, folder: Path) -> ProviderResponse:
     del folder
     kind = "application/json" if given.form == "json" else "text/plain"
-    answer = Answer(status=200, headers={"content-type": kind}, body=given.text.encode(), url="http://localhost")
+    answer = HttpResponse(status=200, headers={"content-type": kind}, body=given.text.encode(), url="http://localhost")
     response = read_document(answer, READING, ASKED)
     metadata = {key: value for key, value in (response.metadata or {}).items() if key != "shape"}
     return replace(response, metadata=metadata or None)
@@ -126,7 +126,7 @@ def test_a_reply_that_was_stored_is_the_same_again(name: str, tmp_path: Path) ->
 
 def by_stream(given: Sample) -> ProviderResponse:
     """Read JSON Lines as a stream of an endpoint."""
-    head = Answer(status=200, url="http://localhost")
+    head = HttpResponse(status=200, url="http://localhost")
     events = [("message", json.dumps(line)) for line in given.reply]
     return read_events(Received(events, is_done=True), head, "ndjson", READING, ASKED)
 
@@ -139,7 +139,7 @@ def test_json_lines_are_the_same_through_every_way_in(name: str, tmp_path: Path)
         assert facts(way(given, tmp_path)) == expected, way.__name__
     try:
         streamed = by_stream(given)
-    except (agentv.FormatError, WireError):
+    except (agentv.FormatError, TransportError):
         return  # a stream of no known kind, or one that says it failed: an error, never an answer
     if streamed.success:
         calls = [call for message in streamed.output_messages or () for call in message.tool_calls]

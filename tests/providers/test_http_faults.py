@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from agentv.providers.http.events import receive
-from agentv.run.attempt import Patience, try_run
+from agentv.run.attempt import RetryPolicy, try_run
 from tests.endpoints.asking import HERE, ask, error_of, made, request
 from tests.endpoints.server import answering, events, in_turn, serving, streaming
 
@@ -180,7 +180,7 @@ def test_a_trickle_ends_with_the_time_and_its_connection_is_closed(kind: str) ->
         provider = made(url=url)
         await provider.open(HERE)
         try:
-            patience = Patience(timeout_s=0.3, retries=0, retry_timeouts=False)
+            patience = RetryPolicy(timeout_s=0.3, retries=0, retry_timeouts=False)
             return await try_run(provider, request(), patience, lambda: False)
         finally:
             await provider.close()

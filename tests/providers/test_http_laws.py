@@ -18,10 +18,10 @@ from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.providers.http.events import Received, read_events, receive
 from agentv.providers.http.pointers import Pointers
-from agentv.providers.http.request import Asking, Writer
-from agentv.providers.http.response import Reading
+from agentv.providers.http.request import RequestSettings, Writer
+from agentv.providers.http.response import ReplySettings
 from agentv.providers.http.template import compile_value
-from agentv.providers.transport.client import Answer
+from agentv.providers.transport.client import HttpResponse
 
 TEXTS = st.text(max_size=30) | st.sampled_from(
     [
@@ -54,7 +54,7 @@ def writer(**given: Any) -> Writer:
         "body": UNSET,
         "message_format": "openai",
     }
-    return Writer(Asking(**{**plain, "stream": None, "thread_header": None, **given}))
+    return Writer(RequestSettings(**{**plain, "stream": None, "thread_header": None, **given}))
 
 
 @QUICK
@@ -112,8 +112,8 @@ class Pieces:
             yield piece
 
 
-HEAD = Answer(status=200, url="http://h")
-READING = Reading(pointers=Pointers(), done=None, events=(), snapshots=False)
+HEAD = HttpResponse(status=200, url="http://h")
+READING = ReplySettings(pointers=Pointers(), done=None, events=(), snapshots=False)
 EVENTS = st.lists(st.text(max_size=12), min_size=1, max_size=6)
 
 

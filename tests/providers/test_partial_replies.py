@@ -10,7 +10,7 @@ from agentv.model.response import ProviderResponse
 from agentv.protocols import Provider
 from agentv.providers.vendors.anthropic import Anthropic
 from agentv.providers.vendors.openai import OpenAI
-from agentv.run.attempt import Patience, try_run
+from agentv.run.attempt import RetryPolicy, try_run
 from tests.endpoints.asking import HERE, made, request
 from tests.endpoints.server import Handler, events, serving
 from tests.providers.test_http_streams import ANTHROPIC, CHAT
@@ -36,7 +36,7 @@ def timed_out(provider: Provider) -> ProviderResponse:
     async def run() -> ProviderResponse:
         await provider.open(HERE)
         try:
-            patience = Patience(timeout_s=TIMEOUT_S, retries=0, retry_timeouts=False)
+            patience = RetryPolicy(timeout_s=TIMEOUT_S, retries=0, retry_timeouts=False)
             tried = await try_run(provider, request(), patience, lambda: False)
         finally:
             await provider.close()

@@ -21,7 +21,7 @@ from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.process import orphans
 from agentv.providers.python import PythonAgent
-from agentv.run.attempt import Patience, try_run
+from agentv.run.attempt import RetryPolicy, try_run
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and process trees of POSIX")
 PATIENCE = 60.0
@@ -67,7 +67,7 @@ async def opened(code: str, name: str = "agent", **settings: Any) -> AsyncIterat
 
 async def tried(provider: PythonAgent, request: Request, timeout_s: float = PATIENCE) -> ProviderResponse:
     """One attempt, as an execution makes it."""
-    found = await try_run(provider, request, Patience(timeout_s, 0, retry_timeouts=False), lambda: False)
+    found = await try_run(provider, request, RetryPolicy(timeout_s, 0, retry_timeouts=False), lambda: False)
     assert found is not None
     return found.response
 

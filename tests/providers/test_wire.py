@@ -17,9 +17,9 @@ from msgspec import UNSET
 
 from agentv.model.response import ResponseError
 from agentv.providers.transport.client import (
-    Answer,
-    Wire,
-    WireError,
+    HttpClient,
+    HttpResponse,
+    TransportError,
     failure_from,
     failure_in_stream,
     join_url,
@@ -40,8 +40,8 @@ def server() -> Iterator[Server]:
 
 
 @asynccontextmanager
-async def opened(**settings: Any) -> AsyncIterator[Wire]:
-    wire = Wire(**settings)
+async def opened(**settings: Any) -> AsyncIterator[HttpClient]:
+    wire = HttpClient(**settings)
     await wire.open()
     try:
         yield wire
@@ -49,8 +49,8 @@ async def opened(**settings: Any) -> AsyncIterator[Wire]:
         await wire.close()
 
 
-def send(url: str, body: Any = None, *, headers: dict[str, str] | None = None, **settings: Any) -> Answer:
-    async def once() -> Answer:
+def send(url: str, body: Any = None, *, headers: dict[str, str] | None = None, **settings: Any) -> HttpResponse:
+    async def once() -> HttpResponse:
         async with opened(**settings) as wire:
             return await wire.send("POST", url, json=body, headers=headers or {})
 
@@ -62,14 +62,14 @@ def question(model: str, **others: Any) -> dict[str, Any]:
 
 
 def refusal(url: str, body: Any = None, **settings: Any) -> ResponseError:
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(TransportError) as caught:
         send(url, body, **settings)
     return caught.value.error
 
 
 def error(status: int, body: Any = None, headers: dict[str, str] | None = None, hidden: tuple[str, ...] = ()) -> Any:
     data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-    answer = Answer(status=status, body=data, headers=headers or {}, url="http://h/v1", hidden=hidden)
+    answer = HttpResponse(status=status, body=data, headers=headers or {}, url="http://h/v1", hidden=hidden)
     response = failure_from(answer)
     assert not response.success
     return response.error
@@ -109,7 +109,7 @@ def test_a_key_with_a_line_break_at_its_end_is_sent_without_it() -> None:
 
 @pytest.mark.parametrize("headers", [{"a b": "1"}, {"": "1"}, {"x-api-key": "sec\r\nret: 1"}, {"x-api-key": "\x00"}])
 def test_a_header_that_http_cannot_carry_is_refused_without_its_value(headers: dict[str, str]) -> None:
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(TransportError) as caught:
         merge_headers(headers)
     assert not caught.value.error.retryable
     assert "sec" not in str(caught.value)
@@ -138,7 +138,7 @@ def test_more_than_a_hundred_requests_are_under_way_at_once() -> None:
     waiting: list[None] = []
     all_there = asyncio.Event()
 
-    async def send_all(url: str) -> list[Answer]:
+    async def send_all(url: str) -> list[HttpResponse]:
         async with opened() as wire, asyncio.timeout(20):
             return await asyncio.gather(*(wire.send("GET", url) for _ in range(150)))
 
@@ -209,7 +209,7 @@ def test_importing_it_loads_no_http_client() -> None:
 def test_a_body_beyond_the_limit_is_cut_and_says_so(server: Server) -> None:
     answer = send(server.url + CHAT, question("endless"), max_body_bytes=100_000)
     assert (len(answer.body), answer.truncated) == (100_000, True)
-    with pytest.raises(WireError, match="longer than 100,000 bytes"):
+    with pytest.raises(TransportError, match="longer than 100,000 bytes"):
         read_json(answer)
 
 
@@ -244,7 +244,7 @@ def test_a_stream_is_bounded_in_total(server: Server) -> None:
                 total += len(chunk)
         return total
 
-    with pytest.raises(WireError, match="longer than 1,000,000 bytes"):
+    with pytest.raises(TransportError, match="longer than 1,000,000 bytes"):
         asyncio.run(read())
 
 
@@ -256,14 +256,14 @@ def test_what_the_caller_raises_inside_a_stream_passes_as_it_is(server: Server) 
 
     with pytest.raises(ValueError, match="mine") as caught:
         asyncio.run(read())
-    assert not isinstance(caught.value, WireError)
+    assert not isinstance(caught.value, TransportError)
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_cancelled_request_leaves_no_connection(server: Server, *, stream: bool) -> None:
     server.hung_up.clear()
 
-    async def ask(wire: Wire) -> None:
+    async def ask(wire: HttpClient) -> None:
         async with asyncio.timeout(0.2):
             if stream:
                 async with wire.stream("POST", server.url + CHAT, json=question("silent-body")) as reply:
@@ -378,7 +378,7 @@ def test_a_key_that_the_server_repeats_is_hidden(server: Server) -> None:
     key = {"Authorization": "Bearer sk-secret-1"}
     once = send(server.url + CHAT, question("echoed-key"), headers=key)
 
-    async def always() -> Answer:
+    async def always() -> HttpResponse:
         async with opened(headers=key) as wire:
             return await wire.send("POST", server.url + CHAT, json=question("echoed-key"))
 
@@ -445,7 +445,7 @@ def test_only_a_failure_that_may_pass_says_how_long_to_wait() -> None:
     ],
 )
 def test_an_error_in_a_stream_means_what_its_status_would_have(sent: Any, code: str, *, retryable: bool) -> None:
-    found = failure_in_stream(sent, Answer(status=200, url="http://h/v1")).error
+    found = failure_in_stream(sent, HttpResponse(status=200, url="http://h/v1")).error
     assert found is not None
     assert (found.code, found.retryable) == (code, retryable)
 
@@ -503,7 +503,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Any) -> None
         listening = await asyncio.start_server(ignore, "127.0.0.1", 0, ssl=context)
         port = listening.sockets[0].getsockname()[1]
         async with opened() as wire, listening:
-            with pytest.raises(WireError) as caught:
+            with pytest.raises(TransportError) as caught:
                 await wire.send("POST", f"https://127.0.0.1:{port}/v1", json={})
         return caught.value.error
 
@@ -521,7 +521,7 @@ def test_what_is_not_http_is_said_to_be_none() -> None:
 
         listening = await asyncio.start_server(babble, "127.0.0.1", 0)
         async with opened() as wire, listening:
-            with pytest.raises(WireError) as caught:
+            with pytest.raises(TransportError) as caught:
                 await wire.send("POST", f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/", json={})
         return caught.value.error
 
@@ -530,7 +530,7 @@ def test_what_is_not_http_is_said_to_be_none() -> None:
 
 
 def test_a_page_in_place_of_json_is_quoted(server: Server) -> None:
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(TransportError) as caught:
         read_json(send(server.url + CHAT, question("page")))
     found = caught.value.error
     assert (found.kind, found.code, found.retryable) == ("protocol", "malformed", False)
@@ -540,8 +540,8 @@ def test_a_page_in_place_of_json_is_quoted(server: Server) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"  \n"])
 def test_an_empty_body_is_said_to_be_empty(body: bytes) -> None:
-    with pytest.raises(WireError, match="empty body"):
-        read_json(Answer(status=200, body=body))
+    with pytest.raises(TransportError, match="empty body"):
+        read_json(HttpResponse(status=200, body=body))
 
 
 def free_port() -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentv.pytest_plugin.run import Loop
+from agentv.pytest_plugin.run import BackgroundLoop
 from tests.cli.command import calls, cases, mocked, program, wait_for
 from tests.pytest_plugin.project import STRICT, Project, failing, support
 
@@ -308,7 +308,7 @@ def test_a_loop_that_has_ended_refuses_work_and_closes_quietly() -> None:
     async def never() -> Any:
         raise AssertionError
 
-    loop = Loop()
+    loop = BackgroundLoop()
     loop.close()
     loop.close()
     with pytest.raises(RuntimeError):

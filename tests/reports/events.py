@@ -6,7 +6,7 @@ from typing import Any
 import agentv
 from agentv.model.events import Event, ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.model.response import ResponseError, TokensUsage
-from agentv.model.results import EvaluatorResult, Reported, ResultRecord, Summary, Tally
+from agentv.model.results import Coverage, EvaluatorResult, OutcomeCounts, ResultRecord, Summary
 from agentv.protocols import Reporter
 
 HOSTILE = [
@@ -91,7 +91,7 @@ def summary_of(runs: Sequence[RunFinished], **more: Any) -> Summary:
         "latency_ms": None,
         "tokens_usage": None,
         "cost_usd": None,
-        "reported": Reported(),
+        "reported": Coverage(),
         "duration_ms": 2500.0,
         "started_at": "2026-01-01T00:00:00.000Z",
         "completed_at": "2026-01-01T00:00:02.500Z",
@@ -101,8 +101,8 @@ def summary_of(runs: Sequence[RunFinished], **more: Any) -> Summary:
     return Summary(**{**values, **more})
 
 
-def _tallies(names: Iterable[str]) -> Mapping[str, Tally]:
-    return {name: Tally() for name in names}
+def _tallies(names: Iterable[str]) -> Mapping[str, OutcomeCounts]:
+    return {name: OutcomeCounts() for name in names}
 
 
 def tell(reporter: Reporter, runs: Sequence[RunFinished], **more: Any) -> None:

@@ -10,7 +10,7 @@ import xmlschema
 
 import agentv
 from agentv.model.events import RunFinished
-from agentv.model.results import EvaluatorResult, Sides
+from agentv.model.results import DiffLabels, EvaluatorResult
 from agentv.redaction import Redactor
 from agentv.reports.junit import JunitFile
 from tests.reports.events import HOSTILE, errored, failed, passed, record, tell
@@ -99,7 +99,7 @@ def test_the_aligned_diff_is_in_the_body(tmp_path: Path) -> None:
     run = RunFinished(
         record=record("a", "fail", evaluators=(found,)),
         response=agentv.ProviderResponse(),
-        sides=(Sides("call", ["search(q=1)"], {0: "search(q=2)"}),),
+        sides=(DiffLabels("call", ["search(q=1)"], {0: "search(q=2)"}),),
         order=0,
     )
     text = written(tmp_path / "r.xml", run).findtext(".//failure") or ""

@@ -10,7 +10,7 @@ from agentv.model.events import AttemptFinished, ExecutionFinished, ExecutionSta
 from agentv.model.response import ResponseError
 from agentv.redaction import Redactor
 from agentv.reports import progress
-from agentv.reports.progress import Lines, Live
+from agentv.reports.progress import Live, PlainLines
 
 CHECK = {"type": "tool_trajectory", "minimums": {"a": 1}}
 USAGE = {"tokens_usage": {"input_tokens": 90, "output_tokens": 10}, "cost_usd": 0.25}
@@ -92,7 +92,7 @@ def test_plain_lines_come_every_few_seconds(events: list[Any], monkeypatch: pyte
     clock = iter(range(0, 1000, 2))
     monkeypatch.setattr(progress, "monotonic", lambda: next(clock))
     stream = io.StringIO()
-    lines = Lines(stream)
+    lines = PlainLines(stream)
     for event in events:
         lines.handle(event)
     written = stream.getvalue().splitlines()

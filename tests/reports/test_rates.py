@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentv.model.results import RepeatedCase, RepeatedTarget, Repeats, Tally
+from agentv.model.results import OutcomeCounts, RepeatedCase, RepeatedTarget, Repeats
 from agentv.redaction import Redactor
 from agentv.reports.console import Console, between, percent
 from agentv.reports.markdown import MAX_PAGE, MarkdownFile
@@ -116,7 +116,7 @@ def test_several_targets_are_told_apart() -> None:
     }
     one = RepeatedTarget(pass_at_k=1.0, pass_hat_k=0.5, **values)
     none = RepeatedTarget(pass_at_k=None, pass_hat_k=None, **values)
-    tallies = {name: Tally(runs=2, passed=1, failed=1, pass_rate=0.5) for name in ("old", "new")}
+    tallies = {name: OutcomeCounts(runs=2, passed=1, failed=1, pass_rate=0.5) for name in ("old", "new")}
     lines = printed(repeats=repeats(targets={"old": one, "new": none}), targets=tallies)
     assert "  old: 50 %, 1 failed, 0 errors · pass@5 1.00 · pass^5 0.50" in lines
     assert "  new: 50 %, 1 failed, 0 errors" in lines

@@ -22,8 +22,8 @@ from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError, TokensUsage, Unread
 from agentv.providers.base import ProviderBase, attach_partial_reply, failure
 from agentv.run import attempt
-from agentv.run.attempt import Patience, Tried, try_many, try_run
-from agentv.run.rate_limit import Limiter, Pace
+from agentv.run.attempt import RetryPolicy, RunAttempts, try_many, try_run
+from agentv.run.rate_limit import Limiter, RateLimits
 from tests.run.instant import instantly, now
 from tests.wires.server import Server, running
 
@@ -60,14 +60,14 @@ class Script:
         pass
 
 
-def tried(provider: Any, *, pace: Pace | None = None, **patience: Any) -> Tried:
+def tried(provider: Any, *, pace: RateLimits | None = None, **patience: Any) -> RunAttempts:
     """What comes of one run."""
     settings = {"timeout_s": 60.0, "retries": 2, "retry_timeouts": False, **patience}
 
-    async def scene() -> Tried | None:
-        limiter = Limiter(pace or Pace())
+    async def scene() -> RunAttempts | None:
+        limiter = Limiter(pace or RateLimits())
         request = Request(id="c", thread_id="given")
-        return await try_run(provider, request, Patience(**settings, limiter=limiter), lambda: False)
+        return await try_run(provider, request, RetryPolicy(**settings, limiter=limiter), lambda: False)
 
     found = instantly(scene())
     assert found is not None
@@ -146,7 +146,7 @@ class TestBusy:
 
     def test_a_wait_that_is_too_long_is_the_error_and_nothing_hangs(self) -> None:
         provider = Script(busy(retry_after_s=3600.0), OK)
-        found = tried(provider, pace=Pace(max_retry_after_s=30))
+        found = tried(provider, pace=RateLimits(max_retry_after_s=30))
         assert found.response.error is not None
         assert "asks to wait 3,600 s, longer than `max_retry_after_s` (30 s)" in found.response.error.message
         assert (found.attempts, len(provider.asked)) == (1, 1)
@@ -168,9 +168,9 @@ class Many(Script):
         return [await self.invoke(request) for request in requests]
 
 
-def many(provider: Many, count: int, limiter: Limiter | None = None) -> list[Tried | None]:
-    async def scene() -> list[Tried | None]:
-        patience = Patience(60.0, 2, retry_timeouts=False, limiter=limiter or Limiter())
+def many(provider: Many, count: int, limiter: Limiter | None = None) -> list[RunAttempts | None]:
+    async def scene() -> list[RunAttempts | None]:
+        patience = RetryPolicy(60.0, 2, retry_timeouts=False, limiter=limiter or Limiter())
         return await try_many(provider, [Request(id=str(at)) for at in range(count)], patience, lambda: False)
 
     return instantly(scene())
@@ -297,7 +297,7 @@ class TestAReplyThatIsCut:
 
 def test_what_cancels_a_run_takes_its_story_along() -> None:
     async def scene() -> tuple[Attempt, ...]:
-        patience = Patience(60.0, 2, retry_timeouts=False, limiter=Limiter())
+        patience = RetryPolicy(60.0, 2, retry_timeouts=False, limiter=Limiter())
         run = asyncio.ensure_future(try_run(Script(error(), OK, seconds=2), Request(id="c"), patience, lambda: False))
         await asyncio.sleep(3.5)
         run.cancel()
@@ -527,6 +527,6 @@ class TestPlainBlocks:
             return [await provider.invoke(request) for request in requests]
 
         provider.invoke_many = invoke_many
-        patience = Patience(timeout_s=60.0, retries=0, retry_timeouts=False)
+        patience = RetryPolicy(timeout_s=60.0, retries=0, retry_timeouts=False)
         work = try_many(provider, [Request(id="a"), Request(id="b")], patience, lambda: False)
         assert [one and one.response.unread for one in asyncio.run(work)] == [(), ()]

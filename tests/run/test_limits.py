@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentv.model.response import ProviderResponse, ResponseError, TokensUsage
-from agentv.run.rate_limit import REFUSALS, REFUSALS_LATER, Limiter, Pace, Turn
+from agentv.run.rate_limit import REFUSALS, REFUSALS_LATER, Limiter, Permit, RateLimits
 from tests.run.instant import instantly, now
 
 OK = ProviderResponse(text="fine")
@@ -22,13 +22,13 @@ def busy(**fields: Any) -> ProviderResponse:
     return ProviderResponse(success=False, error=ResponseError(**words))
 
 
-async def turn_of(limiter: Limiter, tokens: float = 0.0) -> Turn:
+async def turn_of(limiter: Limiter, tokens: float = 0.0) -> Permit:
     found = limiter.pass_by() or await limiter.queue(1, tokens)
-    assert isinstance(found, Turn)
+    assert isinstance(found, Permit)
     return found
 
 
-def all_at_once(limiter: Limiter) -> list[Turn]:
+def all_at_once(limiter: Limiter) -> list[Permit]:
     """Every turn that there is now."""
     turns = []
     while (turn := limiter.pass_by()) is not None:
@@ -69,12 +69,12 @@ class TestRates:
         assert None not in turns
 
     def test_requests_are_spread_evenly_over_the_minute(self) -> None:
-        begun = instantly(workers(Limiter(Pace(requests_per_minute=60)), 5, at_once))
+        begun = instantly(workers(Limiter(RateLimits(requests_per_minute=60)), 5, at_once))
         assert begun == [0, 1, 2, 3, 4]
 
     def test_a_minute_never_holds_more_than_allowed_whenever_it_begins(self) -> None:
         async def scene() -> list[float]:
-            limiter = Limiter(Pace(requests_per_minute=120))
+            limiter = Limiter(RateLimits(requests_per_minute=120))
             begun = await workers(limiter, 150, at_once)
             await asyncio.sleep(300)  # idleness saves nothing up
             return begun + await workers(limiter, 150, at_once)
@@ -84,7 +84,7 @@ class TestRates:
 
     def test_timers_that_are_late_do_not_slow_the_rate(self) -> None:
         async def scene() -> list[float]:
-            limiter = Limiter(Pace(requests_per_minute=600))
+            limiter = Limiter(RateLimits(requests_per_minute=600))
             begun = []
             for _ in range(21):
                 limiter.leave(await turn_of(limiter), [OK])
@@ -95,19 +95,19 @@ class TestRates:
         assert instantly(scene())[-1] == pytest.approx(2.6)
 
     def test_at_most_so_many_are_under_way_and_the_rest_come_in_order(self) -> None:
-        begun = instantly(workers(Limiter(Pace(most=2)), 5, one_second))
+        begun = instantly(workers(Limiter(RateLimits(most=2)), 5, one_second))
         assert begun == [0, 0, 1, 1, 2]
 
     def test_the_rate_and_the_number_hold_together(self) -> None:
-        begun = instantly(workers(Limiter(Pace(most=1, requests_per_minute=120)), 3, one_second))
+        begun = instantly(workers(Limiter(RateLimits(most=1, requests_per_minute=120)), 3, one_second))
         assert begun == [0, 1, 2]
 
     def test_a_batch_counts_as_many_requests_as_it_holds(self) -> None:
         async def scene() -> float:
-            limiter = Limiter(Pace(requests_per_minute=60))
+            limiter = Limiter(RateLimits(requests_per_minute=60))
             for _ in range(2):
                 found = await limiter.queue(10)
-                assert isinstance(found, Turn)
+                assert isinstance(found, Permit)
                 limiter.leave(found, [OK] * 10)
             return now()
 
@@ -121,7 +121,7 @@ class TestTokens:
 
     def test_what_was_really_used_decides_when_the_next_may_begin(self) -> None:
         async def scene() -> list[float]:
-            limiter = Limiter(Pace(tokens_per_minute=600))
+            limiter = Limiter(RateLimits(tokens_per_minute=600))
             begun = []
             for _ in range(3):
                 turn = await turn_of(limiter, tokens=1)
@@ -134,7 +134,7 @@ class TestTokens:
 
     def test_replies_so_far_tell_what_the_next_one_will_use(self) -> None:
         async def scene() -> list[float]:
-            limiter = Limiter(Pace(tokens_per_minute=600))
+            limiter = Limiter(RateLimits(tokens_per_minute=600))
             limiter.leave(await turn_of(limiter, tokens=1), [self.using(100)])
             # Two at once now: the second waits for what the first is expected to use, before it has used it.
             turns = [await turn_of(limiter, tokens=1) for _ in range(2)]
@@ -144,7 +144,7 @@ class TestTokens:
 
     def test_a_target_that_reports_no_usage_is_held_to_the_length_of_its_prompts(self) -> None:
         async def scene() -> float:
-            limiter = Limiter(Pace(tokens_per_minute=60))
+            limiter = Limiter(RateLimits(tokens_per_minute=60))
             for _ in range(3):
                 limiter.leave(await turn_of(limiter, tokens=10), [OK])
             return now()
@@ -157,7 +157,7 @@ class TestTooFast:
         async def work(number: int) -> ProviderResponse:
             return busy(retry_after_s=7.0) if number == 0 else OK
 
-        begun = instantly(workers(Limiter(Pace(most=1)), 4, work))
+        begun = instantly(workers(Limiter(RateLimits(most=1)), 4, work))
         assert begun == [0, 7, 7, 7]
 
     def test_the_longest_of_several_waits_counts(self) -> None:
@@ -165,28 +165,28 @@ class TestTooFast:
             await asyncio.sleep(0.1)
             return busy(retry_after_s=[9.0, 3.0, 0.5][number]) if number < 3 else OK
 
-        begun = instantly(workers(Limiter(Pace(most=3)), 4, work))
+        begun = instantly(workers(Limiter(RateLimits(most=3)), 4, work))
         assert begun == [0, 0, 0, pytest.approx(9.1)]
 
     def test_any_failure_that_asks_for_a_wait_gets_it(self) -> None:
         async def work(number: int) -> ProviderResponse:
             return busy(code="overloaded", retry_after_s=2.0) if number == 0 else OK
 
-        assert instantly(workers(Limiter(Pace(most=1)), 2, work)) == [0, 2]
+        assert instantly(workers(Limiter(RateLimits(most=1)), 2, work)) == [0, 2]
 
     def test_a_wait_that_comes_with_a_final_failure_concerns_nobody(self) -> None:
         async def work(number: int) -> ProviderResponse:
             del number
             return busy(code="refused", retryable=False, retry_after_s=2.0)
 
-        assert instantly(workers(Limiter(Pace(most=1)), 2, work)) == [0, 0]
+        assert instantly(workers(Limiter(RateLimits(most=1)), 2, work)) == [0, 0]
 
     @pytest.mark.parametrize("wait", [float("nan"), -1.0, 0.0])
     def test_a_wait_that_is_none_is_not_waited_for(self, wait: float) -> None:
         async def work(number: int) -> ProviderResponse:
             return busy(retry_after_s=wait) if number == 0 else OK
 
-        assert instantly(workers(Limiter(Pace(most=1)), 2, work)) == [0, 0]
+        assert instantly(workers(Limiter(RateLimits(most=1)), 2, work)) == [0, 0]
 
     def test_a_burst_of_refusals_halves_the_number_under_way_once(self) -> None:
         async def scene() -> int:
@@ -214,7 +214,7 @@ class TestTooFast:
 
     def test_success_lets_one_more_in_for_each_round(self) -> None:
         async def scene() -> list[int]:
-            limiter = Limiter(Pace(most=8))
+            limiter = Limiter(RateLimits(most=8))
             turns = [await turn_of(limiter) for _ in range(8)]
             for turn in turns:
                 limiter.leave(turn, [busy()])
@@ -234,7 +234,7 @@ class TestTooFast:
 
     def test_a_rate_is_halved_and_takes_half_a_minute_to_come_back(self) -> None:
         async def scene() -> list[float]:
-            limiter = Limiter(Pace(requests_per_minute=60))
+            limiter = Limiter(RateLimits(requests_per_minute=60))
             limiter.leave(await turn_of(limiter), [busy()])
             begun = []
             for _ in range(60):
@@ -252,7 +252,7 @@ class TestTooFast:
 class TestRefusals:
     def test_a_wait_longer_than_allowed_refuses_everybody_at_once_and_says_why(self) -> None:
         async def scene() -> list[Any]:
-            limiter = Limiter(Pace(most=1, max_retry_after_s=60))
+            limiter = Limiter(RateLimits(most=1, max_retry_after_s=60))
             turn = await turn_of(limiter)
             waiting = [asyncio.ensure_future(limiter.queue()) for _ in range(3)]
             await asyncio.sleep(0)
@@ -268,11 +268,11 @@ class TestRefusals:
 
     def test_when_that_time_is_over_it_is_asked_again(self) -> None:
         async def scene() -> bool:
-            limiter = Limiter(Pace(max_retry_after_s=60))
+            limiter = Limiter(RateLimits(max_retry_after_s=60))
             limiter.leave(await turn_of(limiter), [busy(retry_after_s=90.0)])
             assert isinstance(await limiter.queue(), ResponseError)
             await asyncio.sleep(91)
-            return isinstance(await limiter.queue(), Turn)
+            return isinstance(await limiter.queue(), Permit)
 
         assert instantly(scene())
 
@@ -315,7 +315,7 @@ class TestRefusals:
 class TestLeaving:
     def test_somebody_who_gives_up_waiting_holds_up_nobody(self) -> None:
         async def scene() -> float:
-            limiter = Limiter(Pace(most=1))
+            limiter = Limiter(RateLimits(most=1))
             first = await turn_of(limiter)
             impatient = asyncio.ensure_future(limiter.queue())
             patient = asyncio.ensure_future(limiter.queue())
@@ -323,27 +323,27 @@ class TestLeaving:
             impatient.cancel()
             await asyncio.sleep(1)
             limiter.leave(first, [OK])
-            assert isinstance(await patient, Turn)
+            assert isinstance(await patient, Permit)
             return now()
 
         assert instantly(scene()) == 1
 
     def test_a_turn_that_was_given_to_somebody_who_is_gone_goes_to_the_next(self) -> None:
         async def scene() -> bool:
-            limiter = Limiter(Pace(most=1))
+            limiter = Limiter(RateLimits(most=1))
             first = await turn_of(limiter)
             gone = asyncio.ensure_future(limiter.queue())
             following = asyncio.ensure_future(limiter.queue())
             await asyncio.sleep(0)
             limiter.leave(first, [OK])  # given, and not taken yet
             gone.cancel()
-            return isinstance(await asyncio.wait_for(following, 1), Turn)
+            return isinstance(await asyncio.wait_for(following, 1), Permit)
 
         assert instantly(scene())
 
     def test_when_all_is_over_nobody_waits_any_more(self) -> None:
         async def scene() -> list[Any]:
-            limiter = Limiter(Pace(requests_per_minute=1))
+            limiter = Limiter(RateLimits(requests_per_minute=1))
             await turn_of(limiter)
             waiting = [asyncio.ensure_future(limiter.queue()) for _ in range(3)]
             await asyncio.sleep(1)
@@ -374,7 +374,7 @@ def test_whatever_happens_the_limits_hold_and_nobody_is_forgotten(
     }
 
     async def scene() -> None:
-        limiter = Limiter(Pace(most=most, requests_per_minute=rate))
+        limiter = Limiter(RateLimits(most=most, requests_per_minute=rate))
         under_way = 0
 
         async def one(come: float, take: float, end: str, give_up: float | None) -> None:

@@ -11,8 +11,8 @@ from scipy.stats import binomtest  # type: ignore[import-untyped]  # it has no t
 
 import agentv
 from agentv.model.results import Repeats, ResultRecord, Summary
-from agentv.run.plan import Totals as Planned
-from agentv.run.summary import MAX_LISTED, Ended, Names, Totals
+from agentv.run.plan import PlanCounts as Planned
+from agentv.run.summary import MAX_LISTED, CaseOutcomes, Names, Totals
 
 STATUSES = {"p": "pass", "f": "fail", "e": "error"}
 
@@ -53,7 +53,7 @@ def summed(records: Iterable[ResultRecord], *, repeats: bool = True, targets: tu
     totals = Totals("e", planned, Names(["support", "sales"], targets), "")
     for each in records:
         totals.add(each)
-    return totals.summary(Ended("", 0.0), out=())
+    return totals.summary(CaseOutcomes("", 0.0), out=())
 
 
 def repeated(records: Iterable[ResultRecord], **more: Any) -> Repeats:

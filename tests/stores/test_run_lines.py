@@ -14,7 +14,7 @@ from agentv.model.events import Attempt
 from agentv.model.request import Case
 from agentv.model.response import ProviderResponse, ResponseError, TokensUsage, Unread
 from agentv.model.results import EvaluatorResult, ResultRecord
-from agentv.model.stored import Command, ExecutionRow, StoredRun
+from agentv.model.stored import ExecutionRow, StoredCommand, StoredRun
 from agentv.stores.sqlite import SqliteStore
 
 NAME = "20261116T000000-abcdef"
@@ -169,7 +169,7 @@ def test_an_execution_comes_back(name: str, paths: list[str], options: Any) -> N
     row = ExecutionRow(
         id=clean(name),
         status="interrupted",
-        command=Command(paths=tuple(clean(paths)), options={"cases": clean(options)}, rescored=clean(name)),
+        command=StoredCommand(paths=tuple(clean(paths)), options={"cases": clean(options)}, rescored=clean(name)),
         summary={"runs": 1},
         started_at="x",
     )

@@ -23,11 +23,11 @@ from agentv.jsonio import dump_json
 from agentv.model.events import Attempt
 from agentv.model.response import ResponseError, TokensUsage, Unread
 from agentv.model.results import EvaluatorResult, ResultRecord
-from agentv.model.stored import Claim, ExecutionRow, Saved
+from agentv.model.stored import Claim, ExecutionRow, ResultRow
 from agentv.stores import connection as migrations
 from agentv.stores import leases as owners
 from agentv.stores.connection import Connection
-from agentv.stores.leases import Owner, Sign, is_alive, this_process
+from agentv.stores.leases import Heartbeat, ProcessIdentity, is_alive, this_process
 from agentv.stores.sqlite import SqliteStore
 
 NOBODY = 2**22 + 1
@@ -57,7 +57,7 @@ def claim(key: str, tries: int = 0) -> Claim:
     )
 
 
-def saved(key: str, status: str = "pass") -> Saved:
+def saved(key: str, status: str = "pass") -> ResultRow:
     found = EvaluatorResult(name="check", type="contains", status=status, score=1.0)  # type: ignore[arg-type]  # a verdict
     record = ResultRecord(
         execution_id=NAME,
@@ -81,10 +81,10 @@ def saved(key: str, status: str = "pass") -> Saved:
         started_at="2026-11-16T00:00:00.000Z",
         completed_at="2026-11-16T00:00:01.000Z",
     )
-    return Saved(key, record, dump_json(record), b'{"text":"hi"}', None, (Attempt(number=1, latency_ms=1.5),))
+    return ResultRow(key, record, dump_json(record), b'{"text":"hi"}', None, (Attempt(number=1, latency_ms=1.5),))
 
 
-def partly(key: str, *places: Unread) -> Saved:
+def partly(key: str, *places: Unread) -> ResultRow:
     """A result whose reply was only partly understood."""
     whole = saved(key)
     record = replace(whole.record, unread=places or (PLACE,))
@@ -110,7 +110,7 @@ def write_earlier(path: Path) -> None:
         db.execute("INSERT INTO payloads (run, record, response) VALUES (1, ?, ?)", (done.line, done.response))
 
 
-def somebody(**changed: Any) -> Owner:
+def somebody(**changed: Any) -> ProcessIdentity:
     return this_process()._replace(id=f"other-{next(_numbers)}", **changed)
 
 
@@ -215,8 +215,8 @@ class TestClaims:
 class TestLeases:
     HERE = this_process()
 
-    def sign(self, **changed: Any) -> Sign:
-        return Sign(somebody(**changed), owners.uptime(), time.time())
+    def sign(self, **changed: Any) -> Heartbeat:
+        return Heartbeat(somebody(**changed), owners.uptime(), time.time())
 
     def test_a_lease_ends_on_the_machines_own_clock(self) -> None:
         sign = self.sign()

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from agentv.api.judges import Desk, find_judge
+from agentv.api.judges import StandaloneJudge, find_judge
 from agentv.api.score import following
 from agentv.errors import Problem, SpecError
-from agentv.evals import Checked, every_check
+from agentv.evals import ConfiguredEvaluator, iter_evaluators
 from agentv.evaluators.judge.llm_judge import LlmJudge, RubricJudge
-from agentv.model.judging import Calibration, CalibrationReport, Confusion, Difference, Unread
+from agentv.model.judging import Calibration, CalibrationReport, Confusion, LabelDifference, UnreadableVerdict
 from agentv.model.request import Scope
 from agentv.run.options import DEFAULT_CONCURRENCY, RunOptions
 from agentv.run.records import now
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agentv.evaluators.judge.base import JudgeBase
     from agentv.model.results import EvaluatorResult
     from agentv.redaction import Redactor
-    from agentv.run.judges import Memory
+    from agentv.run.judges import JudgeCache
     from agentv.spec.labels import Label
 
 ANSWERS = ("pass", "fail")
@@ -39,7 +39,7 @@ ITEMS = ("met", "not met")
 MAX_NAMED = 20
 
 
-class Subject(NamedTuple):
+class LabelledReply(NamedTuple):
     """What is calibrated: an evaluator, and the judge that it asks."""
 
     each: Eval
@@ -49,14 +49,14 @@ class Subject(NamedTuple):
 
 def find_subject(
     evals: Sequence[str], judge: str | None, *, evaluator: str | None = None, criterion: str | None = None
-) -> Subject:
+) -> LabelledReply:
     """The evaluator and the judge of this name, or a `SpecError` that says which there are."""
     if criterion is not None:
         return _own_criterion(criterion, judge)
     found: dict[tuple[str, str], tuple[Eval, JudgeBase]] = {}
     for each in load_evals(evals, judge=judge):
         for case in each.cases:
-            for checked in every_check(case.checks):
+            for checked in iter_evaluators(case.checks):
                 made: Any = checked.evaluator
                 if hasattr(made, "rubric_key") and evaluator in (None, made.name or made.type):
                     found.setdefault((made.name or made.type, made.rubric_key), (each, made))
@@ -72,7 +72,7 @@ def find_subject(
     chosen = judge or made.judge or each.judge
     if chosen is None:
         raise SpecError([Problem("", "a panel has several judges: choose one with --judge", "whole")])
-    return Subject(each, _alone(made), chosen)
+    return LabelledReply(each, _alone(made), chosen)
 
 
 def _alone(evaluator: JudgeBase) -> JudgeBase:
@@ -83,26 +83,26 @@ def _alone(evaluator: JudgeBase) -> JudgeBase:
     return replace(evaluator, judge=None, require_calibration=None, skip=False)
 
 
-def _own_criterion(criterion: str, judge: str | None) -> Subject:
+def _own_criterion(criterion: str, judge: str | None) -> LabelledReply:
     """One criterion, with the targets of the project that this folder is in, and of its evals."""
     each = find_judge(judge)
-    return Subject(each, LlmJudge(criterion=criterion), each.judge or "")
+    return LabelledReply(each, LlmJudge(criterion=criterion), each.judge or "")
 
 
 async def calibrate(
-    labels: Path, subject: Subject, options: RunOptions | None = None, memory: Memory | None = None
+    labels: Path, subject: LabelledReply, options: RunOptions | None = None, memory: JudgeCache | None = None
 ) -> tuple[CalibrationReport, Redactor]:
     """How far this judge agrees with these labels, and what its report must not show."""
     options = options or RunOptions()
     points = getattr(subject.evaluator, "points", ())
     read = read_labels(labels, display(labels), frozenset(point.id for point in points))
-    desk = Desk(subject.each, subject.judge, options, memory)
+    desk = StandaloneJudge(subject.each, subject.judge, options, memory)
     follow = following(subject.each.folder)
     turns = asyncio.Semaphore(options.max_concurrency or DEFAULT_CONCURRENCY)
 
     async def judged(label: Label) -> EvaluatorResult:
         scorer = CaseScorer(
-            [Checked(subject.evaluator, {})],
+            [ConfiguredEvaluator(subject.evaluator, {})],
             label.case,
             follow=follow,
             scope=Scope(root=subject.each.root, folder=subject.each.folder),
@@ -120,24 +120,26 @@ async def calibrate(
     return _report(subject, desk.judge_key, list(zip(read, results, strict=True))), desk.redactor
 
 
-def _report(subject: Subject, judge_key: str, judged: list[tuple[Label, EvaluatorResult]]) -> CalibrationReport:
+def _report(subject: LabelledReply, judge_key: str, judged: list[tuple[Label, EvaluatorResult]]) -> CalibrationReport:
     overall: list[tuple[str, str]] = []
     by_item: dict[str, list[tuple[str, str]]] = {}
-    differences: list[Difference] = []
-    unread: list[Unread] = []
+    differences: list[LabelDifference] = []
+    unread: list[UnreadableVerdict] = []
     used = JudgeTotals()
     for label, result in judged:
         used.add(result.details)
         if result.status not in ANSWERS:
             why = str(result.details.get("error") or "; ".join(map(str, result.details.get("undecided") or ())))
-            unread.append(Unread(id=label.id, line=label.line, error=why))
+            unread.append(UnreadableVerdict(id=label.id, line=label.line, error=why))
             continue
         if label.overall is not None:
             human, judge = ANSWERS[not label.overall], str(result.status)
             overall.append((human, judge))
             if human != judge:
                 said = tuple(result.misses or result.hits)
-                differences.append(Difference(id=label.id, line=label.line, human=human, judge=judge, sentences=said))
+                differences.append(
+                    LabelDifference(id=label.id, line=label.line, human=human, judge=judge, sentences=said)
+                )
         decided = {str(item["id"]): item for item in result.details.get("items", ())}
         for name, met in label.items.items():
             human, judge = ITEMS[not met], ITEMS[not decided[name]["met"]]
@@ -145,7 +147,7 @@ def _report(subject: Subject, judge_key: str, judged: list[tuple[Label, Evaluato
             if human != judge:
                 said = (str(decided[name]["reason"]),) if decided[name]["reason"] else ()
                 differences.append(
-                    Difference(id=label.id, line=label.line, item=name, human=human, judge=judge, sentences=said)
+                    LabelDifference(id=label.id, line=label.line, item=name, human=human, judge=judge, sentences=said)
                 )
     pooled = [pair for pairs in by_item.values() for pair in pairs]
     over_verdicts = bool(overall) or not pooled

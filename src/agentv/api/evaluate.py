@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from agentv.api.execution import execute, prepare
-from agentv.api.judges import recalling
+from agentv.api.judges import with_read_only_cache
 from agentv.errors import Problem, SpecError
 from agentv.evals import Eval, Target
 from agentv.model.events import RunFinished
@@ -25,7 +25,7 @@ from agentv.spec.validation import as_json, build
 
 if TYPE_CHECKING:
     from agentv.api.execution import Prepared
-    from agentv.api.resume import Keeping
+    from agentv.api.resume import StoreSession
     from agentv.model.events import Event
     from agentv.protocols import Reporter
 
@@ -90,8 +90,8 @@ async def aevaluate(
     """The same as `evaluate`, for code that is already in an event loop."""
     prepared = prepare(load(source, target, judge), _options(options))
     kept: list[tuple[int, ResultRecord]] = []
-    reporters: list[Reporter] = [_Keeper(kept)] if keep_results else []
-    with recalling(prepared) as ready, _keeping(prepared, store, source, target) as keeping:
+    reporters: list[Reporter] = [ResultCollector(kept)] if keep_results else []
+    with with_read_only_cache(prepared) as ready, _keeping(prepared, store, source, target) as keeping:
         summary = await execute(ready, reporters, keeping=keeping)
     kept.sort(key=itemgetter(0))
     return Execution(summary=summary, results=tuple(record for _, record in kept))
@@ -99,25 +99,26 @@ async def aevaluate(
 
 def _keeping(
     prepared: Prepared, store: StoreLike, source: Source, target: TargetLike | None
-) -> AbstractContextManager[Keeping | None]:
+) -> AbstractContextManager[StoreSession | None]:
     """Where the runs are kept, if anywhere; only what files alone began can be taken up again by `agentv eval`."""
     if store is None or store is False:
         return nullcontext()
-    from agentv.api.resume import kept_in  # noqa: PLC0415 - only who keeps runs needs it
+    from agentv.api.resume import open_session  # noqa: PLC0415 - only who keeps runs needs it
 
     names = (target,) if isinstance(target, str) else tuple(target) if isinstance(target, (list, tuple)) else ()
     from_files = not isinstance(source, Mapping) and (target is None or bool(names))
     paths = ([source] if isinstance(source, (str, Path)) else list(source)) if from_files else []
-    return kept_in(prepared, None if store is True else Path(store), paths, names)
+    return open_session(prepared, None if store is True else Path(store), paths, names)
 
 
-class _Keeper:
+class ResultCollector:
     """Remembers what a Python caller will want to look at, and nothing else of what may be large replies."""
 
     def __init__(self, kept: list[tuple[int, ResultRecord]]) -> None:
         self._kept = kept
 
     def handle(self, event: Event) -> None:
+        """Collect the record of a finished run."""
         if isinstance(event, RunFinished):
             self._kept.append((event.order, event.record))
 

@@ -13,12 +13,12 @@ from msgspec import Struct
 from msgspec.json import decode
 from msgspec.structs import replace
 
-from agentv.api.judges import asked_targets, is_judge, judge_target, judges_at_work
-from agentv.api.reporting import Audience
-from agentv.api.resume import told_again
+from agentv.api.judges import asked_targets, is_judge, judge_target, make_judges
+from agentv.api.reporting import ReporterGroup
+from agentv.api.resume import replay_result
 from agentv.api.score import following
 from agentv.errors import AgentVError, FormatError, Problem, SpecError, StoreError
-from agentv.evals import every_check
+from agentv.evals import iter_evaluators
 from agentv.formats.plain_blocks import check_plain_blocks
 from agentv.jsonio import dump_json
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
@@ -26,27 +26,27 @@ from agentv.model.request import Request, Scope
 from agentv.model.results import Summary
 from agentv.providers.base import failure
 from agentv.redaction import Redactor
-from agentv.run.claims import StoreShare
+from agentv.run.claims import SharedClaims
 from agentv.run.costs import with_limits
 from agentv.run.engine import Engine
 from agentv.run.options import DEFAULT_CONCURRENCY
-from agentv.run.plan import Totals as Planned
+from agentv.run.plan import PlanCounts as Planned
 from agentv.run.plan import choose_part, count_runs, plan_runs
 from agentv.run.records import new_id, now
-from agentv.run.store_writer import Ledger
-from agentv.run.summary import Ended, Names, Totals
+from agentv.run.store_writer import StoreWriter
+from agentv.run.summary import CaseOutcomes, Names, Totals
 from agentv.spec.targets import add_plain_blocks, make_provider, variables_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
-    from agentv.api.resume import Keeping
+    from agentv.api.resume import StoreSession
     from agentv.evals import Eval
     from agentv.model.events import Attempt
     from agentv.model.response import ProviderResponse
-    from agentv.model.stored import Kept
+    from agentv.model.stored import StoredResult
     from agentv.protocols import Provider, Reporter
-    from agentv.run.judges import JudgeTarget, Memory
+    from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
     from agentv.run.plan import Part, PlannedRun
     from agentv.scoring.scorer import Follow
@@ -58,7 +58,7 @@ CLOSE_S = 30.0
 
 
 @asynccontextmanager
-async def opened(prepared: Prepared) -> AsyncIterator[None]:
+async def open_providers(prepared: Prepared) -> AsyncIterator[None]:
     """The providers, ready; one that cannot get ready fails its own runs and nobody else's."""
     folders = {each.id: Scope(root=each.root, folder=each.folder) for each in prepared.evals}
     for key, provider in prepared.providers.items():
@@ -67,7 +67,7 @@ async def opened(prepared: Prepared) -> AsyncIterator[None]:
                 await provider.open(folders[key[0]])
         except Exception as error:  # noqa: BLE001 - a provider may be anybody's
             reason = str(error) if isinstance(error, AgentVError) else f"{type(error).__name__}: {error}"
-            prepared.providers[key] = _Unready(f"the target could not be opened: {reason}")
+            prepared.providers[key] = FailedProvider(f"the target could not be opened: {reason}")
     try:
         yield
     finally:
@@ -77,7 +77,7 @@ async def opened(prepared: Prepared) -> AsyncIterator[None]:
                     await provider.close()
 
 
-class _Unready:
+class FailedProvider:
     """Stands in for a provider that could not be opened."""
 
     def __init__(self, message: str) -> None:
@@ -95,12 +95,12 @@ class _Unready:
         """Nothing to do."""
 
 
-class Keeper:
+class ExecutionStore:
     """The store of one execution, for as long as it runs."""
 
     def __init__(
         self,
-        keeping: Keeping,
+        keeping: StoreSession,
         redactor: Redactor,
         options: RunOptions,
         tell: Callable[[Sequence[RunFinished]], None],
@@ -113,7 +113,7 @@ class Keeper:
         self._halt = halt
         self.broken: AgentVError | None = None
         execution_id = keeping.execution.id
-        self.ledger = Ledger(
+        self.ledger = StoreWriter(
             keeping.store,
             execution_id,
             redactor,
@@ -122,7 +122,7 @@ class Keeper:
             tell=tell,
             fail=self._fail,
         )
-        self.share = StoreShare(
+        self.share = SharedClaims(
             keeping.store,
             self.ledger,
             execution_id,
@@ -159,8 +159,8 @@ class Keeper:
         except StoreError as error:
             self.broken = error
 
-    def _replay(self, planned: PlannedRun, kept: Kept) -> None:
-        self._tell((told_again(kept, self._options, planned),))
+    def _replay(self, planned: PlannedRun, kept: StoredResult) -> None:
+        self._tell((replay_result(kept, self._options, planned),))
 
     def _fail(self, error: AgentVError) -> None:
         self.broken = self.broken or error
@@ -180,7 +180,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     redactor: Redactor
     judges: dict[tuple[str, str], JudgeTarget] = {}
     """The targets that judge, by eval and name."""
-    memory: Memory | None = None
+    memory: JudgeCache | None = None
     """What judges said before; without it, they are remembered for this execution only."""
     part: Part | None = None
     """Which shard of the plan is run, when it is not all of it."""
@@ -261,7 +261,7 @@ def _would_execute(evals: list[Eval], options: RunOptions) -> list[Problem]:
     found: dict[tuple[str, bytes], Problem] = {}
     for planned in plan_runs(evals, options):
         case = planned.case
-        for checked in every_check(case.checks):
+        for checked in iter_evaluators(case.checks):
             if getattr(checked.evaluator, "executes", False):
                 name = getattr(checked.evaluator, "name", None) or checked.evaluator.type
                 about = f"evaluator {name!r} of case {case.case.id!r}"
@@ -289,7 +289,7 @@ async def execute(
     *,
     out: tuple[str, ...] = (),
     watch: Callable[[Engine], Any] | None = None,
-    keeping: Keeping | None = None,
+    keeping: StoreSession | None = None,
 ) -> Summary:
     """Run everything that was prepared and tell the reporters; `watch` is handed the engine, to stop it.
 
@@ -297,7 +297,7 @@ async def execute(
     """
     execution = _Execution(prepared, reporters, keeping)
     execution.begin()
-    async with opened(prepared):
+    async with open_providers(prepared):
         if watch is not None:
             watch(execution.engine)
         async with execution.keeper or nullcontext():
@@ -308,7 +308,7 @@ async def execute(
 class _Execution:
     """One execution from its first event to its last."""
 
-    def __init__(self, prepared: Prepared, reporters: Sequence[Reporter], keeping: Keeping | None) -> None:
+    def __init__(self, prepared: Prepared, reporters: Sequence[Reporter], keeping: StoreSession | None) -> None:
         self._prepared = prepared
         self._began, started_at = perf_counter(), now()
         self._id = new_id()
@@ -317,10 +317,10 @@ class _Execution:
         self._targets = tuple({target.name: None for each in prepared.evals for target in each.targets})
         names = Names([each.id for each in prepared.evals], self._targets)
         self._totals = Totals(self._id, prepared.planned, names, started_at)
-        self._audience = Audience(reporters)
+        self._audience = ReporterGroup(reporters)
         self.keeper = None
         if keeping is not None:
-            self.keeper = Keeper(keeping, prepared.redactor, prepared.options, self._hear, self._halt)
+            self.keeper = ExecutionStore(keeping, prepared.redactor, prepared.options, self._hear, self._halt)
         self.engine = Engine(
             self._id,
             prepared.runs(),
@@ -332,7 +332,7 @@ class _Execution:
             self._audience.attempts,
             share=None if self.keeper is None else self.keeper.share,
         )
-        self.engine.judges = judges_at_work(prepared, self.engine)
+        self.engine.judges = make_judges(prepared, self.engine)
         if self.keeper is not None:
             self.keeper.share.is_stopping = self.engine.is_stopping
 
@@ -355,7 +355,7 @@ class _Execution:
         engine, keeper, audience = self.engine, self.keeper, self._audience
         planned, runs = self._prepared.planned.runs, self._totals.runs
         broken = audience.broken or engine.broken or (keeper and keeper.broken) or self._incomplete()
-        ended = Ended(
+        ended = CaseOutcomes(
             now(),
             (perf_counter() - self._began) * 1000,
             engine.interrupted,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec.structs import replace
 
 from agentv.errors import EvaluationError, Problem, SpecError, StoreError, suggest
-from agentv.evals import Eval, every_check
+from agentv.evals import Eval, iter_evaluators
 from agentv.jsonio import dump_json
 from agentv.model.request import Scope
 from agentv.providers.python import Function
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from agentv.api.execution import Prepared
     from agentv.evals import Target
-    from agentv.protocols import Ask, Provider
+    from agentv.protocols import JudgeClient, Provider
     from agentv.run.engine import Engine
-    from agentv.run.judges import Memory
+    from agentv.run.judges import JudgeCache
     from agentv.stores.judge_cache import Judgements
 
 
@@ -51,7 +51,7 @@ def judges_of(each: Eval, options: RunOptions) -> tuple[Target, ...]:
         return each.judges
     asked: set[str | None] = set()
     for case in selected_cases(each, options):
-        for checked in every_check(case.checks):
+        for checked in iter_evaluators(case.checks):
             if not checked.evaluator.skip:
                 asked.update(name or each.judge for name in getattr(checked.evaluator, "asks", ()))
     return tuple(target for target in each.judges if target.name in asked)
@@ -78,7 +78,7 @@ def judge_target(key: tuple[str, str], target: Target, environment: Mapping[str,
     return JudgeTarget(key, identity_of(target, environment), dump_json(target.settings))
 
 
-def judges_at_work(prepared: Prepared, engine: Engine) -> Judges | None:
+def make_judges(prepared: Prepared, engine: Engine) -> Judges | None:
     """Those who judge in this execution, if anybody does."""
     if not prepared.judges:
         return None
@@ -122,7 +122,7 @@ def with_project_judges(evals: Sequence[Eval]) -> list[Eval]:
 
     `SpecError` when one is asked that the project does not have.
     """
-    checks = (checked for each in evals for case in each.cases for checked in every_check(case.checks))
+    checks = (checked for each in evals for case in each.cases for checked in iter_evaluators(case.checks))
     if not any(hasattr(checked.evaluator, "asks") for checked in checks):
         return list(evals)
     here = Path.cwd()
@@ -143,7 +143,7 @@ def with_project_judges(evals: Sequence[Eval]) -> list[Eval]:
 
 
 @contextmanager
-def recalling(prepared: Prepared) -> Iterator[Prepared]:
+def with_read_only_cache(prepared: Prepared) -> Iterator[Prepared]:
     """The same with what is remembered already, for a caller who wants nothing written."""
     from agentv.api.resume import store_path  # noqa: PLC0415 - only who asks a judge needs it
 
@@ -170,7 +170,7 @@ class _ReadOnly:
         """Nothing."""
 
 
-def ask_functions(judge: Callable[..., Any] | Mapping[str, Callable[..., Any]]) -> Ask:
+def ask_functions(judge: Callable[..., Any] | Mapping[str, Callable[..., Any]]) -> JudgeClient:
     """How evaluators reach a judge that is a function, whatever name they call it by, or one of several by name."""
     several = judge if isinstance(judge, Mapping) else None
     functions: Mapping[str, Callable[..., Any]] = {"judge": judge} if several is None else several  # type: ignore[dict-item]  # it is no mapping
@@ -180,11 +180,11 @@ def ask_functions(judge: Callable[..., Any] | Mapping[str, Callable[..., Any]]) 
             raise SpecError([Problem("judge", f"{expected}; {name!r} is a {type(function).__name__}")])
     providers = {("", name): Function(function=function, name=name) for name, function in functions.items()}
     found = {key: JudgeTarget(key, b"") for key in providers}
-    judges = Judges(found if several is not None else _Whoever(found), providers, Redactor({}), RunOptions())
+    judges = Judges(found if several is not None else AnyJudge(found), providers, Redactor({}), RunOptions())
     return judges.for_eval(Eval(id="", cases=(), judge=next(iter(functions), None)))
 
 
-class _Whoever(dict[tuple[str, str], JudgeTarget]):
+class AnyJudge(dict[tuple[str, str], JudgeTarget]):
     """One judge under every name."""
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -255,10 +255,12 @@ def _alike(one: Target, other: Target) -> bool:
     return (one.provider, one.settings) == (other.provider, other.settings)
 
 
-class Desk:
+class StandaloneJudge:
     """One judge, open for as long as it is needed."""
 
-    def __init__(self, each: Eval, judge: str, options: RunOptions | None = None, memory: Memory | None = None) -> None:
+    def __init__(
+        self, each: Eval, judge: str, options: RunOptions | None = None, memory: JudgeCache | None = None
+    ) -> None:
         each = replace(each, targets=(), judge=judge)
         providers: dict[tuple[str, str], Provider] = {}
         judges: dict[tuple[str, str], JudgeTarget] = {}

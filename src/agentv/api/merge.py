@@ -9,12 +9,12 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.api.compare.sources import decode_record, read_records
-from agentv.api.reporting import Audience
+from agentv.api.reporting import ReporterGroup
 from agentv.errors import FormatError
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.model.response import ProviderResponse
-from agentv.run.plan import Totals as Planned
-from agentv.run.summary import Ended, Names, Totals
+from agentv.run.plan import PlanCounts as Planned
+from agentv.run.summary import CaseOutcomes, Names, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_NAMED = 5
 
 
-class Line(NamedTuple):
+class RecordLine(NamedTuple):
     """Where a result lies."""
 
     order: int
@@ -35,12 +35,12 @@ class Line(NamedTuple):
     length: int
 
 
-class Found:
+class FoundRecord:
     """What the files hold, without the results themselves."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.paths = paths
-        self.lines: list[Line] = []
+        self.lines: list[RecordLine] = []
         self.first: tuple[Path, ResultRecord, Shard] | None = None
         self.evals: dict[str, int] = {}
         self.targets: dict[str, int] = {}
@@ -50,9 +50,9 @@ class Found:
         self.repeats = False
         for number, path in enumerate(paths):
             for start, length, record in read_records(path):
-                self._add(path, record, Line(0, number, start, length))
+                self._add(path, record, RecordLine(0, number, start, length))
 
-    def _add(self, path: Path, record: ResultRecord, line: Line) -> None:
+    def _add(self, path: Path, record: ResultRecord, line: RecordLine) -> None:
         shard = record.shard
         if isinstance(shard, msgspec.UnsetType):
             msg = f"{path} was not written by `agentv eval --shard`: it is an execution of its own"
@@ -107,7 +107,7 @@ class Found:
                 stream.close()
 
 
-def merge(found: Found, reporters: Sequence[Reporter], out: tuple[str, ...] = ()) -> Summary:
+def merge(found: FoundRecord, reporters: Sequence[Reporter], out: tuple[str, ...] = ()) -> Summary:
     """Tell the reporters of every result as if one machine had run it all; an `OutputError` when one cannot write."""
     shard = found.check()
     planned = Planned(cases=0, skipped=0, left_out=0, runs=shard.total, repeats=found.repeats)
@@ -121,12 +121,12 @@ def merge(found: Found, reporters: Sequence[Reporter], out: tuple[str, ...] = ()
         left_out=0,
         targets=tuple(names.targets),
     )
-    audience = Audience(reporters)
+    audience = ReporterGroup(reporters)
     audience.tell(started)
     for order, record in enumerate(found.records()):
         totals.add(record)
         audience.tell(RunFinished(record=record, response=ProviderResponse(text=record.candidate), order=order))
-    ended = Ended(found.completed_at, _between(found), broken=audience.broken is not None)
+    ended = CaseOutcomes(found.completed_at, _between(found), broken=audience.broken is not None)
     summary = totals.summary(ended, out=() if audience.broken else out)
     audience.tell(ExecutionFinished(summary=summary))
     if audience.broken is not None:
@@ -138,7 +138,7 @@ def _in_order(first: dict[str, int]) -> list[str]:
     return sorted(first, key=first.__getitem__)
 
 
-def _between(found: Found) -> float:
+def _between(found: FoundRecord) -> float:
     """Milliseconds from the first start to the last end."""
     from datetime import datetime  # noqa: PLC0415 - only this needs it
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from agentv.api.resume import told_again
+from agentv.api.resume import replay_result
 from agentv.errors import OutputError
 from agentv.model.events import ExecutionFinished, ExecutionStarted
 from agentv.model.results import Summary
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agentv.run.options import RunOptions
 
 
-class Audience:
+class ReporterGroup:
     """Everybody who hears of events; one that fails hears no more and ends the execution, for what it would miss."""
 
     def __init__(self, reporters: Sequence[Reporter]) -> None:
@@ -71,11 +71,11 @@ AT_ONCE = 500
 """How many results are told in one go, and held for it."""
 
 
-def tell_again(
+def replay_execution(
     store: Store, execution: ExecutionRow, reporters: Sequence[Reporter], options: RunOptions, out: tuple[str, ...] = ()
 ) -> Summary:
     """Tell the reporters of every result, in the order of the plan; an `OutputError` when one cannot write."""
-    audience = Audience(reporters)
+    audience = ReporterGroup(reporters)
     summary = replace(msgspec.convert(execution.summary, Summary), out=out)
     started = ExecutionStarted(
         execution_id=execution.id,
@@ -86,7 +86,7 @@ def tell_again(
         targets=tuple(summary.targets),
     )
     audience.tell(started)
-    events = (told_again(kept, options) for kept in store.kept(execution.id, replies=options.include_trace))
+    events = (replay_result(kept, options) for kept in store.kept(execution.id, replies=options.include_trace))
     while audience.broken is None and (some := list(islice(events, AT_ONCE))):
         audience.tell_results(some)
     audience.tell(ExecutionFinished(summary=summary))

@@ -18,8 +18,8 @@ from agentv.formats.reader import decode_response
 from agentv.jsonio import dump_json
 from agentv.model.events import RunFinished
 from agentv.model.response import ProviderResponse
-from agentv.model.results import ResultRecord, Sides
-from agentv.model.stored import DEFAULT_PERSIST, Command, ExecutionRow, Outcome, Persist
+from agentv.model.results import DiffLabels, ResultRecord
+from agentv.model.stored import DEFAULT_PERSIST, ExecutionRow, Outcome, Persist, StoredCommand
 from agentv.run.records import new_id, now
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from agentv.api.execution import Prepared
     from agentv.evals import Eval
-    from agentv.model.stored import Holder, Kept
+    from agentv.model.stored import ActiveWorker, StoredResult
     from agentv.protocols import Store
     from agentv.redaction import Redactor
     from agentv.run.options import RunOptions
@@ -78,7 +78,7 @@ _decode_record = msgspec.json.Decoder(ResultRecord).decode
 _decode_sides = msgspec.json.Decoder(list[tuple[str, list[str], dict[int, str]] | None]).decode
 
 
-class Keeping(Struct, frozen=True, kw_only=True):
+class StoreSession(Struct, frozen=True, kw_only=True):
     """Where an execution is kept, and what is known of it already."""
 
     store: Store
@@ -90,7 +90,7 @@ class Keeping(Struct, frozen=True, kw_only=True):
     """Which of its results are to be had again: `error`, `fail`."""
     is_whole: bool = True
     """Whether the plan holds all that the execution should have, and not a selection of it."""
-    wait: Callable[[list[Holder]], None] | None = None
+    wait: Callable[[list[ActiveWorker]], None] | None = None
     """Hears of processes that are waited for."""
 
 
@@ -164,7 +164,7 @@ def existing_store(paths: Sequence[str | Path] = ()) -> Store:
     return open_store(path)
 
 
-def new_execution(prepared: Prepared, command: Command, persist: Persist | None = None) -> ExecutionRow:
+def new_execution(prepared: Prepared, command: StoredCommand, persist: Persist | None = None) -> ExecutionRow:
     """An execution that is about to begin."""
     clean = _without_secrets(command, prepared.redactor)
     if clean.paths != command.paths:  # as where a target is told `HOME`: the rest of the way leads there, too
@@ -182,14 +182,14 @@ def new_execution(prepared: Prepared, command: Command, persist: Persist | None 
     )
 
 
-def _without_secrets(command: Command, redactor: Redactor) -> Command:
-    return msgspec.json.decode(redactor.line(dump_json(command)), type=Command)
+def _without_secrets(command: StoredCommand, redactor: Redactor) -> StoredCommand:
+    return msgspec.json.decode(redactor.line(dump_json(command)), type=StoredCommand)
 
 
-def begin(store: Store, execution: ExecutionRow) -> Keeping:
+def begin(store: Store, execution: ExecutionRow) -> StoreSession:
     """A new execution."""
     store.begin(execution)
-    return Keeping(store=store, execution=execution, persist=execution.persist)
+    return StoreSession(store=store, execution=execution, persist=execution.persist)
 
 
 def find(store: Store, name: str) -> ExecutionRow:
@@ -211,7 +211,7 @@ def find(store: Store, name: str) -> ExecutionRow:
     return found[0]
 
 
-def told_again(kept: Kept, options: RunOptions, planned: PlannedRun | None = None) -> RunFinished:
+def replay_result(kept: StoredResult, options: RunOptions, planned: PlannedRun | None = None) -> RunFinished:
     """The event of a result that was kept, as it was told the first time; without a reply, with its text alone."""
     with whole():
         record = _decode_record(kept.line)
@@ -248,9 +248,9 @@ def whole() -> Iterator[None]:
 
 
 @whole()
-def decode_sides(data: bytes | None) -> tuple[Sides | None, ...]:
+def decode_sides(data: bytes | None) -> tuple[DiffLabels | None, ...]:
     """The two sides of each diff, as they were kept."""
-    return () if data is None else tuple([each and Sides(*each) for each in _decode_sides(data)])
+    return () if data is None else tuple([each and DiffLabels(*each) for each in _decode_sides(data)])
 
 
 SELECTION = (
@@ -262,11 +262,11 @@ SELECTION = (
 
 def command_of(
     paths: Iterable[str | Path], targets: Iterable[str], options: RunOptions, *, store: Path | None = None
-) -> Command:
+) -> StoredCommand:
     """What an execution must remember to be taken up again."""
     from_store = "" if store is None else _way(store.resolve().parent, Path.cwd())
     given = {name: value for name, value in asdict(options).items() if name in SELECTION and _is_given(value)}
-    return Command(
+    return StoredCommand(
         paths=tuple(map(str, paths)),
         folder=str(Path.cwd()),
         targets=tuple(targets),
@@ -282,7 +282,7 @@ def _way(start: Path, end: Path) -> str:
         return ""
 
 
-def paths_of(command: Command, store: Store) -> tuple[str, ...]:
+def paths_of(command: StoredCommand, store: Store) -> tuple[str, ...]:
     """The paths of an earlier command, as one would type them now; those of a project may have moved with its store."""
     moved = Path(store.name).resolve().parent / command.from_store
     is_there = bool(command.from_store) and all((moved / path).exists() for path in command.paths)
@@ -290,7 +290,7 @@ def paths_of(command: Command, store: Store) -> tuple[str, ...]:
     return tuple([os.path.relpath(folder / path) for path in command.paths])
 
 
-def with_earlier(options: RunOptions, earlier: Command) -> RunOptions:
+def with_earlier(options: RunOptions, earlier: StoredCommand) -> RunOptions:
     """The options, completed by those that an execution was begun with."""
     begun = msgspec.convert(earlier.options, type(options), strict=False)
     return replace(
@@ -328,9 +328,9 @@ def again(execution: ExecutionRow, prepared: Prepared, *, is_whole: bool = True)
 
 
 @contextmanager
-def kept_in(
+def open_session(
     prepared: Prepared, path: Path | None, paths: Sequence[str | Path], targets: Sequence[str]
-) -> Iterator[Keeping]:
+) -> Iterator[StoreSession]:
     """A new execution in the store of this file, or else of its project."""
     where = path or store_path(prepared.evals)
     if where is None:
@@ -344,10 +344,12 @@ def kept_in(
         store.close()
 
 
-def take_up(store: Store, execution: ExecutionRow, again: Iterable[str] = (), *, is_whole: bool = True) -> Keeping:
+def resume_execution(
+    store: Store, execution: ExecutionRow, again: Iterable[str] = (), *, is_whole: bool = True
+) -> StoreSession:
     """An execution that goes on where it stopped."""
     store.resume(execution)
-    return Keeping(
+    return StoreSession(
         store=store,
         execution=execution,
         persist=execution.persist,

@@ -41,25 +41,25 @@ _decode_record = msgspec.json.Decoder(ResultRecord).decode
 _decode_content = msgspec.json.Decoder(tuple[Case, list[Any]]).decode
 
 
-class Named(NamedTuple):
+class NamedRuns(NamedTuple):
     """What a name stands for: an execution, or one run of it."""
 
     execution: ExecutionRow
     key: str | None = None
 
 
-def resolve(store: SqliteStore, name: str) -> Named:
+def resolve(store: SqliteStore, name: str) -> NamedRuns:
     """The execution or the run of this id; `last` or nothing for the last execution, a beginning where it is clear."""
     head, _, tail = name.rpartition("-")
     if head and "-" in head and not any(row.id == name for row in store.find_execution(name)):
         execution = find(store, head)
         keys = store.find_keys(execution.id, beginning=tail)
         if len(keys) == 1:
-            return Named(execution, keys[0])
+            return NamedRuns(execution, keys[0])
         problem = "no run begins" if not keys else f"{len(keys)} runs begin"
         msg = f"{problem} with {head}-{tail}; `agentv runs show {execution.id}` lists them"
         raise StoreError(msg)
-    return Named(find(store, name))
+    return NamedRuns(find(store, name))
 
 
 @whole()
@@ -89,7 +89,7 @@ def conversation_of(run: StoredRun) -> tuple[Message, ...]:
     return (*case_of(run)[0].input_messages, *((response and response.output_messages) or ()))
 
 
-def export_runs(store: SqliteStore, named: Named, *, openai: bool = False) -> Iterator[bytes]:
+def export_runs(store: SqliteStore, named: NamedRuns, *, openai: bool = False) -> Iterator[bytes]:
     """Lines that `import_runs` reads again; with `openai`, each run with its messages in OpenAI's form instead."""
     execution = named.execution
     if not openai:

@@ -21,7 +21,7 @@ from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators, 
 if TYPE_CHECKING:
     from agentv.evaluators.trajectory.script import Script
     from agentv.model.conversation import Message
-    from agentv.protocols import Ask
+    from agentv.protocols import JudgeClient
     from agentv.reports.terminal import Style
 
 Reply = Any
@@ -207,7 +207,7 @@ def _finished(found: Found) -> EvaluatorResult:
         return thread.submit(asyncio.run, found).result()
 
 
-def _ask(judge: JudgeLike) -> Ask:
+def _ask(judge: JudgeLike) -> JudgeClient:
     from agentv.api.judges import ask_functions  # noqa: PLC0415 - only who has a judge needs it
 
     return ask_functions(judge)

@@ -23,17 +23,17 @@ from agentv.model.targets import CallHistory, ListedTarget, SecondTurn, TargetCh
 from agentv.providers.base import failure
 from agentv.redaction import Redactor
 from agentv.registry import evaluator_names, find_evaluator, find_provider
-from agentv.run.attempt import Patience, try_many, try_run
+from agentv.run.attempt import RetryPolicy, try_many, try_run
 from agentv.run.costs import Spending
 from agentv.run.options import DEFAULT_TIMEOUT_S
-from agentv.run.rate_limit import Limiter, Pace
+from agentv.run.rate_limit import Limiter, RateLimits
 from agentv.scoring.calls import resolve_calls
 from agentv.spec.describe import describe
 from agentv.spec.discovery import find_evals
 from agentv.spec.project import NAME, Project, display, find_project, load_project
 from agentv.spec.targets import add_plain_blocks, check_targets, make_provider, select_targets, variables_of
 from agentv.spec.validation import build
-from agentv.spec.yaml import Source
+from agentv.spec.yaml import SourceFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -138,7 +138,7 @@ HINTS = {
 }
 
 
-class Found(NamedTuple):
+class FoundTarget(NamedTuple):
     """A target, and where it lives."""
 
     target: Target
@@ -148,13 +148,13 @@ class Found(NamedTuple):
     evals: tuple[str, ...] = ()
 
 
-def find_targets(path: str) -> list[Found]:
+def find_targets(path: str) -> list[FoundTarget]:
     """Every target of this file or folder and of the projects it belongs to; what is wrong is one `SpecError`."""
     start = Path(path)
     if not start.exists():
         raise SpecError([Problem("", f"{path!r} does not exist", "whole")])
     projects: dict[Path, Project] = {}
-    found: dict[tuple[str, str], Found] = {}
+    found: dict[tuple[str, str], FoundTarget] = {}
 
     def project_of(folder: Path) -> Project:
         file = find_project(folder)
@@ -163,20 +163,20 @@ def find_targets(path: str) -> list[Found]:
         if file not in projects:
             projects[file] = load_project(file)
             for target in projects[file].targets:
-                found[_key(target)] = Found(target, projects[file], file.parent)
+                found[_key(target)] = FoundTarget(target, projects[file], file.parent)
         return projects[file]
 
     folder = start.resolve() if start.is_dir() else start.resolve().parent
     project_of(folder)
     for eval_path in _evals(start):
-        source = Source(eval_path, display(eval_path))
+        source = SourceFile(eval_path, display(eval_path))
         data = source.data if isinstance(source.data, dict) else {}
         own, problems = check_targets(data["targets"] if isinstance(data.get("targets"), list) else [], source)
         if problems:
             raise SpecError([source.locate(problem) for problem in problems])
         project = project_of(eval_path.resolve().parent)
         for target in own:
-            found[_key(target)] = Found(target, project, eval_path.resolve().parent)
+            found[_key(target)] = FoundTarget(target, project, eval_path.resolve().parent)
         written = data.get("target")
         names = written if isinstance(written, (str, list)) else None
         for target in select_targets((), names, own, project.targets)[0]:
@@ -199,7 +199,7 @@ def _key(target: Target) -> tuple[str, str]:
     return target.name, str(target.place)
 
 
-def list_targets(found: list[Found], environment: Mapping[str, str] | None = None) -> list[ListedTarget]:
+def list_targets(found: list[FoundTarget], environment: Mapping[str, str] | None = None) -> list[ListedTarget]:
     """What is written about each of them, and which variables it still lacks."""
     environment = os.environ if environment is None else environment
     return [
@@ -230,7 +230,7 @@ def _secret_names(target: Target) -> tuple[str, ...]:
     return tuple(getattr(made, "secret_names", ()))
 
 
-def choose(found: list[Found], name: str) -> Found:
+def choose(found: list[FoundTarget], name: str) -> FoundTarget:
     """The one of this name."""
     named = [each for each in found if each.target.name == name]
     if not named:
@@ -243,18 +243,20 @@ def choose(found: list[Found], name: str) -> Found:
     return named[0]
 
 
-async def check_target(found: Found, prompt: str, plain_blocks: Sequence[str] = ()) -> tuple[TargetCheck, Redactor]:
+async def check_target(
+    found: FoundTarget, prompt: str, plain_blocks: Sequence[str] = ()
+) -> tuple[TargetCheck, Redactor]:
     """Ask it once, and once more in the same thread if it names one; and what to hide of what it said."""
     target = add_plain_blocks(found.target, plain_blocks)
     provider = make_provider(target, os.environ)
     names = {*variables_of(target.settings), *getattr(provider, "secret_names", ())}
     redactor = Redactor({name: os.environ[name] for name in names if name in os.environ})
     spending = Spending()
-    patience = Patience(
+    patience = RetryPolicy(
         timeout_s=getattr(provider, "timeout_s", None) or found.project.defaults.timeout_s or DEFAULT_TIMEOUT_S,
         retries=0,
         retry_timeouts=False,
-        limiter=Limiter(Pace.of(provider)),
+        limiter=Limiter(RateLimits.of(provider)),
         account=spending.accountant(provider, found.project.prices),
     )
     second = None
@@ -296,7 +298,7 @@ async def check_target(found: Found, prompt: str, plain_blocks: Sequence[str] = 
     return check, redactor
 
 
-async def _ask(provider: Provider, prompt: str, thread_id: str | None, patience: Patience) -> ProviderResponse:
+async def _ask(provider: Provider, prompt: str, thread_id: str | None, patience: RetryPolicy) -> ProviderResponse:
     request = Request(id="check", input_messages=(Message(role="user", content=prompt),), thread_id=thread_id)
     if hasattr(provider, "invoke_many"):
         (tried,) = await try_many(cast("BatchProvider", provider), [request], patience, lambda: False)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentv.cli.eval import DOLLARS, POSITIVE, read_variables_file
-from agentv.cli.exit_codes import ERROR, fail_error, fail_usage, refuse
+from agentv.cli.exit_codes import ERROR, exit_with_problems, fail_error, fail_usage
 
 if TYPE_CHECKING:
-    from agentv.api.calibrate import Subject
+    from agentv.api.calibrate import LabelledReply
     from agentv.model.judging import CalibrationReport
     from agentv.redaction import Redactor
     from agentv.run.options import RunOptions
@@ -59,7 +59,7 @@ def command(labels: str, **given: Any) -> None:
         )
         report, redactor = _calibrate(Path(labels), subject, options, keep=not given["no_store"])
     except SpecError as error:
-        refuse(error, as_json=given["as_json"])
+        exit_with_problems(error, as_json=given["as_json"])
     except AgentVError as error:
         fail_error(str(error))
     _print(report, redactor, as_json=given["as_json"])
@@ -67,7 +67,7 @@ def command(labels: str, **given: Any) -> None:
 
 
 def _calibrate(
-    labels: Path, subject: Subject, options: RunOptions, *, keep: bool
+    labels: Path, subject: LabelledReply, options: RunOptions, *, keep: bool
 ) -> tuple[CalibrationReport, Redactor]:
     import asyncio  # noqa: PLC0415 - only a real run needs it
 
@@ -95,9 +95,9 @@ def _print(report: CalibrationReport, redactor: Redactor, *, as_json: bool) -> N
 
         sys.stdout.buffer.write(redactor.line(dump_json(report)) + b"\n")
     else:
-        from agentv.cli.outputs import guarded  # noqa: PLC0415 - only this needs it
+        from agentv.cli.outputs import escape_workflow_commands  # noqa: PLC0415 - only this needs it
         from agentv.reports.calibration import render_calibration  # noqa: PLC0415 - as above
         from agentv.reports.terminal import Style  # noqa: PLC0415 - as above
 
-        guarded(sys.stdout).write(redactor.text(render_calibration(report, Style.of(sys.stdout))))
+        escape_workflow_commands(sys.stdout).write(redactor.text(render_calibration(report, Style.of(sys.stdout))))
     sys.stdout.flush()

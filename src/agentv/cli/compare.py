@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentv.cli.eval import DOLLARS, read_variables_file
-from agentv.cli.exit_codes import ERROR, fail_error, fail_usage, refuse
+from agentv.cli.exit_codes import ERROR, exit_with_problems, fail_error, fail_usage
 
 if TYPE_CHECKING:
     from agentv.model.comparison import Comparison
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FAILED = 1
 
 
-class Share(click.FloatRange):
+class Percentage(click.FloatRange):
     """A number between 0 and 1; `nan` lies in no range and is in every one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -27,7 +27,7 @@ class Share(click.FloatRange):
         return self.fail(f"{value!r} is not a number", param, ctx) if number != number else number  # noqa: PLR0124
 
 
-SHARE = Share(min=0, max=1, min_open=True, max_open=True)
+SHARE = Percentage(min=0, max=1, min_open=True, max_open=True)
 
 
 @click.command()
@@ -74,7 +74,7 @@ def command(a: str, b: str, **given: Any) -> None:
     try:
         comparison = compare(a, b, cache=not given["no_cache"], **{name: given[name] for name in names})
     except SpecError as error:
-        refuse(error, as_json=as_json)
+        exit_with_problems(error, as_json=as_json)
     except EvaluationError as error:
         fail_error(str(error))
     except AgentVError as error:
@@ -104,7 +104,7 @@ def _print(comparison: Comparison, form: str) -> None:
 
         sys.stdout.buffer.write(printable(_rendered(comparison, form)))
     else:
-        from agentv.cli.outputs import guarded  # noqa: PLC0415 - only this needs it
+        from agentv.cli.outputs import escape_workflow_commands  # noqa: PLC0415 - only this needs it
         from agentv.reports.comparison import render_comparison  # noqa: PLC0415 - as above
         from agentv.reports.terminal import Style  # noqa: PLC0415 - as above
 
@@ -113,7 +113,7 @@ def _print(comparison: Comparison, form: str) -> None:
             if form == "text"
             else _rendered(comparison, form).decode()
         )
-        guarded(sys.stdout).write(text)
+        escape_workflow_commands(sys.stdout).write(text)
     sys.stdout.flush()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentv.cli.exit_codes import fail_usage, refuse
+from agentv.cli.exit_codes import exit_with_problems, fail_usage
 from agentv.jsonio import dump_json
 from agentv.reports.terminal import clean, counted
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agentv.api.execution import Prepared
-    from agentv.api.resume import Keeping
-    from agentv.cli.resume import Recalled
+    from agentv.api.resume import StoreSession
+    from agentv.cli.resume import ResumePlan
     from agentv.model.results import Summary
     from agentv.protocols import Reporter
     from agentv.run.engine import Engine
@@ -213,9 +213,9 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
         recalled = _recall(paths, given, options)
         paths, given["targets"], options = recalled.paths, recalled.targets, recalled.options
         if recalled.is_complete and not given["dry_run"]:
-            from agentv.cli.resume import show_again  # noqa: PLC0415 - only a resume needs it
+            from agentv.cli.resume import print_complete  # noqa: PLC0415 - only a resume needs it
 
-            sys.exit(show_again(recalled, given))
+            sys.exit(print_complete(recalled, given))
     if not paths:
         fail_usage("name an eval file or a folder of them, or resume an execution with --resume")
     if given["watch"]:
@@ -226,7 +226,7 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
         from agentv.cli.outputs import annotate  # noqa: PLC0415 - only a mistake needs it
 
         annotate(error.problems)
-        refuse(error, as_json=given["as_json"])
+        exit_with_problems(error, as_json=given["as_json"])
     except AgentVError as error:
         fail_usage(str(error))
     if given["dry_run"]:
@@ -235,15 +235,15 @@ def command(paths: tuple[str, ...], **given: Any) -> None:
     sys.exit(_run(prepared, given, paths, recalled))
 
 
-def _recall(paths: tuple[str, ...], given: dict[str, Any], options: RunOptions) -> Recalled:
+def _recall(paths: tuple[str, ...], given: dict[str, Any], options: RunOptions) -> ResumePlan:
     """The execution to go on with."""
-    from agentv.cli.resume import recall  # noqa: PLC0415 - only a resume needs it
+    from agentv.cli.resume import find_resumable  # noqa: PLC0415 - only a resume needs it
     from agentv.errors import AgentVError  # noqa: PLC0415 - as above
 
     if given["watch"] or given["no_store"]:
         fail_usage("--resume goes on with what the run store holds: not with --watch or --no-store")
     try:
-        return recall(paths, given, options)
+        return find_resumable(paths, given, options)
     except AgentVError as error:
         fail_usage(str(error))
 
@@ -284,14 +284,14 @@ def _warn(prepared: Prepared, *, quiet: bool) -> None:
 
 
 def _run(
-    prepared: Prepared, given: dict[str, Any], paths: tuple[str, ...] = (), recalled: Recalled | None = None
+    prepared: Prepared, given: dict[str, Any], paths: tuple[str, ...] = (), recalled: ResumePlan | None = None
 ) -> int:
     """Run it and report; what is watched, and comes without paths, is not kept."""
     import asyncio  # noqa: PLC0415 - only a real run needs it
     import gc  # noqa: PLC0415 - as above
 
-    from agentv.cli.exit_codes import broke_off  # noqa: PLC0415 - as above
-    from agentv.cli.resume import kept, remembering, resume_command  # noqa: PLC0415 - as above
+    from agentv.cli.exit_codes import report_abort  # noqa: PLC0415 - as above
+    from agentv.cli.resume import judge_cache, kept, resume_command  # noqa: PLC0415 - as above
     from agentv.errors import AgentVError  # noqa: PLC0415 - as above
 
     _warn(prepared, quiet=given["quiet"])
@@ -299,7 +299,7 @@ def _run(
     has_begun = False
     try:
         reporters = _reporters(prepared, given)  # which files cannot be written is known before anything is kept
-        with kept(prepared, paths, given, recalled) as keeping, remembering(prepared, given) as ready:
+        with kept(prepared, paths, given, recalled) as keeping, judge_cache(prepared, given) as ready:
             gc.freeze()
             gc.enable()
             # Results come and go by the thousand without a cycle in them; looking for one after every 700 objects
@@ -309,14 +309,14 @@ def _run(
             has_begun = True
             summary = asyncio.run(_execute(ready, reporters, given["out"], keeping))
     except AgentVError as error:
-        return broke_off(error, hint, has_begun=has_begun)
+        return report_abort(error, hint, has_begun=has_begun)
     if hint and summary.status == "interrupted":
         click.echo(f"go on with it: {hint}", err=True)
     return summary.exit_code
 
 
 async def _execute(
-    prepared: Prepared, reporters: list[Reporter], out: tuple[str, ...], keeping: Keeping | None
+    prepared: Prepared, reporters: list[Reporter], out: tuple[str, ...], keeping: StoreSession | None
 ) -> Summary:
     from agentv.api.execution import execute  # noqa: PLC0415 - only a real run needs it
 
@@ -348,11 +348,11 @@ def _reporters(prepared: Prepared, given: dict[str, Any]) -> list[Reporter]:
         open_outputs,
         printer,
     )
-    from agentv.reports.progress import Lines, Live, can_redraw  # noqa: PLC0415 - as above
+    from agentv.reports.progress import Live, PlainLines, can_redraw  # noqa: PLC0415 - as above
 
     redactor = prepared.redactor
     reporters = open_outputs(prepared, given["out"], given["dump_traces"])
     if not given["quiet"] and not given["as_json"]:
-        reporters.append(Live(sys.stderr, redactor) if can_redraw(sys.stderr) else Lines(sys.stderr))
+        reporters.append(Live(sys.stderr, redactor) if can_redraw(sys.stderr) else PlainLines(sys.stderr))
     reporters.append(printer(given, redactor))
     return reporters + for_github(prepared, as_json=given["as_json"])

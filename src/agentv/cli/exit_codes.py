@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from agentv.errors import AgentVError, Problem, SpecError
 
 
-def broke_off(error: AgentVError, hint: str | None = None, *, has_begun: bool = True) -> int:
+def report_abort(error: AgentVError, hint: str | None = None, *, has_begun: bool = True) -> int:
     """Say why an execution did not come to its end, and how to go on with it; returns the exit code."""
-    silence_stdout()
+    redirect_stdout_to_devnull()
     # Somebody who closed the pipe has seen enough.
     if not isinstance(getattr(error, "cause", None), BrokenPipeError):
         if wants_json() and not has_begun:  # one that has begun ends with a summary, however it ends
             print_problems([str(error)], ERROR)
-        complain(f"agentv: {error}")
+        print_error(f"agentv: {error}")
         if hint:
-            complain(f"go on with it: {hint}")
+            print_error(f"go on with it: {hint}")
     return ERROR
 
 
-def silence_stdout() -> None:
+def redirect_stdout_to_devnull() -> None:
     """A pipe that nobody reads, or a disk that is full, must not complain a second time when Python ends."""
     silence(sys.stdout)
 
@@ -47,7 +47,7 @@ BUG = 4
 INTERRUPTED = 130
 
 
-def refuse(error: SpecError, *, as_json: bool) -> NoReturn:
+def exit_with_problems(error: SpecError, *, as_json: bool) -> NoReturn:
     """Say everything that is wrong, and that nothing was run."""
     from agentv.reports.terminal import Style, render_problems  # noqa: PLC0415 - loaded only when there is something to say
 
@@ -72,7 +72,7 @@ def print_problems(problems: Iterable[Problem | str], code: int = USAGE) -> None
     try:
         click.echo(dump_json(summary))
     except OSError:  # nobody reads it, and the exit code says the same
-        silence_stdout()
+        redirect_stdout_to_devnull()
 
 
 def problem_data(problem: Problem) -> dict[str, object]:
@@ -91,7 +91,7 @@ def fail_usage(message: str) -> NoReturn:
     """One sentence, and the exit code for what the user can put right."""
     if wants_json():
         print_problems([message])
-    complain(message)
+    print_error(message)
     sys.exit(USAGE)
 
 
@@ -99,11 +99,11 @@ def fail_error(message: str) -> NoReturn:
     """The same for what could not be measured, or not be written."""
     if wants_json():
         print_problems([message], ERROR)
-    complain(f"agentv: {message}")
+    print_error(f"agentv: {message}")
     sys.exit(ERROR)
 
 
-def complain(message: str) -> None:
+def print_error(message: str) -> None:
     """Words on standard error; what they quote may come from a file, and must not command a terminal."""
     from agentv.reports.terminal import clean  # noqa: PLC0415 - only a mistake needs it
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from agentv import __version__
-from agentv.cli.exit_codes import BUG, ERROR, INTERRUPTED, USAGE, complain, print_problems
+from agentv.cli.exit_codes import BUG, ERROR, INTERRUPTED, USAGE, print_error, print_problems
 
 COMMANDS = {
     "eval": "Run evals and say what held and what did not.",
@@ -68,9 +68,9 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            from agentv.cli.exit_codes import silence_stdout  # noqa: PLC0415 - only a broken pipe needs it
+            from agentv.cli.exit_codes import redirect_stdout_to_devnull  # noqa: PLC0415 - only a broken pipe needs it
 
-            silence_stdout()
+            redirect_stdout_to_devnull()
             measures = ctx.invoked_subcommand in MEASURES and "--dry-run" not in sys.argv
             return ERROR if measures else 0
 
@@ -116,12 +116,12 @@ def main(prog_name: str = "agentv") -> None:
     except Exception as error:  # noqa: BLE001 - the last resort
         if known := _known(error):
             _say_json(*known)
-            complain(f"agentv: {known[0]}")
+            print_error(f"agentv: {known[0]}")
             sys.exit(known[1])
         from traceback import print_exc  # noqa: PLC0415 - only a bug needs it
 
         print_exc()
-        complain(REPORT)
+        print_error(REPORT)
         sys.exit(BUG)
     finally:
         gc.freeze()
@@ -149,12 +149,12 @@ def _of_the_system(error: OSError) -> tuple[str, int] | None:
     import errno  # noqa: PLC0415 - only a failure needs it
     from pathlib import Path  # noqa: PLC0415 - as above
 
-    from agentv.cli.exit_codes import silence_stdout  # noqa: PLC0415 - as above
+    from agentv.cli.exit_codes import redirect_stdout_to_devnull  # noqa: PLC0415 - as above
 
     if error.filename is not None:
         return f"{error.filename}: {error.strerror}", USAGE
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-        silence_stdout()
+        redirect_stdout_to_devnull()
         return f"the results cannot be written: {error.strerror}; make room and run it again", ERROR
     try:
         Path.cwd()

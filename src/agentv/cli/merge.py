@@ -31,9 +31,9 @@ def command(paths: tuple[str, ...], out: tuple[str, ...], *, as_json: bool, verb
 
     A set that is mixed or incomplete is refused. The exit code is that of the whole execution; 2 when refused.
     """
-    from agentv.api.merge import Found, merge  # noqa: PLC0415 - `--help` needs none of it
-    from agentv.cli.exit_codes import broke_off  # noqa: PLC0415 - as above
-    from agentv.cli.outputs import guarded, open_files  # noqa: PLC0415 - as above
+    from agentv.api.merge import FoundRecord, merge  # noqa: PLC0415 - `--help` needs none of it
+    from agentv.cli.exit_codes import report_abort  # noqa: PLC0415 - as above
+    from agentv.cli.outputs import escape_workflow_commands, open_files  # noqa: PLC0415 - as above
     from agentv.errors import FormatError, OutputError  # noqa: PLC0415 - as above
     from agentv.redaction import Redactor  # noqa: PLC0415 - as above
     from agentv.reports.console import Console  # noqa: PLC0415 - as above
@@ -41,15 +41,15 @@ def command(paths: tuple[str, ...], out: tuple[str, ...], *, as_json: bool, verb
 
     redactor = Redactor({})  # what the files hold was redacted when it was written
     try:
-        found = Found([Path(path) for path in dict.fromkeys(paths)])
+        found = FoundRecord([Path(path) for path in dict.fromkeys(paths)])
         found.check()
         reporters: list[Reporter] = open_files(out, paths, redactor)
         verbosity = 1 if verbose else -1 if quiet else 0
         shown = JsonStream(sys.stdout.buffer, redactor) if as_json else None
-        reporters.append(shown or Console(guarded(sys.stdout), redactor, verbosity=verbosity))
+        reporters.append(shown or Console(escape_workflow_commands(sys.stdout), redactor, verbosity=verbosity))
         summary = merge(found, reporters, out)
     except FormatError as error:
         fail_usage(str(error))
     except OutputError as error:
-        sys.exit(broke_off(error))
+        sys.exit(report_abort(error))
     sys.exit(summary.exit_code)

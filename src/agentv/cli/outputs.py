@@ -42,7 +42,7 @@ def open_files(out: Sequence[str], inputs: Sequence[str], redactor: Redactor) ->
     from agentv.errors import AgentVError  # noqa: PLC0415 - `--help` needs none of it
     from agentv.reports.files import format_of, open_output  # noqa: PLC0415 - as above
 
-    _refuse_twins(out)
+    _reject_duplicates(out)
     for name in out:
         _refuse_inputs(inputs, name)
         try:
@@ -63,11 +63,11 @@ def for_github(prepared: Prepared, *, as_json: bool) -> list[Reporter]:
         stream = sys.stderr if as_json else sys.stdout
         reporters.append(Annotations(stream, prepared.redactor, warnings))
     if summary := os.environ.get(STEP_SUMMARY):
-        reporters.append(Unasked(Path(summary), prepared.redactor))
+        reporters.append(StepSummary(Path(summary), prepared.redactor))
     return reporters
 
 
-class Unasked:
+class StepSummary:
     """The page for the summary of a job: nobody asked for it by name, so that its absence is no failure."""
 
     name = STEP_SUMMARY
@@ -111,10 +111,12 @@ def printer(given: dict[str, Any], redactor: Redactor) -> Reporter:
     if given["as_json"]:
         return JsonStream(sys.stdout.buffer, redactor)
     verbosity = 1 if given["verbose"] else -1 if given["quiet"] else 0
-    return Console(guarded(sys.stdout), redactor, verbosity=verbosity, asked_target=bool(given.get("targets")))
+    return Console(
+        escape_workflow_commands(sys.stdout), redactor, verbosity=verbosity, asked_target=bool(given.get("targets"))
+    )
 
 
-def guarded(stream: IO[str]) -> IO[str]:
+def escape_workflow_commands(stream: IO[str]) -> IO[str]:
     """The stream; on GitHub, one through which an agent's words cannot command the runner."""
     if not in_github():
         return stream
@@ -135,7 +137,7 @@ def _opened(name: str, make: Callable[[Path], Reporter]) -> Reporter:
         fail_usage(f"{name} cannot be written: {error.strerror}")
 
 
-def _refuse_twins(out: Sequence[str]) -> None:
+def _reject_duplicates(out: Sequence[str]) -> None:
     """One file cannot hold two formats, nor one format twice."""
     for at, name in enumerate(out):
         for other in out[:at]:

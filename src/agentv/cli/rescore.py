@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentv.cli.eval import DOLLARS, PLAIN_BLOCKS, stop_on_signals
-from agentv.cli.exit_codes import fail_usage, refuse
+from agentv.cli.exit_codes import exit_with_problems, fail_usage
 
 if TYPE_CHECKING:
     from agentv.api.rescore import Rescored
@@ -65,7 +65,7 @@ def command(name: str, **given: Any) -> None:
         )
         rescored = prepare_rescore(store, execution, options, given["evals"])
     except SpecError as error:
-        refuse(error, as_json=given["as_json"])
+        exit_with_problems(error, as_json=given["as_json"])
     except AgentVError as error:
         fail_usage(str(error))
     if rescored.unmatched and not given["quiet"]:
@@ -79,27 +79,27 @@ def _run(store: Any, execution: ExecutionRow, rescored: Rescored, given: dict[st
 
     from agentv.api import resume as api  # noqa: PLC0415 - as above
     from agentv.api.execution import execute  # noqa: PLC0415 - as above
-    from agentv.cli.exit_codes import broke_off  # noqa: PLC0415 - as above
+    from agentv.cli.exit_codes import report_abort  # noqa: PLC0415 - as above
     from agentv.cli.outputs import open_files, printer  # noqa: PLC0415 - as above
-    from agentv.cli.resume import remembering  # noqa: PLC0415 - as above
+    from agentv.cli.resume import judge_cache  # noqa: PLC0415 - as above
     from agentv.errors import AgentVError  # noqa: PLC0415 - as above
-    from agentv.model.stored import Command  # noqa: PLC0415 - as above
+    from agentv.model.stored import StoredCommand  # noqa: PLC0415 - as above
 
     prepared = rescored.prepared
     inputs = sorted({file for each in prepared.evals for file in each.inputs})
     reporters: list[Reporter] = open_files(given["out"], inputs, prepared.redactor)
     reporters.append(printer(given, prepared.redactor))
-    command = Command(folder=str(Path.cwd()), rescored=execution.id)
+    command = StoredCommand(folder=str(Path.cwd()), rescored=execution.id)
     has_begun = False
     # Replies are read on the event loop while results are written in a thread: two connections.
     written = api.open_store(Path(store.name))
     try:
         keeping = api.begin(written, api.new_execution(prepared, command, execution.persist))
-        with remembering(prepared, given, Path(store.name)) as ready:
+        with judge_cache(prepared, given, Path(store.name)) as ready:
             has_begun = True
             summary = asyncio.run(execute(ready, reporters, out=given["out"], watch=stop_on_signals, keeping=keeping))
     except AgentVError as error:
-        return broke_off(error, has_begun=has_begun)
+        return report_abort(error, has_begun=has_begun)
     finally:
         written.close()
         store.close()

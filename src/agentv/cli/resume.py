@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from agentv.api.execution import Prepared
-    from agentv.api.resume import Keeping
-    from agentv.model.stored import ExecutionRow, Holder
+    from agentv.api.resume import StoreSession
+    from agentv.model.stored import ActiveWorker, ExecutionRow
     from agentv.protocols import Store
     from agentv.run.options import RunOptions
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 UNFINISHED = ("running", "interrupted")
 
 
-class Recalled(NamedTuple):
+class ResumePlan(NamedTuple):
     """An earlier execution, and what to run so that it comes to its end."""
 
     store: Store
@@ -39,7 +39,7 @@ class Recalled(NamedTuple):
     """Whether all of it is there, and nothing that it was made of has changed."""
 
 
-def recall(paths: tuple[str, ...], given: dict[str, Any], options: RunOptions) -> Recalled:
+def find_resumable(paths: tuple[str, ...], given: dict[str, Any], options: RunOptions) -> ResumePlan:
     """The execution that `--resume` names, found in the store of the paths or of this folder."""
     again = {"error"} if given["retry_errors"] else set()
     again |= {"fail"} if given["rerun_failed"] else set()
@@ -65,7 +65,7 @@ def recall(paths: tuple[str, ...], given: dict[str, Any], options: RunOptions) -
         getattr(chosen, name) == getattr(with_earlier(type(options)(), earlier), name) for name in SELECTION
     )
     is_same = same_paths and given["targets"] in ((), earlier.targets) and same_options
-    return Recalled(
+    return ResumePlan(
         store=store,
         execution=execution,
         paths=paths or usual,
@@ -85,10 +85,10 @@ def _asks_more(given: dict[str, Any]) -> bool:
     return bool(wanted) or in_github() or STEP_SUMMARY in os.environ
 
 
-def show_again(recalled: Recalled, given: dict[str, Any]) -> int:
+def print_complete(recalled: ResumePlan, given: dict[str, Any]) -> int:
     """Report an execution that is complete: nothing of it has changed, and nothing is run."""
-    from agentv.api.reporting import tell_again  # noqa: PLC0415 - only a resume needs it
-    from agentv.cli.exit_codes import broke_off  # noqa: PLC0415 - as above
+    from agentv.api.reporting import replay_execution  # noqa: PLC0415 - only a resume needs it
+    from agentv.cli.exit_codes import report_abort  # noqa: PLC0415 - as above
     from agentv.cli.outputs import open_files, printer  # noqa: PLC0415 - as above
     from agentv.errors import AgentVError  # noqa: PLC0415 - as above
     from agentv.redaction import Redactor  # noqa: PLC0415 - as above
@@ -99,9 +99,9 @@ def show_again(recalled: Recalled, given: dict[str, Any]) -> int:
     if not given["quiet"]:
         click.echo(f"{recalled.execution.id} is complete, and no file has changed: nothing is run", err=True)
     try:
-        summary = tell_again(recalled.store, recalled.execution, reporters, recalled.options, given["out"])
+        summary = replay_execution(recalled.store, recalled.execution, reporters, recalled.options, given["out"])
     except AgentVError as error:
-        return broke_off(error)
+        return report_abort(error)
     finally:
         recalled.store.close()
     return summary.exit_code
@@ -109,15 +109,15 @@ def show_again(recalled: Recalled, given: dict[str, Any]) -> int:
 
 @contextmanager
 def kept(
-    prepared: Prepared, paths: Sequence[str], given: dict[str, Any], recalled: Recalled | None
-) -> Iterator[Keeping | None]:
+    prepared: Prepared, paths: Sequence[str], given: dict[str, Any], recalled: ResumePlan | None
+) -> Iterator[StoreSession | None]:
     """The store of an execution that is about to run; `None` when nothing is to be kept."""
     from agentv.api import resume as api  # noqa: PLC0415 - `--help` needs none of it
     from agentv.api import resume as resuming  # noqa: PLC0415 - as above
 
     if recalled is not None:
         execution = resuming.again(recalled.execution, prepared, is_whole=recalled.is_same)
-        keeping = resuming.take_up(recalled.store, execution, recalled.again, is_whole=recalled.is_same)
+        keeping = resuming.resume_execution(recalled.store, execution, recalled.again, is_whole=recalled.is_same)
         keeping = replace(keeping, persist=given["persist"] or keeping.persist)
         if not given["quiet"]:
             same = recalled.is_same and execution.inputs == recalled.execution.inputs
@@ -139,7 +139,7 @@ def kept(
 
 
 @contextmanager
-def remembering(prepared: Prepared, given: dict[str, Any], path: Path | None = None) -> Iterator[Prepared]:
+def judge_cache(prepared: Prepared, given: dict[str, Any], path: Path | None = None) -> Iterator[Prepared]:
     """The same, with what judges said before, where anybody judges: in this store, or in that of the project."""
     if not prepared.judges or given.get("no_store"):
         yield prepared
@@ -155,7 +155,7 @@ def remembering(prepared: Prepared, given: dict[str, Any], path: Path | None = N
             memory.close()
 
 
-def resume_command(keeping: Keeping, out: tuple[str, ...]) -> str:
+def resume_command(keeping: StoreSession, out: tuple[str, ...]) -> str:
     """What to type to go on with an execution, and have all of it in the files that hold a part of it now."""
     from agentv.api.resume import paths_of  # noqa: PLC0415 - `--help` needs none of it
 
@@ -168,7 +168,7 @@ def _say_waiting() -> Any:
     """What is said, once, while other processes finish their part."""
     said: set[int] = set()
 
-    def say(holders: list[Holder]) -> None:
+    def say(holders: list[ActiveWorker]) -> None:
         for holder in holders:
             if holder.pid not in said:
                 said.add(holder.pid)
@@ -178,7 +178,7 @@ def _say_waiting() -> Any:
     return say
 
 
-def _say_resumed(keeping: Keeping, prepared: Prepared, *, is_unchanged: bool) -> None:
+def _say_resumed(keeping: StoreSession, prepared: Prepared, *, is_unchanged: bool) -> None:
     done = sum(
         outcome.status in ("completed", "error") and outcome.verdict not in keeping.again and not outcome.replaced
         for outcome in keeping.known.values()

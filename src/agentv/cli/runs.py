@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agentv.model.results import ResultRecord
-    from agentv.model.stored import ExecutionRow, Holder, RunRow, StoredRun
+    from agentv.model.stored import ActiveWorker, ExecutionRow, RunRow, StoredRun
     from agentv.stores.sqlite import SqliteStore
 
 
-def as_it_stands(store: SqliteStore, row: ExecutionRow) -> tuple[ExecutionRow, list[Holder]]:
+def as_it_stands(store: SqliteStore, row: ExecutionRow) -> tuple[ExecutionRow, list[ActiveWorker]]:
     """An execution and who is at work on it; what nobody works on was interrupted, whatever it says of itself."""
     if row.status != "running":
         return row, []
@@ -361,9 +361,9 @@ def _opened(path: str | None) -> Iterator[SqliteStore]:
         finally:
             opened.close()
     except BrokenPipeError:
-        from agentv.cli.exit_codes import silence_stdout  # noqa: PLC0415 - only a broken pipe needs it
+        from agentv.cli.exit_codes import redirect_stdout_to_devnull  # noqa: PLC0415 - only a broken pipe needs it
 
-        silence_stdout()
+        redirect_stdout_to_devnull()
         sys.exit(0)
     except AgentVError as error:
         fail_usage(str(error))

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from agentv.cli.eval import PLAIN_BLOCKS
-from agentv.cli.exit_codes import ERROR, fail_usage, refuse
+from agentv.cli.exit_codes import ERROR, exit_with_problems, fail_usage
 
 ENV_FILE = click.option(
     "--env-file", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Read variables from FILE (.env)."
@@ -66,7 +66,7 @@ def check_one(  # noqa: PLR0913 - one for each option
     try:
         check, redactor = asyncio.run(check_target(choose(found, name), prompt, plain_blocks))
     except SpecError as error:
-        refuse(error, as_json=as_json)
+        exit_with_problems(error, as_json=as_json)
     if as_json:
         click.echo(redactor.line(dump_json(check)))
     else:
@@ -85,7 +85,7 @@ def _found(path: str, env_file: str | None, *, as_json: bool) -> Any:
     try:
         return find_targets(path)
     except SpecError as error:
-        refuse(error, as_json=as_json)
+        exit_with_problems(error, as_json=as_json)
     except AgentVError as error:
         fail_usage(str(error))
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from agentv.cli.exit_codes import fail_usage, problem_data, refuse
+from agentv.cli.exit_codes import exit_with_problems, fail_usage, problem_data
 
 
 @click.command()
@@ -28,7 +28,7 @@ def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
         load_projects(projects)
         evals = load_evals([path for path in paths if path not in projects])
     except SpecError as error:
-        refuse(error, as_json=as_json)
+        exit_with_problems(error, as_json=as_json)
     except AgentVError as error:
         fail_usage(str(error))
     warnings = list(dict.fromkeys(warning for each in evals for warning in each.warnings))

@@ -14,7 +14,7 @@ from agentv.scoring.scorer import reaches
 Finding = EvaluatorResult | Awaitable[EvaluatorResult]
 
 
-def away(work: Callable[[], EvaluatorResult]) -> Finding:
+def run_in_thread(work: Callable[[], EvaluatorResult]) -> Finding:
     """The work in a thread, so that the cases in this thread's event loop go on; without such a loop, here and now."""
     if "asyncio" not in sys.modules:  # five times the cost of bare Python, and then no loop can be running
         return work()
@@ -118,7 +118,7 @@ class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         )
 
 
-class Tally(Struct):
+class ConstraintTally(Struct):
     """Constraints of equal weight: which held, which did not, which could not be decided."""
 
     hits: list[str] = []

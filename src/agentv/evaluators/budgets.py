@@ -8,22 +8,22 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import force_setattr
 
 from agentv.errors import Problem
-from agentv.evaluators.base import EvaluatorBase, Example, Tally
+from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example
 from agentv.evaluators.call_checks import (
     NO_TURNS,
     CallFilter,
     Name,
     check_bounds,
     check_filter,
-    concluded,
     counts_told,
-    excluded_by,
-    first_of,
+    excluded_statuses,
     listed,
+    missing_calls_reason,
+    result_from,
+    truncate_list,
     turns_told,
     unread_calls,
     unread_messages,
-    why_unseen,
 )
 from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.config import Count
@@ -107,7 +107,7 @@ class TurnBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
         """A constraint a limit."""
-        tally = Tally()
+        tally = ConstraintTally()
         made, unread = len(turns_told(ctx)), unread_messages(ctx)
         turns = f"the agent took {'at least ' if unread else ''}{made} {'turn' if made == 1 else 'turns'}"
         for word, limit in (("min", self.min), ("max", self.max)):
@@ -120,12 +120,12 @@ class TurnBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields
             else:
                 tally.undecided.append(f"turns ({word}: {limit}): {unread or NO_TURNS}")
         if unread:
-            return concluded(self, tally, value=None, at_least=made)
-        return concluded(self, tally, value=made or None)
+            return result_from(self, tally, value=None, at_least=made)
+        return result_from(self, tally, value=made or None)
 
 
 def _within(evaluator: EvaluatorBase, value: float | None, limit: float, name: str, remedy: str) -> EvaluatorResult:
-    tally = Tally()
+    tally = ConstraintTally()
     show = SHOWN[name]
     if value is None:
         tally.undecided.append(f"the reply has no `{name}` (max: {show(limit)}): {remedy}")
@@ -138,7 +138,7 @@ def _within(evaluator: EvaluatorBase, value: float | None, limit: float, name: s
         good = value <= limit or isclose(value, limit, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
         verb = "took" if name == "latency_ms" else "cost"
         tally.count(good=good, sentence=f"the reply {verb} {show(value)} (max: {show(limit)})")
-    return concluded(evaluator, tally, value=value)
+    return result_from(evaluator, tally, value=value)
 
 
 def _ms(value: float) -> str:
@@ -199,7 +199,7 @@ class TokenBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_field
         return self._each_turn(ctx) if self.per == "turn" else self._whole_run(ctx)
 
     def _whole_run(self, ctx: Context) -> EvaluatorResult:
-        tally = Tally()
+        tally = ConstraintTally()
         used = _counts(ctx.response.tokens_usage)
         for key, name, limit in self.limits:
             number = used[name]
@@ -208,15 +208,15 @@ class TokenBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_field
                 tally.undecided.append(f"{key} {limit}: {missing}")
             else:
                 tally.count(good=number <= limit, sentence=f"the run used {_tokens(number, name)} (max: {limit})")
-        return concluded(self, tally, **used)
+        return result_from(self, tally, **used)
 
     def _each_turn(self, ctx: Context) -> EvaluatorResult:
-        tally = Tally()
+        tally = ConstraintTally()
         turns = [(place, _counts(usage_of(message))) for place, message in turns_told(ctx)]
         unread = unread_messages(ctx)
         for key, name, limit in self.limits:
             _decide(key, limit, name, [(place, used[name]) for place, used in turns], unread, tally)
-        return concluded(self, tally, turns=[{"message": place, **used} for place, used in turns])
+        return result_from(self, tally, turns=[{"message": place, **used} for place, used in turns])
 
 
 def usage_of(message: Message) -> TokensUsage | None:
@@ -233,7 +233,7 @@ def usage_of(message: Message) -> TokensUsage | None:
 
 
 def _decide(  # noqa: PLR0913, PLR0917 - the limit, and all that is known of the turns
-    key: str, limit: int, name: str, turns: Sequence[tuple[int, int | None]], unread: str, tally: Tally
+    key: str, limit: int, name: str, turns: Sequence[tuple[int, int | None]], unread: str, tally: ConstraintTally
 ) -> None:
     told = [(place, number) for place, number in turns if number is not None]
     silent = [place for place, number in turns if number is None]
@@ -243,7 +243,7 @@ def _decide(  # noqa: PLR0913, PLR0917 - the limit, and all that is known of the
         if number > limit
     ]
     if over:
-        tally.fails(*first_of(over))
+        tally.fails(*truncate_list(over))
     elif unread:
         tally.undecided.append(f"{key} {limit} per turn: {unread}")
     elif silent:
@@ -323,20 +323,20 @@ class ToolCallCount(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
         """A constraint a limit; without any nothing can fall short, and the score is 1."""
-        tally = Tally()
+        tally = ConstraintTally()
         key, named = ("*", "tools") if isinstance(self.tool, UnsetType) else (self.tool, self.tool)
         unnamed = None if ctx.calls is None else [call.tool for call in ctx.calls].count("")
         if not ctx.calls_complete:
-            certain = count_certain_calls(ctx.calls or (), excluded_by(self.calls)).calls
+            certain = count_certain_calls(ctx.calls or (), excluded_statuses(self.calls)).calls
             times = count_at_least(certain, key)
             self._decide_lower_bound(times, named, unread_calls(ctx), tally)
-            return concluded(self, tally, value=None, at_least=times, unnamed=unnamed)
+            return result_from(self, tally, value=None, at_least=times, unnamed=unnamed)
         counted = counts_told(ctx)
         if ctx.calls is not None:
-            counted = count(call.tool for call in count_calls(ctx.calls, excluded_by(self.calls)).calls)
+            counted = count(call.tool for call in count_calls(ctx.calls, excluded_statuses(self.calls)).calls)
         value = None if counted is None else total(counted, key)
         if value is None:
-            tally.undecided.append(f"calls of {named}: {why_unseen(ctx)}")
+            tally.undecided.append(f"calls of {named}: {missing_calls_reason(ctx)}")
         elif not self._is_limited:
             tally.hits.append(wording.called(named, value, "recorded"))
         else:
@@ -344,9 +344,9 @@ class ToolCallCount(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
                 tally.count(good=value >= self.min, sentence=wording.called(named, value, f"minimum: {self.min}"))
             if isinstance(self.max, int):
                 tally.count(good=value <= self.max, sentence=wording.called(named, value, f"maximum: {self.max}"))
-        return concluded(self, tally, value=value, unnamed=unnamed)
+        return result_from(self, tally, value=value, unnamed=unnamed)
 
-    def _decide_lower_bound(self, times: int, named: str, reason: str, tally: Tally) -> None:
+    def _decide_lower_bound(self, times: int, named: str, reason: str, tally: ConstraintTally) -> None:
         """Decide the limits when there may have been further calls; without limits the number is not known."""
         if not self._is_limited:
             tally.undecided.append(f"calls of {named}: {reason}")

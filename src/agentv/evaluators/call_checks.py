@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from agentv.errors import Problem
-from agentv.evaluators.base import EvaluatorBase, Tally
+from agentv.evaluators.base import ConstraintTally, EvaluatorBase
 from agentv.matching.text import name_match
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import Unread
@@ -91,7 +91,7 @@ MAX_TOLD = 100
 DEFAULT_EXCLUDED = CallFilter().excluded
 
 
-def why_unseen(ctx: Context) -> str:
+def missing_calls_reason(ctx: Context) -> str:
     """What is missing when the calls themselves cannot be seen."""
     return NO_CALLS if ctx.calls_source is None else ONLY_COUNTS
 
@@ -108,7 +108,7 @@ def turns_told(ctx: Context) -> list[tuple[int, Message]]:
     return [(place, message) for place, message in enumerate(ctx.output_messages or ()) if message.role == "assistant"]
 
 
-def meant_by(patterns: list[str] | UnsetType, names: Iterable[str]) -> set[str]:
+def match_tools(patterns: list[str] | UnsetType, names: Iterable[str]) -> set[str]:
     """Those of these names that are meant, each asked about once; without patterns every named tool is."""
     known = set(names) - {""}
     if isinstance(patterns, UnsetType):
@@ -116,7 +116,7 @@ def meant_by(patterns: list[str] | UnsetType, names: Iterable[str]) -> set[str]:
     return {name for name in known if any(name_match(pattern, name) for pattern in patterns)}
 
 
-def excluded_by(calls: CallFilter | None) -> frozenset[str]:
+def excluded_statuses(calls: CallFilter | None) -> frozenset[str]:
     """The statuses that do not count: by default those that `tool_trajectory` does not count either."""
     return DEFAULT_EXCLUDED if calls is None else calls.excluded
 
@@ -133,7 +133,7 @@ def check_bounds(least: int | UnsetType, most: int | UnsetType, path: str) -> It
         yield Problem(f"{path}.min", f"{least} is above the `max` of {most}")
 
 
-def first_of(sentences: Sequence[str]) -> list[str]:
+def truncate_list(sentences: Sequence[str]) -> list[str]:
     """The sentences; of more than anybody reads, the first."""
     more = len(sentences) - MAX_TOLD
     return [*sentences[:MAX_TOLD], f"and {more} more"] if more > 0 else list(sentences)
@@ -151,7 +151,7 @@ def n_times(number: int) -> str:
     return f"{number} {'time' if number == 1 else 'times'}"
 
 
-def concluded(evaluator: EvaluatorBase, tally: Tally, **details: Any) -> EvaluatorResult:
+def result_from(evaluator: EvaluatorBase, tally: ConstraintTally, **details: Any) -> EvaluatorResult:
     """The finding of an evaluator whose constraints have been decided as far as the reply tells."""
     status, score = tally.verdict(evaluator.threshold, negate=evaluator.negate)
     return evaluator.result(status, score, tally.hits, tally.misses, {**details, "undecided": tally.undecided})

@@ -16,15 +16,15 @@ from agentv.errors import EvaluationError, FormatError, Problem
 from agentv.evaluators.base import EvaluatorBase, Example
 from agentv.evaluators.python import find_file, result_of
 from agentv.jsonio import dump_json, parse_json, scrub_text
-from agentv.process import Command, Dialogue, run
-from agentv.process.command import Limits, limited
+from agentv.process import Command, InteractivePipe, run
+from agentv.process.command import ResourceLimits, limited
 from agentv.process.pipes import Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agentv.model.results import EvaluatorResult
-    from agentv.process import Finished
+    from agentv.process import ProcessResult
     from agentv.protocols import Context
 
 
@@ -62,7 +62,7 @@ def context_json(ctx: Context, config: dict[str, Any]) -> bytes:
 async def ask(code: Code, command: tuple[str, ...], folder: str, ctx: Context) -> Any:
     """What the program printed, as data; `EvaluationError` when that is no verdict."""
     heard = _Capped(code.limits.output_bytes)
-    dialogue = Dialogue(heard.feed)
+    dialogue = InteractivePipe(heard.feed)
     dialogue.stderr = complained = _Capped(code.limits.output_bytes)
     dialogue.say(context_json(ctx, code.config))
     dialogue.hang_up()
@@ -109,9 +109,9 @@ class _Capped(Output):
         return self._left < 0
 
 
-def _limits(code: Code) -> Limits:
+def _limits(code: Code) -> ResourceLimits:
     limits = code.limits
-    return Limits(
+    return ResourceLimits(
         cpu_s=limits.cpu_s or math.ceil(code.timeout_s) + 1,
         memory_mb=limits.memory_mb,
         file_mb=limits.file_mb,
@@ -120,7 +120,7 @@ def _limits(code: Code) -> Limits:
     )
 
 
-def _verdict(done: Finished, heard: Output, complained: Output) -> Any:
+def _verdict(done: ProcessResult, heard: Output, complained: Output) -> Any:
     if done.signal is not None:
         _fail(f"the program was ended by {_signal_name(done.signal)}", complained)
     if done.exit_code:

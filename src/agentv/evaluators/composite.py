@@ -7,7 +7,7 @@ from msgspec import Meta, to_builtins
 from msgspec.structs import replace
 
 from agentv.errors import Problem
-from agentv.evals import Checked
+from agentv.evals import ConfiguredEvaluator
 from agentv.evaluators.base import EvaluatorBase, Example
 from agentv.model.results import EvaluatorResult, Verdict
 from agentv.protocols import Context, Evaluator
@@ -33,12 +33,12 @@ class Composite(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=
     """Where the configurations stand that are checked with this one, and handed back as `with_inner`."""
 
     @property
-    def inner(self) -> tuple[Checked, ...]:
+    def inner(self) -> tuple[ConfiguredEvaluator, ...]:
         """The evaluators, ready to run."""
-        inner: tuple[Checked, ...] = self.__dict__.get("inner_checks", ())
+        inner: tuple[ConfiguredEvaluator, ...] = self.__dict__.get("inner_checks", ())
         return inner
 
-    def with_inner(self, inner: tuple[Checked, ...]) -> Self:
+    def with_inner(self, inner: tuple[ConfiguredEvaluator, ...]) -> Self:
         """The same with these evaluators, which were made of `evaluators`."""
         made = replace(self)
         made.__dict__["inner_checks"] = inner
@@ -142,7 +142,7 @@ class AllOf(Composite, frozen=True, kw_only=True, forbid_unknown_fields=True, di
         return ("pass" if certain and len(decided) == len(counted) else "error"), total / known
 
 
-class Enough(Composite, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class ThresholdComposite(Composite, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """A check that is content when enough of its evaluators are."""
 
     @property
@@ -183,7 +183,7 @@ class Enough(Composite, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         return super().sentences(counted, status)
 
 
-class AnyOf(Enough, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class AnyOf(ThresholdComposite, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Any of these holds; its score is the best of theirs."""
 
     type: Literal["any_of"] = "any_of"
@@ -194,7 +194,7 @@ class AnyOf(Enough, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=
     )
 
 
-class AtLeast(Enough, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class AtLeast(ThresholdComposite, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """At least `n` of these hold; its score is the mean of the `n` best."""
 
     type: Literal["at_least"] = "at_least"

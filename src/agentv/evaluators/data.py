@@ -7,9 +7,9 @@ import msgspec
 from msgspec import UNSET
 
 from agentv.errors import EvaluationError, Problem
-from agentv.evaluators.base import Example, Finding, Tally, away, once
+from agentv.evaluators.base import ConstraintTally, Example, Finding, once, run_in_thread
 from agentv.evaluators.json_schema import SchemaCheck, check_schema
-from agentv.evaluators.selectors import Looking, Seen, excerpt, plain
+from agentv.evaluators.selectors import Selected, SelectorEvaluator, excerpt, plain
 from agentv.evaluators.trajectory.wording import joined
 from agentv.jsonio import MAX_DEPTH, is_broken, is_deep
 from agentv.matching.diff import NOTHING, Difference, at_steps, bad_pointer, differences, pointer_steps, quote
@@ -81,7 +81,7 @@ LONG = 100_000
 """Characters from which parsing a text may take longer than an event loop should wait."""
 
 
-class Equals(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Equals(SelectorEvaluator, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Whether a text or a value is the given one."""
 
     type: Literal["equals"] = "equals"
@@ -106,14 +106,14 @@ class Equals(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
             found += [Problem(f"{path}.{key}", reason) for key in idle]
         return found
 
-    def judge(self, seen: Seen) -> Finding:
+    def judge(self, seen: Selected) -> Finding:
         """One constraint."""
         if _may_take_long(self.value) or (isinstance(seen.value, str) and len(seen.value) > LONG):
-            return away(lambda: self._told(seen))
+            return run_in_thread(lambda: self._told(seen))
         return self._told(seen)
 
-    def _told(self, seen: Seen) -> EvaluatorResult:
-        tally = Tally()
+    def _told(self, seen: Selected) -> EvaluatorResult:
+        tally = ConstraintTally()
         wanted, actual = self.value, seen.value
         if isinstance(wanted, str) and isinstance(actual, str):
             wanted = plain(wanted, ignore_case=self.ignore_case)
@@ -134,7 +134,7 @@ class Equals(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
         return self.told(tally)
 
 
-class Json(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Json(SelectorEvaluator, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Whether a text is JSON, and holds what it should."""
 
     type: Literal["json"] = "json"
@@ -173,15 +173,15 @@ class Json(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=
         """The schema, ready to judge any number of values."""
         return SchemaCheck(self.schema is None or self.schema)
 
-    def judge(self, seen: Seen) -> Finding:
+    def judge(self, seen: Selected) -> Finding:
         """Each of `equals`, `matches` and `schema` is a constraint; without any, that there is JSON is one."""
         slow = self.schema is not None or _may_take_long(self.equals) or _may_take_long(self.matches)
         if slow or (isinstance(seen.value, str) and len(seen.value) > LONG):
-            return away(lambda: self._told(seen))
+            return run_in_thread(lambda: self._told(seen))
         return self._told(seen)
 
-    def _told(self, seen: Seen) -> EvaluatorResult:
-        tally = Tally()
+    def _told(self, seen: Selected) -> EvaluatorResult:
+        tally = ConstraintTally()
         value = seen.value
         if isinstance(value, str):
             text = fenced_block(value) if self.fenced else value
@@ -205,7 +205,7 @@ class Json(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=
             tally.holds(f"{root} is {quote(value)}" if steps else f"{root} is JSON")
         return self.told(tally)
 
-    def _checks(self, tally: Tally, where: str, value: Any) -> Iterator[Callable[[], None]]:
+    def _checks(self, tally: ConstraintTally, where: str, value: Any) -> Iterator[Callable[[], None]]:
         if self.equals is not UNSET:
             yield lambda: compare(tally, where, self.equals, value)
         if self.matches is not UNSET:
@@ -213,12 +213,12 @@ class Json(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=
         if self.schema is not None:
             yield lambda: self._check_schema(tally, where, value)
 
-    def _check_schema(self, tally: Tally, where: str, value: Any) -> None:
+    def _check_schema(self, tally: ConstraintTally, where: str, value: Any) -> None:
         wrong = self.schema_check.complaints(_shallow(value, where))
         tally.count(good=not wrong, sentence=f"{where}: {'; '.join(wrong)}" if wrong else f"{where} meets the schema")
 
 
-def compare(tally: Tally, where: str, wanted: Any, actual: Any, *, partial: bool = False) -> None:
+def compare(tally: ConstraintTally, where: str, wanted: Any, actual: Any, *, partial: bool = False) -> None:
     """One constraint: that a value is, or with `partial` holds, the expected one."""
     actual = _shallow(actual, where)
     if (contains if partial else equal_to)(wanted)(actual):

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
-from agentv.evaluators.base import EvaluatorBase, Example, Tally
+from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example
 from agentv.evaluators.call_checks import ONLY_COUNTS, CallFilter, unread_calls
 from agentv.evaluators.trajectory import wording
-from agentv.evaluators.trajectory.alignment import Laid, lay_calls, match_rows, nothing_told
+from agentv.evaluators.trajectory.alignment import AlignmentReport, match_rows, nothing_told, report_alignment
 from agentv.evaluators.trajectory.config import Entry
-from agentv.evaluators.trajectory.constraints import untold
-from agentv.evaluators.trajectory.expectations import Expectation, Judge, Made, count_calls
+from agentv.evaluators.trajectory.constraints import no_calls_result
+from agentv.evaluators.trajectory.expectations import CallMatcher, CountedCalls, Expectation, count_calls
 from agentv.evaluators.trajectory.lower_bound import call_bounds
 from agentv.evaluators.trajectory.script import repeated
 from agentv.matching.alignment import longest_sequence
@@ -44,16 +44,16 @@ class ExpectedMessages(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_
         """One constraint an expected call."""
         wanted = expected_calls(ctx.expected_messages or ())
         if ctx.calls_source is None:
-            return untold(self, NO_TRACE)
-        tally = Tally()
+            return no_calls_result(self, NO_TRACE)
+        tally = ConstraintTally()
         if ctx.calls is None:
             details = nothing_told()
             _leave_undecided(wanted, ONLY_COUNTS, tally)
         else:
             made = count_calls(ctx.calls, CallFilter().excluded)
-            judge = Judge([_expectation(call) for call in wanted])
+            judge = CallMatcher([_expectation(call) for call in wanted])
             if ctx.calls_complete:
-                laid = lay_calls(judge, made, ordered=True)
+                laid = report_alignment(judge, made, ordered=True)
                 _decide(laid, tally)
                 details = laid.details()
             else:
@@ -82,11 +82,11 @@ def _expectation(call: ToolCall) -> Expectation:
     return Expectation(Entry(tool=call.tool, input=call.input, output=call.output), "exact", None, globs=False)
 
 
-def _leave_undecided(wanted: Sequence[ToolCall | Expectation], reason: str, tally: Tally) -> None:
+def _leave_undecided(wanted: Sequence[ToolCall | Expectation], reason: str, tally: ConstraintTally) -> None:
     tally.undecided += [f"tool_calls[{index}] ({call.tool}): {reason}" for index, call in enumerate(wanted)]
 
 
-def _decide_lower_bound(judge: Judge, made: Made, reason: str, tally: Tally) -> dict[str, Any]:
+def _decide_lower_bound(judge: CallMatcher, made: CountedCalls, reason: str, tally: ConstraintTally) -> dict[str, Any]:
     """Decide a partly understood reply: all calls match, or nothing is known.
 
     A match of some of them may be none of the longest alignment any more once the calls are there that were not read.
@@ -106,7 +106,7 @@ def _matched(index: int, tool: str) -> str:
     return f"tool_calls[{index}]: {tool} matched"
 
 
-def _decide(laid: Laid, tally: Tally) -> None:
+def _decide(laid: AlignmentReport, tally: ConstraintTally) -> None:
     matched = dict(laid.matches)
     wrong = {e: found for e, _, _, found in laid.mismatches}
     strangers = {e: name for e, _, name in laid.strangers}

@@ -41,7 +41,7 @@ _SHARED = frozenset(("raw_response",))
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
-def own(ctx: Context) -> Context:
+def copy_context(ctx: Context) -> Context:
     """The same context, with messages, calls and metadata of its own."""
     response = copied(ctx.response)
     return replace(
@@ -91,7 +91,7 @@ MAX_SENTENCE = 1_000
 _PAIR = 2
 
 
-class Finding(NamedTuple):
+class ReturnedFinding(NamedTuple):
     """A score and what there is to say about it."""
 
     score: float
@@ -125,15 +125,15 @@ def _plainly(evaluator: EvaluatorBase, score: float) -> str:
     return f"{name} gives {score:.2f}, and {evaluator.threshold:g} is wanted"
 
 
-def _read(value: Any) -> Finding:
+def _read(value: Any) -> ReturnedFinding:
     if isinstance(value, Mapping):
         return _of_mapping(value)
     if isinstance(value, tuple) and len(value) == _PAIR and isinstance(value[1], str):
-        return Finding(_score(value[0]), reason=_sentence(value[1]))
-    return Finding(_score(value))
+        return ReturnedFinding(_score(value[0]), reason=_sentence(value[1]))
+    return ReturnedFinding(_score(value))
 
 
-def _of_mapping(value: Mapping[Any, Any]) -> Finding:
+def _of_mapping(value: Mapping[Any, Any]) -> ReturnedFinding:
     for key in value:
         if key not in KEYS:
             hint = suggest(key, KEYS) or f"; expected one of {', '.join(KEYS)}"
@@ -148,7 +148,7 @@ def _of_mapping(value: Mapping[Any, Any]) -> Finding:
     if not isinstance(details, Mapping):
         msg = f"the check gave `details` that are no mapping: {quote(details)}"
         raise EvaluationError(msg)
-    return Finding(
+    return ReturnedFinding(
         _score(value["score"]),
         _sentences(value.get("hits"), "hits"),
         _sentences(value.get("misses"), "misses"),
@@ -306,8 +306,8 @@ async def call(function: Callable[..., Any], ctx: Context, given: Mapping[str, A
     # An asynchronous one is trusted not to block; any other is called where it holds up nobody.
     called = getattr(function, "__call__", None)  # noqa: B004 - an object whose call is asynchronous
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
-        return await function(own(ctx), **options)
-    found = await in_thread(lambda: function(own(ctx), **options))  # a long transcript takes a while to copy
+        return await function(copy_context(ctx), **options)
+    found = await in_thread(lambda: function(copy_context(ctx), **options))  # a long transcript takes a while to copy
     return await found if inspect.isawaitable(found) else found
 
 
@@ -396,7 +396,7 @@ class Python(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         found = await in_thread(load_function, self.function, ctx.scope)
         if isinstance(found, type) and issubclass(found, EvaluatorBase):
             made = self._made(found, dict(ctx.config))
-            returned = await in_thread(lambda: made.evaluate(own(ctx)))
+            returned = await in_thread(lambda: made.evaluate(copy_context(ctx)))
             return await returned if inspect.isawaitable(returned) else returned
         if not callable(found):
             msg = f"{self.function!r} is a {type(found).__name__}, not a function"

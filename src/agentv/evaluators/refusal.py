@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-from agentv.evaluators.base import EvaluatorBase, Example, Tally
-from agentv.evaluators.call_checks import Name, concluded, turns_told
+from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example
+from agentv.evaluators.call_checks import Name, result_from, turns_told
 from agentv.matching.diff import quote
 from agentv.model.conversation import Message
 from agentv.model.results import EvaluatorResult
@@ -96,7 +96,7 @@ class Refusal(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
         """One constraint."""
-        tally = Tally()
+        tally = ConstraintTally()
         place, message = next(reversed(turns_told(ctx)), (None, None))
         marked = next(refusals_in(message), None) if message is not None else None
         said = ctx.candidate
@@ -113,7 +113,7 @@ class Refusal(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             tally.count(good=self.expected, sentence=f"{named} refuses with {quote(phrase)}: {quote(said)}")
         else:
             tally.count(good=not self.expected, sentence=f"{named} does not refuse: {quote(said)}")
-        return concluded(self, tally, phrase=phrase, message=place)
+        return result_from(self, tally, phrase=phrase, message=place)
 
     def found_in(self, text: str) -> str | None:
         """The first phrase that stands in a text as whole words: the author's own, then ours."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 from msgspec import UNSET, Meta
 
 from agentv.errors import EvaluationError, Problem, UndecidedError, suggest
-from agentv.evaluators.base import EvaluatorBase, Finding, Tally, once
+from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Finding, once
 from agentv.evaluators.call_checks import unread_calls
 from agentv.jsonio import dump_json
 from agentv.matching.diff import MAX_DIGITS, MAX_QUOTED, NOTHING, at_step, quote
@@ -27,7 +27,7 @@ EXAMPLES = {MESSAGE: "messages[-1].content", CALL: "tool_calls[search][0].output
 MAX_INDEX_DIGITS = 9
 
 
-class Place(NamedTuple):
+class Selector(NamedTuple):
     """Where a check looks."""
 
     written: str
@@ -57,7 +57,7 @@ class PlaceError(ValueError):
     """A text that names no place, with the character at which it goes wrong."""
 
 
-class Step(NamedTuple):
+class SelectorStep(NamedTuple):
     """One `.name`, `[3]` or `[name]`."""
 
     text: str
@@ -68,7 +68,7 @@ class Step(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def parse_place(written: str) -> Place:
+def parse_place(written: str) -> Selector:
     """The place that is meant, or a `PlaceError`."""
     stops = [at for at in (written.find("."), written.find("[")) if at >= 0]
     root = written[: min(stops, default=len(written))]
@@ -81,14 +81,14 @@ def parse_place(written: str) -> Place:
     if root == "metadata":
         if not steps:
             _refuse("the name of a field is missing", len(written), EXAMPLES[root])
-        return Place(written, root, path=tuple(step.text for step in steps))
+        return Selector(written, root, path=tuple(step.text for step in steps))
     if steps:
         json = ". To look into a JSON answer, use the `json` evaluator" if root == "answer" else ""
         _refuse(f"nothing can follow `{root}`{json}", len(root))
-    return Place(written, root)
+    return Selector(written, root)
 
 
-def _picked(written: str, root: str, steps: list[Step]) -> Place:
+def _picked(written: str, root: str, steps: list[SelectorStep]) -> Selector:
     """`ROOT[who][index].part.path`, of which `[who]` and the path may be left out."""
     unit, example = UNITS[root], EXAMPLES[root]
     rest = list(steps)
@@ -105,11 +105,11 @@ def _picked(written: str, root: str, steps: list[Step]) -> Place:
         choices = f"{part.text!r} is no part of a {unit}: one of {', '.join(PARTS[root])}"
         _refuse(choices + suggest(part.text, PARTS[root], ". Did"), part.at)
     path = tuple(step.text for step in rest)
-    return Place(written, root, who, index or 0, part.text, path, written[: part.end])
+    return Selector(written, root, who, index or 0, part.text, path, written[: part.end])
 
 
-def _steps(written: str, at: int) -> list[Step]:
-    found: list[Step] = []
+def _steps(written: str, at: int) -> list[SelectorStep]:
+    found: list[SelectorStep] = []
     while at < len(written):
         if written[at] == "[":
             step = _bracket(written, at)
@@ -123,7 +123,7 @@ def _steps(written: str, at: int) -> list[Step]:
     return found
 
 
-def _bracket(written: str, at: int) -> Step:
+def _bracket(written: str, at: int) -> SelectorStep:
     quote = written[at + 1 : at + 2]
     quoted = quote in ("'", '"')
     close = written.find(f"{quote}]" if quoted else "]", at + 2 if quoted else at + 1)
@@ -131,17 +131,17 @@ def _bracket(written: str, at: int) -> Step:
         _refuse("this bracket is never closed", at)
     if not quoted:
         return _step(written, at, at + 1, close, bracket=True)
-    return Step(written[at + 2 : close], at, close + 2, is_bracket=True, number=None)
+    return SelectorStep(written[at + 2 : close], at, close + 2, is_bracket=True, number=None)
 
 
-def _step(written: str, at: int, start: int, stop: int, *, bracket: bool = False) -> Step:
+def _step(written: str, at: int, start: int, stop: int, *, bracket: bool = False) -> SelectorStep:
     text = written[start:stop]
     if not text:
         _refuse("a name or a number is missing", start)
     digits = text.removeprefix("-")
     is_number = digits.isascii() and digits.isdecimal() and len(digits) <= MAX_INDEX_DIGITS
     number = int(text) if is_number else None
-    return Step(text, at, stop + 1 if bracket else stop, bracket, number)
+    return SelectorStep(text, at, stop + 1 if bracket else stop, bracket, number)
 
 
 def _refuse(reason: str, at: int, example: str = "") -> NoReturn:
@@ -154,7 +154,7 @@ SEND = "have the target send `output_messages`"
 COUNTS_ONLY = "the reply tells only how often tools were called (`trace_summary`)"
 
 
-class Seen(NamedTuple):
+class Selected(NamedTuple):
     """What stands at the place in this run."""
 
     where: str
@@ -169,7 +169,7 @@ class Seen(NamedTuple):
         return self.value if isinstance(self.value, str) else dump_json(self.value).decode()
 
 
-class Absent(NamedTuple):
+class NotFound(NamedTuple):
     """That this run, which was measured, has no such place."""
 
     sentence: str
@@ -184,29 +184,29 @@ def check_place(written: str, path: str) -> list[Problem]:
     return []
 
 
-def look(place: Place, ctx: Context) -> Seen | Absent:
+def resolve(place: Selector, ctx: Context) -> Selected | NotFound:
     """What stands at this place; an `EvaluationError` when the agent did not report what it takes to tell."""
     return _LOOKS[place.root](place, ctx)
 
 
-def _answer(place: Place, ctx: Context) -> Seen:
-    return Seen(place.written, ctx.candidate, is_prose=True)
+def _answer(place: Selector, ctx: Context) -> Selected:
+    return Selected(place.written, ctx.candidate, is_prose=True)
 
 
-def _reasoning(place: Place, ctx: Context) -> Seen:
+def _reasoning(place: Selector, ctx: Context) -> Selected:
     if ctx.response.reasoning is None:
         raise _unreported(place.written, "the reply holds no `reasoning`; have the target send it")
-    return Seen(place.written, ctx.response.reasoning, is_prose=True)
+    return Selected(place.written, ctx.response.reasoning, is_prose=True)
 
 
-def _metadata(place: Place, ctx: Context) -> Seen:
+def _metadata(place: Selector, ctx: Context) -> Selected:
     value = _inside(ctx.response.metadata or {}, place.path)
     if value is NOTHING:
         raise _unreported(place.written, "the reply holds no such field; have the target send it")
-    return Seen(place.written, value)
+    return Selected(place.written, value)
 
 
-def _message(place: Place, ctx: Context) -> Seen | Absent:
+def _message(place: Selector, ctx: Context) -> Selected | NotFound:
     messages = ctx.output_messages
     if not messages:
         raise _unreported(place.written, f"the reply holds no messages; {SEND}")
@@ -214,13 +214,13 @@ def _message(place: Place, ctx: Context) -> Seen | Absent:
     number = _at(numbers, place.nth)
     if number is None:
         kind = "" if place.who is None else f" of role {place.who!r}"
-        return Absent(f"{place.written} is not there: the agent added {_count(len(numbers), 'message')}{kind}")
+        return NotFound(f"{place.written} is not there: the agent added {_count(len(numbers), 'message')}{kind}")
     plain = place.who is None and place.nth >= 0
     where = place.head if plain else f"{place.head} (message {number})"
     return _part(place, where, _message_part(messages[number], place))
 
 
-def _message_part(message: Message, place: Place) -> Any:
+def _message_part(message: Message, place: Selector) -> Any:
     # Blocks are read as their words, unless a path leads into them.
     if place.part == "content" and not place.path:
         return message.text
@@ -228,7 +228,7 @@ def _message_part(message: Message, place: Place) -> Any:
     return NOTHING if value is None else value
 
 
-def _call(place: Place, ctx: Context) -> Seen | Absent:
+def _call(place: Selector, ctx: Context) -> Selected | NotFound:
     calls = ctx.calls
     if not ctx.calls_complete:
         # Where calls may be missing, no number tells which call it is, nor that there is none.
@@ -247,7 +247,7 @@ def _call(place: Place, ctx: Context) -> Seen | Absent:
     return _part(place, f"{place.head} ({', '.join(facts)})", _call_part(call, place))
 
 
-def _call_part(call: ToolCall, place: Place) -> Any:
+def _call_part(call: ToolCall, place: Selector) -> Any:
     if place.part == "status":
         return call.effective_status
     value = getattr(call, place.part)
@@ -255,7 +255,7 @@ def _call_part(call: ToolCall, place: Place) -> Any:
     return NOTHING if value is UNSET or (value is None and place.part in ("error", "metadata")) else value
 
 
-def _uncounted(place: Place, ctx: Context) -> Absent:
+def _uncounted(place: Selector, ctx: Context) -> NotFound:
     """Counts alone can tell that there was no such call, and nothing more."""
     summary = ctx.trace_summary
     if ctx.calls_source is None or summary is None:
@@ -267,24 +267,24 @@ def _uncounted(place: Place, ctx: Context) -> Absent:
     return _not_called(place, made)
 
 
-def _not_called(place: Place, made: int) -> Absent:
+def _not_called(place: Selector, made: int) -> NotFound:
     told = f"the agent made {_count(made, 'call')}" if place.who is None else f"{place.who} called {_times(made)}"
-    return Absent(f"{place.written} is not there: {told}")
+    return NotFound(f"{place.written} is not there: {told}")
 
 
-def _part(place: Place, where: str, value: Any) -> Seen | Absent:
+def _part(place: Selector, where: str, value: Any) -> Selected | NotFound:
     if value is NOTHING and place.part in ("error", "name"):
-        return Absent(f"{where} is not there: the {place.unit} has none")
+        return NotFound(f"{where} is not there: the {place.unit} has none")
     if value is NOTHING:
         raise _unreported(where, f"the agent did not report the {place.part} of this {place.unit}")
     if not place.path:
-        return Seen(where, value, is_prose=place.root == MESSAGE and place.part == "content")
+        return Selected(where, value, is_prose=place.root == MESSAGE and place.part == "content")
     inner = _inside(value, place.path)
     if inner is NOTHING and place.part == "metadata":
         raise _unreported(where, f"the agent did not report {place.tail}")
     if inner is NOTHING:
-        return Absent(f"{where} has nothing at {place.tail}")
-    return Seen(where.replace(place.head, place.written, 1), inner)
+        return NotFound(f"{where} has nothing at {place.tail}")
+    return Selected(where.replace(place.head, place.written, 1), inner)
 
 
 def _inside(value: Any, path: tuple[str, ...]) -> Any:
@@ -316,7 +316,7 @@ def _times(number: int) -> str:
     return _count(number, "time")
 
 
-_LOOKS: dict[str, Callable[[Place, Context], Seen | Absent]] = {
+_LOOKS: dict[str, Callable[[Selector, Context], Selected | NotFound]] = {
     "answer": _answer,
     "reasoning": _reasoning,
     "metadata": _metadata,
@@ -331,7 +331,7 @@ Text = Annotated[str, Meta(min_length=1)]
 Texts = Annotated[list[Text], Meta(min_length=1)]
 
 
-class Looking(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class SelectorEvaluator(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """A check of one place in a run."""
 
     on: Annotated[str, Meta(examples=["answer", *EXAMPLES.values()])] = "answer"
@@ -342,22 +342,22 @@ class Looking(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return check_place(self.on, f"{path}.on")
 
     @once
-    def place(self) -> Place:
+    def place(self) -> Selector:
         """Where it looks."""
         return parse_place(self.on)
 
     def evaluate(self, ctx: Context) -> Finding:
         """What holds at the place; an agent that was measured and has no such place falls short."""
-        seen = look(self.place, ctx)
-        if isinstance(seen, Absent):
+        seen = resolve(self.place, ctx)
+        if isinstance(seen, NotFound):
             return self.result("fail", 0.0, (), (seen.sentence,))
         return self.judge(seen)
 
-    def judge(self, seen: Seen) -> Finding:
+    def judge(self, seen: Selected) -> Finding:
         """What holds of the value that stands there."""
         raise NotImplementedError
 
-    def told(self, tally: Tally, details: dict[str, Any] | None = None) -> EvaluatorResult:
+    def told(self, tally: ConstraintTally, details: dict[str, Any] | None = None) -> EvaluatorResult:
         """The finding that a tally comes to."""
         status, score = tally.verdict(self.threshold, negate=self.negate)
         if tally.undecided:

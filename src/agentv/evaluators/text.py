@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from agentv.errors import EvaluationError, Problem
-from agentv.evaluators.base import Example, Finding, Tally, away, once
-from agentv.evaluators.selectors import Looking, Seen, Text, Texts, around, ending, excerpt, listed, plain
+from agentv.evaluators.base import ConstraintTally, Example, Finding, once, run_in_thread
+from agentv.evaluators.selectors import Selected, SelectorEvaluator, Text, Texts, around, ending, excerpt, listed, plain
 from agentv.matching.diff import MAX_QUOTED
 from agentv.matching.matchers import Pattern, Slow, bad_pattern
 from agentv.matching.text import differing_parts, distance, effort
@@ -16,7 +16,7 @@ from agentv.scoring.scorer import reaches
 Count = Annotated[int, Meta(ge=0)]
 
 
-class Contains(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Contains(SelectorEvaluator, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Whether a text holds the given words."""
 
     type: Literal["contains"] = "contains"
@@ -45,11 +45,11 @@ class Contains(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, d
             found.append(Problem(f"{path}.value", "`value` is short for `all` with one entry; give one of them"))
         return found
 
-    def judge(self, seen: Seen) -> EvaluatorResult:
+    def judge(self, seen: Selected) -> EvaluatorResult:
         """Every text of `all` and `none` is a constraint, and `any` is one."""
         where, original = seen.where, seen.text
         text = plain(original, ignore_case=self.ignore_case)
-        tally = Tally()
+        tally = ConstraintTally()
         for wanted in self.all or ([self.value] if self.value is not None else ()):
             if self._find(wanted, text) >= 0:
                 tally.holds(f"{where} contains {excerpt(wanted)}")
@@ -73,7 +73,7 @@ class Contains(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         return text.find(plain(wanted, ignore_case=self.ignore_case))
 
 
-class Edge(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Edge(SelectorEvaluator, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Whether a text begins or ends as it should."""
 
     value: Text | Texts
@@ -85,14 +85,14 @@ class Edge(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=
 
     at_start: ClassVar[bool] = True
 
-    def judge(self, seen: Seen) -> EvaluatorResult:
+    def judge(self, seen: Selected) -> EvaluatorResult:
         """One constraint, whichever of the texts holds it."""
         wanted = [self.value] if isinstance(self.value, str) else self.value
         text = plain(seen.text, ignore_case=self.ignore_case, trim=self.trim)
         test = text.startswith if self.at_start else text.endswith
         held = next((each for each in wanted if test(plain(each, ignore_case=self.ignore_case))), None)
         verb, edge = ("start", excerpt) if self.at_start else ("end", ending)
-        tally = Tally()
+        tally = ConstraintTally()
         if held is not None:
             tally.holds(f"{seen.where} {verb}s with {excerpt(held)}")
         else:
@@ -124,7 +124,7 @@ class EndsWith(Edge, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
     )
 
 
-class WordCount(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class WordCount(SelectorEvaluator, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Whether a text is neither too short nor too long."""
 
     type: Literal["word_count"] = "word_count"
@@ -151,12 +151,12 @@ class WordCount(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         """What can never fail."""
         return [f"{path}.min: a minimum of 0: this can never fail"] if self.min == 0 and self.max is None else []
 
-    def judge(self, seen: Seen) -> EvaluatorResult:
+    def judge(self, seen: Selected) -> EvaluatorResult:
         """One constraint: the number of runs of characters between white space."""
         words = len(seen.text.split())
         bounds = {"minimum": self.min, "maximum": self.max}
         told = ", ".join(f"{name}: {bound}" for name, bound in bounds.items() if bound is not None)
-        tally = Tally()
+        tally = ConstraintTally()
         tally.count(
             good=(self.min is None or words >= self.min) and (self.max is None or words <= self.max),
             sentence=f"{seen.where} has {words} word{'' if words == 1 else 's'} ({told})",
@@ -167,7 +167,7 @@ class WordCount(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 Span = tuple[int, int] | None
 
 
-class Regex(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Regex(SelectorEvaluator, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Whether a pattern is found in a text."""
 
     type: Literal["regex"] = "regex"
@@ -195,17 +195,17 @@ class Regex(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
         """The pattern, ready to search."""
         return Pattern(self.pattern, ignore_case=self.ignore_case, full=self.full)
 
-    def judge(self, seen: Seen) -> Finding:
+    def judge(self, seen: Selected) -> Finding:
         """One constraint; what does not end at once goes on beside the other cases, up to its limit."""
         text, compiled = seen.text, self.compiled
         try:
             span = compiled.find_quickly(text)
         except Slow:
-            return away(lambda: self._told(seen, text, compiled.find(text)))
+            return run_in_thread(lambda: self._told(seen, text, compiled.find(text)))
         return self._told(seen, text, span)
 
-    def _told(self, seen: Seen, text: str, span: Span) -> EvaluatorResult:
-        tally = Tally()
+    def _told(self, seen: Selected, text: str, span: Span) -> EvaluatorResult:
+        tally = ConstraintTally()
         if span is None:
             as_a_whole = " as a whole" if self.full else ""
             tally.fails(f"{seen.where} does not match {self._shown}{as_a_whole}: {excerpt(text)}")
@@ -228,7 +228,7 @@ MAX_EFFORT = 1_500_000
 """Microseconds that a comparison may take: two texts of 60,000 characters, or a megabyte against a short one."""
 
 
-class Levenshtein(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Levenshtein(SelectorEvaluator, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """How close a text comes to another."""
 
     type: Literal["levenshtein"] = "levenshtein"
@@ -260,7 +260,7 @@ class Levenshtein(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True
             return [f"{path}: only an equal text passes; add `threshold` or `max_distance`, or use `equals`"]
         return []
 
-    def judge(self, seen: Seen) -> Finding:
+    def judge(self, seen: Selected) -> Finding:
         """One constraint, or a score from 0 to 1."""
         text = plain(seen.text, ignore_case=self.ignore_case, trim=self.trim)
         wanted = plain(self.value, ignore_case=self.ignore_case)
@@ -276,9 +276,9 @@ class Levenshtein(Looking, frozen=True, kw_only=True, forbid_unknown_fields=True
             sizes = f"{len(left):,} characters against {len(right):,}"
             msg = f"{seen.where}: {sizes} are too many to compare; `contains` and `regex` read texts of any length"
             raise EvaluationError(msg)
-        return away(lambda: self._told(seen, distance(left, right), least, longer))
+        return run_in_thread(lambda: self._told(seen, distance(left, right), least, longer))
 
-    def _told(self, seen: Seen, found: int | None, least: int, longer: int) -> EvaluatorResult:
+    def _told(self, seen: Selected, found: int | None, least: int, longer: int) -> EvaluatorResult:
         changes = least if found is None else found
         share = 1 - changes / longer if longer else 1.0
         score = share if self.max_distance is None else float(found is not None and found <= self.max_distance)

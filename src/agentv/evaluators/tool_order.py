@@ -7,19 +7,19 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from agentv.errors import Problem
-from agentv.evaluators.base import EvaluatorBase, Example, Tally, once
+from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example, once
 from agentv.evaluators.call_checks import (
     CallFilter,
     Name,
     check_filter,
-    concluded,
     counts_told,
-    excluded_by,
-    first_of,
+    excluded_statuses,
     is_any_name,
-    meant_by,
+    match_tools,
+    missing_calls_reason,
+    result_from,
+    truncate_list,
     unread_calls,
-    why_unseen,
 )
 from agentv.evaluators.trajectory.constraints import total
 from agentv.evaluators.trajectory.expectations import UNNAMED, count_calls, count_certain_calls
@@ -169,27 +169,27 @@ class ToolOrder(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
         """A constraint a rule, or a pair of tools in a `before` of more than two."""
-        tally = Tally()
+        tally = ConstraintTally()
         if ctx.calls is None:
             counts = counts_told(ctx)
             for order in self._orders:
-                _decide_from_counts(order, counts, why_unseen(ctx), tally)
-            return concluded(self, tally)
-        excluded = excluded_by(self.calls)
+                _decide_from_counts(order, counts, missing_calls_reason(ctx), tally)
+            return result_from(self, tally)
+        excluded = excluded_statuses(self.calls)
         count = count_calls if ctx.calls_complete else count_certain_calls
         counted, names = count(ctx.calls, excluded).numbers, [call.tool for call in ctx.calls]
         for order in self._orders:
             # Like `forbidden` of tool_trajectory, `never` is about attempts too.
             seen = range(len(names)) if order.kind == "never" else counted
-            sides = Sides(_numbers(order.first, seen, names), _numbers(order.second, counted, names))
+            sides = OrderSides(_numbers(order.first, seen, names), _numbers(order.second, counted, names))
             if ctx.calls_complete or _is_broken(order, sides):
                 DECIDE[order.kind](order, sides, ctx.calls, tally)
             else:
                 tally.undecided.append(f"{order}: {unread_calls(ctx)}")
-        return concluded(self, tally)
+        return result_from(self, tally)
 
 
-class Sides(NamedTuple):
+class OrderSides(NamedTuple):
     """The calls, by number, of the two tools that a rule is about."""
 
     first: list[int]
@@ -199,11 +199,11 @@ class Sides(NamedTuple):
 def _numbers(pattern: str, numbers: Sequence[int], names: Sequence[str]) -> list[int]:
     if is_any_name(pattern):  # a call without a name too
         return list(numbers)
-    meant = meant_by([pattern], names)
+    meant = match_tools([pattern], names)
     return [number for number in numbers if names[number] in meant]
 
 
-def _is_broken(order: Order, sides: Sides) -> bool:
+def _is_broken(order: Order, sides: OrderSides) -> bool:
     """Return whether a rule is broken however many further calls there were.
 
     Any other rule is kept, or broken, by one more call before the first of these or after the last.
@@ -211,7 +211,7 @@ def _is_broken(order: Order, sides: Sides) -> bool:
     return order.kind == "never" and bool(sides.first and sides.second) and sides.first[-1] > sides.second[0]
 
 
-def _before(order: Order, sides: Sides, calls: Sequence[ToolCall], tally: Tally) -> None:
+def _before(order: Order, sides: OrderSides, calls: Sequence[ToolCall], tally: ConstraintTally) -> None:
     """No call of the second tool comes until there was one of the first."""
     if not sides.second:
         tally.holds(f"{order}: {order.second} was not called")
@@ -223,10 +223,10 @@ def _before(order: Order, sides: Sides, calls: Sequence[ToolCall], tally: Tally)
         tally.holds(f"{order}: {first} came before {second}")
         return
     late = f"{calls[start].tool} was call {start}" if sides.first else f"{order.first} was not called"
-    tally.fails(*first_of([f"expected {order}, but {calls[at].tool} was call {at} and {late}" for at in early]))
+    tally.fails(*truncate_list([f"expected {order}, but {calls[at].tool} was call {at} and {late}" for at in early]))
 
 
-def _followed(order: Order, sides: Sides, calls: Sequence[ToolCall], tally: Tally) -> None:
+def _followed(order: Order, sides: OrderSides, calls: Sequence[ToolCall], tally: ConstraintTally) -> None:
     """After the last call of the first tool there is one of the second."""
     if not sides.first:
         tally.holds(f"{order}: {order.first} was not called")
@@ -237,16 +237,20 @@ def _followed(order: Order, sides: Sides, calls: Sequence[ToolCall], tally: Tall
         tally.holds(f"{order}: {_call(last, calls)} came after {_call(sides.first[-1], calls)}")
         return
     end = f"the last {order.second} was call {last}" if sides.second else f"{order.second} was not called"
-    tally.fails(*first_of([f"expected {order}, but {calls[at].tool} was call {at} and {end}" for at in open_ended]))
+    tally.fails(
+        *truncate_list([f"expected {order}, but {calls[at].tool} was call {at} and {end}" for at in open_ended])
+    )
 
 
-def _never(order: Order, sides: Sides, calls: Sequence[ToolCall], tally: Tally) -> None:
+def _never(order: Order, sides: OrderSides, calls: Sequence[ToolCall], tally: ConstraintTally) -> None:
     """Once the second tool was called, the first no longer is."""
     start = sides.second[0] if sides.second else len(calls)
     late = [number for number in sides.first if number > start]
     if late:
         end = f"{_name(calls[start])} was call {start}"
-        tally.fails(*first_of([f"expected {order}, but {end} and {_name(calls[at])} was call {at}" for at in late]))
+        tally.fails(
+            *truncate_list([f"expected {order}, but {end} and {_name(calls[at])} was call {at}" for at in late])
+        )
     elif not sides.second:
         tally.holds(f"{order}: {order.second} was not called")
     else:
@@ -264,7 +268,7 @@ def _name(call: ToolCall) -> str:
     return call.tool or UNNAMED
 
 
-def _decide_from_counts(order: Order, counts: Mapping[str, int] | None, lack: str, tally: Tally) -> None:
+def _decide_from_counts(order: Order, counts: Mapping[str, int] | None, lack: str, tally: ConstraintTally) -> None:
     """A tool that was not called at all decides a rule; between two that were, only their order does."""
     if counts is None:
         tally.undecided.append(f"{order}: {lack}")

@@ -7,22 +7,22 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from msgspec import UNSET, Meta, UnsetType
 
 from agentv.errors import Problem
-from agentv.evaluators.base import EvaluatorBase, Example, Tally
+from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example
 from agentv.evaluators.call_checks import (
     CallFilter,
     Name,
     Names,
     check_filter,
-    concluded,
     counts_told,
-    excluded_by,
-    first_of,
+    excluded_statuses,
     is_any_name,
     listed,
-    meant_by,
+    match_tools,
+    missing_calls_reason,
     n_times,
+    result_from,
+    truncate_list,
     unread_calls,
-    why_unseen,
 )
 from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.config import Count
@@ -55,10 +55,10 @@ class NoToolErrors(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
         """One constraint."""
-        tally = Tally()
+        tally = ConstraintTally()
         if ctx.calls is None:
-            return concluded(self, tally, value=self._from_counts(ctx, tally), calls=[])
-        meant = meant_by(self.tools, [call.tool for call in ctx.calls])
+            return result_from(self, tally, value=self._from_counts(ctx, tally), calls=[])
+        meant = match_tools(self.tools, [call.tool for call in ctx.calls])
         everything = isinstance(self.tools, UnsetType) or any(map(is_any_name, self.tools))  # a call without a name too
         failed = [
             number
@@ -72,23 +72,23 @@ class NoToolErrors(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fiel
             reasons += reported
         if not ctx.calls_complete:
             self._decide_lower_bound(reasons, unread_calls(ctx), tally)
-            return concluded(self, tally, value=None, at_least=len(reasons), calls=failed)
+            return result_from(self, tally, value=None, at_least=len(reasons), calls=failed)
         self._decide(reasons, stray, tally)
-        return concluded(self, tally, value=len(reasons), calls=failed)
+        return result_from(self, tally, value=len(reasons), calls=failed)
 
-    def _decide_lower_bound(self, reasons: list[str], unread: str, tally: Tally) -> None:
+    def _decide_lower_bound(self, reasons: list[str], unread: str, tally: ConstraintTally) -> None:
         """Decide a partly understood reply: too many errors stay too many, and no others may be missing."""
         if len(reasons) > self.allow:
             self._decide(reasons, [], tally)
         else:
             tally.undecided.append(f"tool errors (allowed: {self.allow}): {unread}")
 
-    def _decide(self, reasons: list[str], stray: list[str], tally: Tally) -> None:
+    def _decide(self, reasons: list[str], stray: list[str], tally: ConstraintTally) -> None:
         counted = f"{_errors(len(reasons))} (allowed: {self.allow})"
         if len(reasons) > self.allow:
-            tally.fails(*([counted] if self.allow else []), *first_of(reasons))
+            tally.fails(*([counted] if self.allow else []), *truncate_list(reasons))
         elif len(reasons) + len(stray) > self.allow:
-            tally.undecided += first_of(stray)
+            tally.undecided += truncate_list(stray)
         else:
             tally.holds(counted if reasons else "no tool call ended in an error")
 
@@ -101,21 +101,21 @@ class NoToolErrors(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fiel
             if event.type != "error" or (event.id is not None and event.id in told):
                 continue
             tool = event.name or ids.get(event.id or "", "")
-            if self.tools is UNSET or (tool and meant_by(self.tools, [tool])):
+            if self.tools is UNSET or (tool and match_tools(self.tools, [tool])):
                 words = "" if event.text is None else f": {quote(event.text)}"
                 found.append(f"trace event {place} is an error{f' of {tool}' if tool else ''}{words}")
             elif not tool:
                 stray.append(f"trace event {place} is an error that names no tool; give it a `name`")
         return found, stray
 
-    def _from_counts(self, ctx: Context, tally: Tally) -> int | None:
+    def _from_counts(self, ctx: Context, tally: ConstraintTally) -> int | None:
         counts, summary = counts_told(ctx), ctx.trace_summary
-        if counts is not None and not any(counts[tool] for tool in meant_by(self.tools, counts)):
+        if counts is not None and not any(counts[tool] for tool in match_tools(self.tools, counts)):
             tally.holds("no tool call ended in an error: none of these tools was called")
             return 0
         # A summary without `error_count` reads as 0, so only another number was certainly reported.
         if summary is None or self.tools is not UNSET or not summary.error_count:
-            tally.undecided.append(f"tool errors (allowed: {self.allow}): {why_unseen(ctx)}")
+            tally.undecided.append(f"tool errors (allowed: {self.allow}): {missing_calls_reason(ctx)}")
             return None
         sentence = f"{_errors(summary.error_count)} in the `trace_summary` (allowed: {self.allow})"
         tally.count(good=summary.error_count <= self.allow, sentence=sentence)
@@ -138,32 +138,32 @@ class Retries(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
         """One constraint."""
-        tally = Tally()
+        tally = ConstraintTally()
         if ctx.calls is None:
             self._from_counts(ctx, tally)
-            return concluded(self, tally, value=None, retries=[])
-        rows = retried(ctx.calls, meant_by(self.tools, [call.tool for call in ctx.calls]))
+            return result_from(self, tally, value=None, retries=[])
+        rows = retried(ctx.calls, match_tools(self.tools, [call.tool for call in ctx.calls]))
         told = [{"tool": ctx.calls[row[0]].tool, "calls": row} for row in rows]
         if not ctx.calls_complete:
             self._decide_lower_bound(rows, ctx, tally)
-            return concluded(self, tally, value=None, at_least=int(bool(rows)), retries=told)
+            return result_from(self, tally, value=None, at_least=int(bool(rows)), retries=told)
         longest = max((len(row) - 1 for row in rows), default=0)
         over = [self._told(ctx.calls[row[0]].tool, row) for row in rows if len(row) - 1 > self.max]
         if over:
-            tally.fails(*first_of(over))
+            tally.fails(*truncate_list(over))
         elif rows:
             tally.holds(f"after an error a tool was tried again {n_times(longest)} in a row at most (max: {self.max})")
         else:
             tally.holds(f"no tool was tried again after an error (max: {self.max})")
-        return concluded(self, tally, value=longest, retries=told)
+        return result_from(self, tally, value=longest, retries=told)
 
-    def _decide_lower_bound(self, rows: Sequence[Sequence[int]], ctx: Context, tally: Tally) -> None:
+    def _decide_lower_bound(self, rows: Sequence[Sequence[int]], ctx: Context, tally: ConstraintTally) -> None:
         """Decide a partly understood reply: that a tool was tried again is certain, how often in a row is not.
 
         A call of the tool that did not fail may stand between any two of its calls and end the row.
         """
         if rows and not self.max:
-            tally.fails(*first_of([self._told((ctx.calls or ())[row[0]].tool, row[:2]) for row in rows]))
+            tally.fails(*truncate_list([self._told((ctx.calls or ())[row[0]].tool, row[:2]) for row in rows]))
         else:
             tally.undecided.append(f"retries (max: {self.max}): {unread_calls(ctx)}")
 
@@ -171,12 +171,12 @@ class Retries(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         again = f"was tried again {n_times(len(row) - 1)} in a row at {listed('call', row[1:])}"
         return f"{tool} ended in an error at call {row[0]} and {again} (max: {self.max})"
 
-    def _from_counts(self, ctx: Context, tally: Tally) -> None:
+    def _from_counts(self, ctx: Context, tally: ConstraintTally) -> None:
         counts = counts_told(ctx)
-        if counts is not None and all(counts[tool] <= self.max + 1 for tool in meant_by(self.tools, counts)):
+        if counts is not None and all(counts[tool] <= self.max + 1 for tool in match_tools(self.tools, counts)):
             tally.holds(f"no tool was called more than {n_times(self.max + 1)}, retries included (max: {self.max})")
         else:
-            tally.undecided.append(f"retries (max: {self.max}): {why_unseen(ctx)}")
+            tally.undecided.append(f"retries (max: {self.max}): {missing_calls_reason(ctx)}")
 
 
 def retried(calls: Iterable[ToolCall], tools: set[str]) -> list[list[int]]:
@@ -240,13 +240,13 @@ class NoRedundantCalls(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
         """One constraint."""
-        tally = Tally()
+        tally = ConstraintTally()
         if ctx.calls is None:
             self._from_counts(ctx, tally)
-            return concluded(self, tally, repeated=[])
+            return result_from(self, tally, repeated=[])
         count = count_calls if ctx.calls_complete else count_certain_calls
-        made = count(ctx.calls, excluded_by(self.calls))
-        meant = meant_by(self.tools, [call.tool for call in made.calls])
+        made = count(ctx.calls, excluded_statuses(self.calls))
+        meant = match_tools(self.tools, [call.tool for call in made.calls])
         first: dict[Hashable, int] = {}
         pairs: list[tuple[int, int]] = []
         for number, key in zip(made.numbers, keys_of(made.calls, self.ignore), strict=True):
@@ -254,19 +254,19 @@ class NoRedundantCalls(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_
             if earlier != number and ctx.calls[number].tool in meant:
                 pairs.append((number, earlier))
         if pairs:
-            tally.fails(*first_of([_told(ctx.calls[number], number, earlier) for number, earlier in pairs]))
+            tally.fails(*truncate_list([_told(ctx.calls[number], number, earlier) for number, earlier in pairs]))
         elif ctx.calls_complete:
             tally.holds("no call was made twice")
         else:
             tally.undecided.append(f"repeated calls: {unread_calls(ctx)}")
-        return concluded(self, tally, repeated=[number for number, _ in pairs])
+        return result_from(self, tally, repeated=[number for number, _ in pairs])
 
-    def _from_counts(self, ctx: Context, tally: Tally) -> None:
+    def _from_counts(self, ctx: Context, tally: ConstraintTally) -> None:
         counts = counts_told(ctx)
-        if counts is not None and all(counts[tool] <= 1 for tool in meant_by(self.tools, counts)):
+        if counts is not None and all(counts[tool] <= 1 for tool in match_tools(self.tools, counts)):
             tally.holds("no call was made twice: no tool was called more than once")
         else:
-            tally.undecided.append(f"repeated calls: {why_unseen(ctx)}")
+            tally.undecided.append(f"repeated calls: {missing_calls_reason(ctx)}")
 
 
 def keys_of(calls: Sequence[ToolCall], ignore: Sequence[str]) -> list[Hashable]:
@@ -290,7 +290,7 @@ def _told(call: ToolCall, number: int, earlier: int) -> str:
 LONGEST = 50
 
 
-class Loop(NamedTuple):
+class RepeatedSequence(NamedTuple):
     """Calls that repeat a cycle."""
 
     start: int
@@ -339,28 +339,28 @@ class LoopDetection(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
         """One constraint."""
-        tally = Tally()
+        tally = ConstraintTally()
         if ctx.calls is None:
             self._from_counts(ctx, tally)
-            return concluded(self, tally, loops=[])
+            return result_from(self, tally, loops=[])
         if not ctx.calls_complete:
             # A call that was not read may stand between any two, so that no cycle is known to be one.
             tally.undecided.append(f"loops of {n_times(self.times)} or more: {unread_calls(ctx)}")
-            return concluded(self, tally, loops=[])
+            return result_from(self, tally, loops=[])
         loops = find_loops(self._keys(ctx.calls), self.times, self.max_length)
         if loops:
-            tally.fails(*first_of([self._told(loop, ctx.calls) for loop in loops]))
+            tally.fails(*truncate_list([self._told(loop, ctx.calls) for loop in loops]))
         else:
             tally.holds(f"no cycle of calls came {n_times(self.times)} in a row")
         told = [{"calls": [loop.start, loop.end - 1], "length": loop.length, "rounds": loop.rounds} for loop in loops]
-        return concluded(self, tally, loops=told)
+        return result_from(self, tally, loops=told)
 
     def _keys(self, calls: Sequence[ToolCall]) -> Sequence[Hashable]:
         if self.input_match == "ignore":
             return [call.tool or number for number, call in enumerate(calls)]
         return keys_of(calls, self.ignore)
 
-    def _told(self, loop: Loop, calls: Sequence[ToolCall]) -> str:
+    def _told(self, loop: RepeatedSequence, calls: Sequence[ToolCall]) -> str:
         cycle = calls[loop.start : loop.start + loop.length]
         by_name = self.input_match == "ignore"
         label = ", ".join(call.tool if by_name else wording.call_label(call) for call in cycle)
@@ -368,19 +368,19 @@ class LoopDetection(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
         rounds = f"{n_times(loop.rounds)} in a row (loop: {n_times(self.times)} or more)"
         return f"calls {loop.start} to {loop.end - 1} are [{label}] {rounds}"
 
-    def _from_counts(self, ctx: Context, tally: Tally) -> None:
+    def _from_counts(self, ctx: Context, tally: ConstraintTally) -> None:
         counts = counts_told(ctx)
         if counts is not None and all(number < self.times for number in counts.values()):
             tally.holds(f"no cycle of calls came {n_times(self.times)} in a row: no tool was called that often")
         else:
-            tally.undecided.append(f"loops of {n_times(self.times)} or more: {why_unseen(ctx)}")
+            tally.undecided.append(f"loops of {n_times(self.times)} or more: {missing_calls_reason(ctx)}")
 
 
-def find_loops(keys: Sequence[Hashable], rounds: int, longest: int) -> list[Loop]:
+def find_loops(keys: Sequence[Hashable], rounds: int, longest: int) -> list[RepeatedSequence]:
     """Every longest stretch that goes through one cycle so many times; a cycle within a shorter one's loop is none."""
     numbers: dict[Hashable, int] = {}
     calls = [numbers.setdefault(key, len(numbers)) for key in keys]  # small numbers compare faster than keys
-    found: list[Loop] = []
+    found: list[RepeatedSequence] = []
     reach = [0] * len(calls)  # by call, how far the loops go that begin there or before
     for length in range(1, min(longest, len(calls) // rounds) + 1):
         fresh = [loop for loop in _loops_of(length, calls, rounds) if reach[loop.start] < loop.end]
@@ -392,15 +392,15 @@ def find_loops(keys: Sequence[Hashable], rounds: int, longest: int) -> list[Loop
     return sorted(found)
 
 
-def _loops_of(length: int, calls: list[int], rounds: int) -> list[Loop]:
+def _loops_of(length: int, calls: list[int], rounds: int) -> list[RepeatedSequence]:
     """The longest stretches in which every call is the same as the one so many calls before it."""
-    found: list[Loop] = []
+    found: list[RepeatedSequence] = []
     start = 0
     for end, (before, call) in enumerate(zip(calls, calls[length:], strict=False), length):
         if before != call:
             if end - start >= rounds * length:
-                found.append(Loop(start, length, end))
+                found.append(RepeatedSequence(start, length, end))
             start = end - length + 1
     if len(calls) - start >= rounds * length:
-        found.append(Loop(start, length, len(calls)))
+        found.append(RepeatedSequence(start, length, len(calls)))
     return found

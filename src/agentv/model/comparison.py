@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from agentv.model.judging import JudgeSums
-from agentv.model.results import EvaluatorResult, Sides, Verdict
+from agentv.model.results import DiffLabels, EvaluatorResult, Verdict
 
 COMPARISON_SCHEMA = "agentv.comparison/1"
 Judgement = Literal["better", "worse", "no difference seen", "nothing measured"]
@@ -64,7 +64,7 @@ class CaseName(Struct, frozen=True, kw_only=True):
     target: str | None = None
 
 
-class Named(Struct, frozen=True, kw_only=True):
+class CaseList(Struct, frozen=True, kw_only=True):
     """Some cases: how many, and the first of them by name."""
 
     count: int = 0
@@ -103,7 +103,7 @@ class Change(Struct, frozen=True, kw_only=True):
     """Of the run of B that is shown: its first that failed."""
     evaluators: tuple[EvaluatorResult, ...] | UnsetType = UNSET
     """What did not pass in it."""
-    sides: tuple[Sides | None, ...] | UnsetType = UNSET
+    sides: tuple[DiffLabels | None, ...] | UnsetType = UNSET
     """For the diff of each of these, what the indices of its alignment stand for; where that is known."""
     calls_by_name: dict[str, tuple[int, int]] | UnsetType = UNSET
     """The tools that were not called as often as in A: how often there, and here."""
@@ -111,7 +111,7 @@ class Change(Struct, frozen=True, kw_only=True):
     """Both sides' calls in order, where the results hold them."""
 
 
-class Needed(Struct, frozen=True, kw_only=True):
+class SampleSize(Struct, frozen=True, kw_only=True):
     """How many cases it takes to see a difference."""
 
     difference: float
@@ -190,14 +190,14 @@ class Comparison(Struct, frozen=True, kw_only=True):
     lost: tuple[Change, ...] = ()
     not_listed: int = 0
     """How many of them there was no room for."""
-    won: Named = Named()
-    not_measured: Named = Named()
+    won: CaseList = CaseList()
+    not_measured: CaseList = CaseList()
     """On both sides, and without any run that could be measured on one of them."""
     lost_to_errors: int = 0
     """How many of these A could measure and B could not."""
-    only_a: Named = Named()
-    only_b: Named = Named()
-    needed: Needed | None = None
+    only_a: CaseList = CaseList()
+    only_b: CaseList = CaseList()
+    needed: SampleSize | None = None
     """Only when no difference was seen."""
     judged: JudgedSide | None = None
     """What a judge says of the answers; only with `--judge`. It has no part in the verdict above."""

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from agentv.model.response import ProviderResponse, ResponseError
-from agentv.model.results import ResultRecord, Sides, Summary
+from agentv.model.results import DiffLabels, ResultRecord, Summary
 
 
 class Attempt(Struct, frozen=True, kw_only=True, gc=False):
@@ -51,7 +51,7 @@ class RunFinished(Struct, frozen=True, kw_only=True, gc=False):
 
     record: ResultRecord
     response: ProviderResponse
-    sides: tuple[Sides | None, ...] = ()
+    sides: tuple[DiffLabels | None, ...] = ()
     """For a diff of what did not pass, one for each evaluator."""
     order: int
     """Its place in the plan."""

@@ -120,7 +120,7 @@ class Confusion(Struct, frozen=True, kw_only=True):
     """`table[human][judge]`: how often the judge said this where people said that."""
 
 
-class Difference(Struct, frozen=True, kw_only=True):
+class LabelDifference(Struct, frozen=True, kw_only=True):
     """A decision that people and a judge see differently."""
 
     id: str
@@ -134,7 +134,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     """What the judge gave as its reason."""
 
 
-class Unread(Struct, frozen=True, kw_only=True):
+class UnreadableVerdict(Struct, frozen=True, kw_only=True):
     """A reply that the judge could not decide."""
 
     id: str
@@ -153,8 +153,8 @@ class CalibrationReport(Struct, frozen=True, kw_only=True):
     """`table[human][judge]`: how often the judge said this where people said that."""
     items: dict[str, Confusion] = {}
     """The same for each labelled item."""
-    differences: tuple[Difference, ...] = ()
-    unread: tuple[Unread, ...] = ()
+    differences: tuple[LabelDifference, ...] = ()
+    unread: tuple[UnreadableVerdict, ...] = ()
     judges: dict[str, JudgeSums] = {}
     """What it took."""
     stored: bool = False

@@ -47,7 +47,7 @@ class RunResult(Struct, frozen=True, kw_only=True, gc=False):
     """Why the reply could not be evaluated at all."""
 
 
-class Sides(NamedTuple):
+class DiffLabels(NamedTuple):
     """What the indices of an alignment stand for."""
 
     unit: str
@@ -113,7 +113,7 @@ class ResultRecord(Struct, frozen=True, kw_only=True, gc=False):
     """Written only where it is false: `trace_summary` is then a lower bound."""
 
 
-class Tally(Struct, frozen=True, kw_only=True):
+class OutcomeCounts(Struct, frozen=True, kw_only=True):
     """How many runs ended how."""
 
     runs: int = 0
@@ -190,7 +190,7 @@ class Repeats(Struct, frozen=True, kw_only=True):
     """How many there was no room for."""
 
 
-class Spread(Struct, frozen=True, kw_only=True):
+class Distribution(Struct, frozen=True, kw_only=True):
     """How a number was distributed."""
 
     mean: float
@@ -199,7 +199,7 @@ class Spread(Struct, frozen=True, kw_only=True):
     max: float
 
 
-class Reported(Struct, frozen=True, kw_only=True):
+class Coverage(Struct, frozen=True, kw_only=True):
     """How many runs told a number at all: the others are in no sum."""
 
     latency_ms: int = 0
@@ -229,16 +229,16 @@ class Summary(Struct, frozen=True, kw_only=True):
     pass_rate_interval: tuple[float, float] | None = None
     """Wilson's interval of it, for 95 %."""
     score: float | None
-    latency_ms: Spread | None
+    latency_ms: Distribution | None
     tokens_usage: TokensUsage | None
     """The sum of what was reported."""
     cost_usd: float | None
-    reported: Reported
+    reported: Coverage
     duration_ms: float
     started_at: str
     completed_at: str
-    evals: dict[str, Tally]
-    targets: dict[str, Tally]
+    evals: dict[str, OutcomeCounts]
+    targets: dict[str, OutcomeCounts]
     repeats: Repeats | None = None
     """Only when a case was run more than once."""
     out: tuple[str, ...] = ()

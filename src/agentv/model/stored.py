@@ -13,7 +13,7 @@ Persist = Literal["summary", "messages", "full"]
 DEFAULT_PERSIST: Persist = "messages"
 
 
-class Command(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StoredCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What started an execution, as far as it is needed to go on with it."""
 
     paths: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class ExecutionRow(Struct, frozen=True, kw_only=True):
     status: str
     """`running`, `interrupted`, or what it came to: `pass`, `fail`, `error`."""
     persist: Persist = DEFAULT_PERSIST
-    command: Command = Command()
+    command: StoredCommand = StoredCommand()
     inputs: str = ""
     """A hash of every file it was read from; empty when that says nothing."""
     planned: int = 0
@@ -71,7 +71,7 @@ class Claim(NamedTuple):
     """How often it was claimed before, as far as is known: another number means that somebody was faster."""
 
 
-class Saved(NamedTuple):
+class ResultRow(NamedTuple):
     """A run that has its result, ready to be written."""
 
     key: str
@@ -94,7 +94,7 @@ class Outcome(NamedTuple):
     """Whether its case was edited since: it counts again when the edit is taken back."""
 
 
-class Kept(NamedTuple):
+class StoredResult(NamedTuple):
     """A finished run as it was written."""
 
     key: str
@@ -160,7 +160,7 @@ class StoredRun(NamedTuple):
     """Each with its round."""
 
 
-class Holder(NamedTuple):
+class ActiveWorker(NamedTuple):
     """A process that has claimed runs and not finished them."""
 
     pid: int

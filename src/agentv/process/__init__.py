@@ -5,13 +5,13 @@ An argument list only, never a shell. There is no time limit of its own: whoever
 
 import sys
 
-from agentv.process.command import Command, Finished
-from agentv.process.pipes import Dialogue
+from agentv.process.command import Command, ProcessResult
+from agentv.process.pipes import InteractivePipe
 
-__all__ = ["Command", "Dialogue", "Finished", "run"]
+__all__ = ["Command", "InteractivePipe", "ProcessResult", "run"]
 
 
-async def run(command: Command, dialogue: Dialogue | None = None) -> Finished:
+async def run(command: Command, dialogue: InteractivePipe | None = None) -> ProcessResult:
     """Run a program to its end; `OSError` when it cannot be started.
 
     With a dialogue, stdin is what is said in it and stays open until that hangs up, and stdout and stderr go there.

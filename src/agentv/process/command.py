@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class ResourceLimits(Struct, frozen=True, kw_only=True):
     """Each for one process, but for the number of them."""
 
     cpu_s: int
@@ -22,7 +22,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """How many there may be at once; only Linux counts them."""
 
 
-def limited(command: tuple[str, ...], limits: Limits) -> tuple[str, ...]:
+def limited(command: tuple[str, ...], limits: ResourceLimits) -> tuple[str, ...]:
     """The arguments that run a command under limits; on Windows there are none to set."""
     if sys.platform == "win32" or not sys.executable:
         return command
@@ -49,7 +49,7 @@ class Command(Struct, frozen=True, kw_only=True):
     """How long it and its children may take to end when they are told to."""
 
 
-class Finished(Struct, frozen=True, kw_only=True):
+class ProcessResult(Struct, frozen=True, kw_only=True):
     """A program that has ended."""
 
     exit_code: int | None

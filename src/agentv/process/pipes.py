@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from agentv.process.command import Finished
+from agentv.process.command import ProcessResult
 
 _MAX_LAST_WORDS = 2_000
 
@@ -70,9 +70,9 @@ def add_last_words(error: BaseException, stderr: Output) -> None:
         error.add_note(f"stderr ends: {words}")
 
 
-def finished(returncode: int, stdout: Output, stderr: Output, duration_s: float) -> Finished:
+def finished(returncode: int, stdout: Output, stderr: Output, duration_s: float) -> ProcessResult:
     """What came of a program, by the conventions of `subprocess`: a negative code is a signal."""
-    return Finished(
+    return ProcessResult(
         exit_code=returncode if returncode >= 0 else None,
         signal=-returncode if returncode < 0 else None,
         stdout=stdout.value(),
@@ -86,7 +86,7 @@ def finished(returncode: int, stdout: Output, stderr: Output, duration_s: float)
 _HEAD_BYTES = 4_096
 
 
-class Line(NamedTuple):
+class OutputLine(NamedTuple):
     """One line, without its end."""
 
     number: int
@@ -99,12 +99,12 @@ class Line(NamedTuple):
     """Whether it was ended by a newline, not by the end of the stream."""
 
 
-class Lines:
+class LineSplitter:
     """Takes pieces and gives lines; empty ones are counted and not given."""
 
     __slots__ = ("_cut", "_give", "_held", "_limit", "_number")
 
-    def __init__(self, limit: int, give: Callable[[Line], None]) -> None:
+    def __init__(self, limit: int, give: Callable[[OutputLine], None]) -> None:
         self._limit = limit
         self._give = give
         self._held = bytearray()
@@ -143,13 +143,13 @@ class Lines:
         self._cut = False
         self._number += 1
         if data:
-            self._give(Line(number, data, cut, is_whole))
+            self._give(OutputLine(number, data, cut, is_whole))
 
 
 _MAX_STDERR_BYTES = 65_536
 
 
-class Dialogue:
+class InteractivePipe:
     """What is said to one program, and who hears what it prints; not for several threads."""
 
     def __init__(self, hear: Callable[[bytes], None], on_deaf: Callable[[], None] = lambda: None) -> None:

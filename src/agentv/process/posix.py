@@ -11,8 +11,8 @@ from math import inf
 from typing import IO
 
 from agentv.process import orphans
-from agentv.process.command import Command, Finished
-from agentv.process.pipes import Dialogue, Output, add_last_words, finished
+from agentv.process.command import Command, ProcessResult
+from agentv.process.pipes import InteractivePipe, Output, add_last_words, finished
 
 _CHUNK = 1 << 16
 """What a pipe holds."""
@@ -26,10 +26,10 @@ _hanging: list[subprocess.Popen[bytes]] = []
 """Programs that not even SIGKILL ended, kept so that nobody waits for them."""
 
 
-async def run_posix(command: Command, dialogue: Dialogue | None = None) -> Finished:
+async def run_posix(command: Command, dialogue: InteractivePipe | None = None) -> ProcessResult:
     """Run a program to its end."""
     # From here to the first `await` nothing can interrupt, so there is never a program that nobody looks after.
-    program = _Program(command, dialogue)
+    program = _PosixProcess(command, dialogue)
     try:
         try:
             await program.ended
@@ -47,13 +47,13 @@ async def run_posix(command: Command, dialogue: Dialogue | None = None) -> Finis
     return finished(program.returncode, program.stdout, program.stderr, program.duration_s)
 
 
-class _Program:
+class _PosixProcess:
     """A running program, its pipes, and the descendants it may have."""
 
-    def __init__(self, command: Command, dialogue: Dialogue | None) -> None:
+    def __init__(self, command: Command, dialogue: InteractivePipe | None) -> None:
         self.stdout = Output(command.max_stdout_bytes)
         self.stderr = Output(command.max_stderr_bytes) if dialogue is None else dialogue.stderr
-        self._talk = Dialogue(self.stdout.feed) if dialogue is None else dialogue
+        self._talk = InteractivePipe(self.stdout.feed) if dialogue is None else dialogue
         self._talk.unsaid[:0] = command.stdin
         self._talk.is_closing = self._talk.is_closing or dialogue is None
         self.duration_s = 0.0

@@ -5,19 +5,19 @@ import subprocess
 import time
 from contextlib import suppress
 
-from agentv.process.command import Command, Finished
-from agentv.process.pipes import Dialogue, Output, add_last_words, finished
+from agentv.process.command import Command, ProcessResult
+from agentv.process.pipes import InteractivePipe, Output, add_last_words, finished
 
 _LINGER_S = 0.1
 """How long what a program left behind may go on printing."""
 
 
-async def run_portably(command: Command, dialogue: Dialogue | None = None) -> Finished:
+async def run_portably(command: Command, dialogue: InteractivePipe | None = None) -> ProcessResult:
     """Run a program to its end."""
     loop = asyncio.get_running_loop()
     started = time.monotonic()
     transport, program = await loop.subprocess_exec(
-        lambda: _Program(command, dialogue),
+        lambda: _WindowsProcess(command, dialogue),
         *command.arguments,
         stdin=subprocess.PIPE if command.stdin or dialogue is not None else subprocess.DEVNULL,
         cwd=command.folder,
@@ -42,14 +42,14 @@ async def run_portably(command: Command, dialogue: Dialogue | None = None) -> Fi
     return finished(transport.get_returncode() or 0, program.stdout, program.stderr, duration)
 
 
-class _Program(asyncio.SubprocessProtocol):
+class _WindowsProcess(asyncio.SubprocessProtocol):
     """A running program, and what it printed."""
 
-    def __init__(self, command: Command, dialogue: Dialogue | None) -> None:
+    def __init__(self, command: Command, dialogue: InteractivePipe | None) -> None:
         loop = asyncio.get_running_loop()
         self.stdout = Output(command.max_stdout_bytes)
         self.stderr = Output(command.max_stderr_bytes) if dialogue is None else dialogue.stderr
-        self._talk = Dialogue(self.stdout.feed) if dialogue is None else dialogue
+        self._talk = InteractivePipe(self.stdout.feed) if dialogue is None else dialogue
         self._talk.unsaid[:0] = command.stdin
         self._talk.is_closing = self._talk.is_closing or dialogue is None
         self._stdin: asyncio.WriteTransport | None = None

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentv.errors import AgentVError, SpecError
 from agentv.pytest_plugin.fixture import PLAIN, Told, tell
-from agentv.pytest_plugin.run import EvalRunner, Loop, Unready
+from agentv.pytest_plugin.run import BackgroundLoop, EvalRunner, Unready
 from agentv.reports.console import other_warnings
 from agentv.reports.terminal import clean, counted, render_problems
 from agentv.run.options import RunOptions
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agentv.model.results import ResultRecord
     from agentv.redaction import Redactor
 
-LOOP = pytest.StashKey[Loop]()
+LOOP = pytest.StashKey[BackgroundLoop]()
 MARKERS = pytest.StashKey[set[str]]()
 """Those that are registered, so that they need not be looked up for each case."""
 MEANT_OTHERWISE = {"skip", "skipif", "xfail", "parametrize", "usefixtures", "filterwarnings", "and", "or", "not"}
@@ -204,10 +204,10 @@ def _register(marker: str, config: pytest.Config) -> None:
         known.add(marker)
 
 
-def _loop(config: pytest.Config) -> Loop:
+def _loop(config: pytest.Config) -> BackgroundLoop:
     loop = config.stash.get(LOOP, None)
     if loop is None:
-        loop = config.stash[LOOP] = Loop()
+        loop = config.stash[LOOP] = BackgroundLoop()
         config.add_cleanup(loop.close)
     return loop
 

@@ -147,7 +147,7 @@ class RunCase:
         prepared = prepare(load(source, target), convert(chosen, RunOptions))
         _check_choice(prepared)
         finished: list[RunFinished] = []
-        work = execute(prepared, [_Keeper(finished)])
+        work = execute(prepared, [CaseResultCollector(finished)])
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -158,13 +158,14 @@ class RunCase:
         return CaseRun(finished[0], prepared.redactor)
 
 
-class _Keeper:
+class CaseResultCollector:
     """Remembers the one result."""
 
     def __init__(self, finished: list[RunFinished]) -> None:
         self._finished = finished
 
     def handle(self, event: Event) -> None:
+        """Collect a finished run."""
         if isinstance(event, RunFinished):
             self._finished.append(event)
 

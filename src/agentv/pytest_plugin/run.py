@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from agentv.api.execution import prepare
-from agentv.api.judges import is_judge, judges_at_work, recalling
+from agentv.api.judges import is_judge, make_judges, with_read_only_cache
 from agentv.api.score import following
 from agentv.errors import AgentVError
 from agentv.model.request import Scope
@@ -40,7 +40,7 @@ class Unready(Exception):  # noqa: N818 - the run is the error, not this
     """A target that cannot be asked anything, and why."""
 
 
-class Loop:
+class BackgroundLoop:
     """An event loop in a thread of its own, for as long as the session lasts."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Wave(NamedTuple):
 class EvalRunner:
     """Runs the cases of one eval."""
 
-    def __init__(self, each: Eval, options: RunOptions, loop: Loop) -> None:
+    def __init__(self, each: Eval, options: RunOptions, loop: BackgroundLoop) -> None:
         self._eval = each
         self._options = options
         self._loop = loop
@@ -157,7 +157,7 @@ class EvalRunner:
             wave.results[event.order].set_result(event)
 
         engine = Engine(self._execution_id, iter(runs), self._providers, lambda _: follow, self._options, finished)
-        engine.judges = None if self._judging is None else judges_at_work(self._judging, engine)
+        engine.judges = None if self._judging is None else make_judges(self._judging, engine)
         return engine
 
     async def _open(self, target: Target) -> None:
@@ -188,7 +188,7 @@ class EvalRunner:
             if is_judge(key):
                 await judge.open(Scope(root=self._eval.root, folder=self._eval.folder))
                 self._providers[key] = judge
-        self._judging = self._recalling.enter_context(recalling(prepared))
+        self._judging = self._recalling.enter_context(with_read_only_cache(prepared))
 
     @property
     def _concurrency(self) -> int:

@@ -6,8 +6,8 @@ from typing import Any
 
 from agentv.errors import FormatError
 from agentv.jsonio import dump_json, parse_json
-from agentv.redaction.credential_patterns import Finder, Span, View, credential_span, is_credential_field, shapes
-from agentv.redaction.known_secrets import Beginning, Secret, view_of
+from agentv.redaction.credential_patterns import Finder, ScanView, Span, credential_span, is_credential_field, shapes
+from agentv.redaction.known_secrets import Secret, TruncatedSecret, view_of
 
 MIN_LENGTH = 6
 """Shorter values are not looked for: with `MODE=a`, every `a` would be redacted."""
@@ -45,7 +45,7 @@ class Redactor:
         self._labels = [*(_label(names[value], values) for value in values), _ANONYMOUS]
         self._finders: tuple[_Ranked, ...] = (
             *enumerate(Secret(value) for value in values),
-            *enumerate(Beginning(value, MIN_LENGTH) for value in values),
+            *enumerate(TruncatedSecret(value, MIN_LENGTH) for value in values),
             *((len(values), shape) for shape in shapes()),
         )
         self._numbers = {int(value): rank for rank, value in enumerate(values) if _WHOLE_NUMBER(value)}
@@ -145,7 +145,7 @@ class Redactor:
         return "".join((*pieces, text[done:]))
 
 
-def _suspects(finders: Iterable[_Ranked], view: View) -> list[_Ranked]:
+def _suspects(finders: Iterable[_Ranked], view: ScanView) -> list[_Ranked]:
     return [ranked for ranked in finders if ranked[1].may_be_in(view)]
 
 

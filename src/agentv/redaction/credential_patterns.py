@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 Span = tuple[int, int]
 
 
-class View(NamedTuple):
+class ScanView(NamedTuple):
     """A text as the first look sees it."""
 
     data: bytes
@@ -21,7 +21,7 @@ class View(NamedTuple):
 class Finder(Protocol):
     """Finds one kind of secret."""
 
-    def may_be_in(self, view: View) -> bool:
+    def may_be_in(self, view: ScanView) -> bool:
         """Tell quickly whether `spans` could find something; wrong only in saying yes."""
 
     def spans(self, text: str, *, odd: bool) -> Iterator[Span]:
@@ -133,7 +133,7 @@ class _Patterns:
         self._looks = tuple(re.compile(look.encode()).search for look in looks)
         self._patterns = patterns
 
-    def may_be_in(self, view: View) -> bool:
+    def may_be_in(self, view: ScanView) -> bool:
         return self._look(view.data)
 
     def _look(self, data: bytes) -> bool:
@@ -155,7 +155,7 @@ class _Patterns:
 class _Logins(_Patterns):
     """Users and passwords in URLs."""
 
-    def may_be_in(self, view: View) -> bool:
+    def may_be_in(self, view: ScanView) -> bool:
         # Most texts have a URL, few an `@` or its escape.
         return (b"@" in view.data or b"%" in view.data) and self._look(view.data)
 
@@ -163,7 +163,7 @@ class _Logins(_Patterns):
 class _Fields(_Patterns):
     """Values of headers and of keys."""
 
-    def may_be_in(self, view: View) -> bool:
+    def may_be_in(self, view: ScanView) -> bool:
         return self._look(view.lowered)
 
     def spans(self, text: str, *, odd: bool) -> Iterator[Span]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from agentv.redaction.credential_patterns import Span, View
+from agentv.redaction.credential_patterns import ScanView, Span
 
 _DEPTH = 15
 """Backslashes before an escaped character: JSON inside JSON, four levels deep."""
@@ -37,15 +37,15 @@ _ODD = tuple(
 """Each with its first byte, as searching for a single byte costs next to nothing."""
 
 
-def view_of(data: bytes) -> View:
+def view_of(data: bytes) -> ScanView:
     """Prepare a text for the first look."""
     for byte, pattern in _ODD:  # a loop takes half the time of `any`
         if byte in data and pattern.search(data):
-            return View(data, data.lower(), odd=True)
-    return View(data, data.lower(), odd=False)
+            return ScanView(data, data.lower(), odd=True)
+    return ScanView(data, data.lower(), odd=False)
 
 
-class Beginning:
+class TruncatedSecret:
     """The first part of a value, where it was cut off: what results quote ends after 200 characters."""
 
     def __init__(self, value: str, shortest: int) -> None:
@@ -54,7 +54,7 @@ class Beginning:
         plain = next((at for at, char in enumerate(value) if char not in _PLAIN), len(value))
         self._start = value[: min(plain, shortest)].encode()
 
-    def may_be_in(self, view: View) -> bool:
+    def may_be_in(self, view: ScanView) -> bool:
         """Tell quickly whether `spans` could find something; wrong only in saying yes."""
         return _CUT_BYTES in view.data and (view.odd or self._start in view.data)
 
@@ -86,7 +86,7 @@ class Secret:
             else:
                 self._unanchored.append(re.compile(form.pattern.encode("utf-8", "surrogatepass")))
 
-    def may_be_in(self, view: View) -> bool:
+    def may_be_in(self, view: ScanView) -> bool:
         """Tell quickly whether `spans` could find something; wrong only in saying yes."""
         for anchor in self._anchors:
             if anchor in view.data:
@@ -117,7 +117,7 @@ class Secret:
         return [(form.lead, re.compile(form.pattern)) for form in forms]
 
 
-class _Unit(NamedTuple):
+class _EncodedChar(NamedTuple):
     """One character of an encoded secret."""
 
     pattern: str
@@ -125,10 +125,10 @@ class _Unit(NamedTuple):
     """The character, if it stands for itself in a text that is not odd."""
 
 
-class _Form(NamedTuple):
+class _EncodedSecret(NamedTuple):
     """One way to write a secret."""
 
-    units: list[_Unit]
+    units: list[_EncodedChar]
     tail: str = ""
     lead: int = 0
     """How many characters before it hold some of its bits too."""
@@ -146,18 +146,18 @@ class _Form(NamedTuple):
         return max(pieces, key=lambda piece: (len(piece), sum(map(str.isupper, piece))), default="").encode()
 
 
-def _written(value: str, depth: int, *, odd: bool) -> _Form:
+def _written(value: str, depth: int, *, odd: bool) -> _EncodedSecret:
     units = []
     for run in re.findall(r"\\+|[^\\]", value):
         if run[0] == "\\":
             # Each of them is doubled at each level. Not possessive: the next character may need some of them.
             encoded = rf"(?:{_slashes(depth)}u005[cC]|{_percent(run[0])}){{{len(run)}}}"
-            units.append(_Unit(rf"(?:{encoded}|\\{{{len(run)},{len(run) * (depth + 1)}}})"))
+            units.append(_EncodedChar(rf"(?:{encoded}|\\{{{len(run)},{len(run) * (depth + 1)}}})"))
         elif run in _PLAIN:
-            units.append(_Unit(_character(run, depth) if odd else re.escape(run), run))
+            units.append(_EncodedChar(_character(run, depth) if odd else re.escape(run), run))
         else:
-            units.append(_Unit(_character(run, depth)))
-    return _Form(units)
+            units.append(_EncodedChar(_character(run, depth)))
+    return _EncodedSecret(units)
 
 
 def _slashes(depth: int) -> str:
@@ -192,7 +192,7 @@ def _digits(digits: str) -> str:
     return "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in digits)
 
 
-def _base64(value: str, depth: int) -> list[_Form]:
+def _base64(value: str, depth: int) -> list[_EncodedSecret]:
     """The characters that the value alone decides, for each place in a group of three bytes where it may begin."""
     data = value.encode("utf-8", "surrogatepass")
     line_break = rf"(?:(?<={_LINE})(?:[\r\n]|{_slashes(depth)}[nr]){{1,2}}+)?"
@@ -205,15 +205,17 @@ def _base64(value: str, depth: int) -> list[_Form]:
         for at in range(first, end):
             unit = _base64_unit(text[at], depth)
             units.append(unit._replace(pattern=line_break + unit.pattern) if at % 4 == 0 and at > first else unit)
-        forms.append(_Form(units, tail=padded if (before + len(data)) % 3 else "", lead=1 if before else 0))
+        forms.append(_EncodedSecret(units, tail=padded if (before + len(data)) % 3 else "", lead=1 if before else 0))
     return forms
 
 
-def _base64_unit(char: str, depth: int) -> _Unit:
+def _base64_unit(char: str, depth: int) -> _EncodedChar:
     if char in "+/":
-        return _Unit(f"(?:{'-' if char == '+' else '_'}|{_character(char, depth)})")
-    return _Unit(char, char)
+        return _EncodedChar(f"(?:{'-' if char == '+' else '_'}|{_character(char, depth)})")
+    return _EncodedChar(char, char)
 
 
-def _hexadecimal(value: str) -> _Form:
-    return _Form([_Unit(_digits(digit), digit) for digit in value.encode("utf-8", "surrogatepass").hex()])
+def _hexadecimal(value: str) -> _EncodedSecret:
+    return _EncodedSecret(
+        [_EncodedChar(_digits(digit), digit) for digit in value.encode("utf-8", "surrogatepass").hex()]
+    )

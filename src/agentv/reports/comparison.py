@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from agentv.model.comparison import (
         CallPair,
+        CaseList,
         CaseName,
         CaseSide,
         Change,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
         JudgedCase,
         JudgedSide,
         Measure,
-        Named,
         Side,
     )
 
@@ -36,7 +36,7 @@ VERDICTS = {"better": "green", "worse": "red", "no difference seen": "bold", "no
 _SMALL = 0.001
 
 
-class Line(NamedTuple):
+class TableLine(NamedTuple):
     """One row of the table."""
 
     name: str
@@ -109,7 +109,7 @@ def torn(side: Side) -> str:
     return "; its last line is cut off, as after a crash, and left out" if side.cut_off else ""
 
 
-def table(comparison: Comparison) -> list[Line]:
+def table(comparison: Comparison) -> list[TableLine]:
     """The numbers of both sides, each with its difference."""
     measures = comparison.measures
     return [
@@ -123,10 +123,10 @@ def table(comparison: Comparison) -> list[Line]:
     ]
 
 
-def _line(name: str, measure: Measure, shown: Callable[[float], str], *, share: bool = True) -> Line:
+def _line(name: str, measure: Measure, shown: Callable[[float], str], *, share: bool = True) -> TableLine:
     a, b = (("not reported" if share else "-") if each is None else shown(each) for each in (measure.a, measure.b))
     if measure.difference is None:
-        return Line(name, a, b, "")
+        return TableLine(name, a, b, "")
     differing = _points if shown is _percent else shown
     text = _signed(measure.difference, differing)
     text += " pp" if shown is _percent else ""
@@ -135,7 +135,7 @@ def _line(name: str, measure: Measure, shown: Callable[[float], str], *, share: 
         text += f" ({low} to {high})"
     if share and measure.a and _signed(measure.difference, shown) != shown(0.0):
         text += f", {_signed(measure.difference / measure.a, _percent)}"
-    return Line(name, a, b, text)
+    return TableLine(name, a, b, text)
 
 
 def _signed(number: float, shown: Callable[[float], str]) -> str:
@@ -173,8 +173,8 @@ def heading(comparison: Comparison) -> str:
     return f"difference ({comparison.confidence * 100:g} % CI)"
 
 
-def _table(lines: Sequence[Line], comparison: Comparison) -> list[str]:
-    everything = [Line("", "A", "B", heading(comparison)), *lines]
+def _table(lines: Sequence[TableLine], comparison: Comparison) -> list[str]:
+    everything = [TableLine("", "A", "B", heading(comparison)), *lines]
     names, ours, theirs = (max(map(len, column)) for column in list(zip(*everything, strict=True))[:3])
     return [
         f"  {line.name:<{names}}  {line.a:>{ours}}  {line.b:>{theirs}}  {line.difference}".rstrip()
@@ -244,7 +244,7 @@ def others(comparison: Comparison) -> list[str]:
     return [f"{what}: {_list_names(named)}" for what, named in found if named.count]
 
 
-def _list_names(named: Named) -> str:
+def _list_names(named: CaseList) -> str:
     names = [_case_name(case) for case in named.cases[:MAX_OTHERS]]
     more = named.count - len(names)
     return ", ".join([*names, *([f"{more:,} more"] if more else [])])
@@ -405,7 +405,7 @@ def _others(comparison: Comparison) -> list[str]:
     return [*lines, ""] if lines else []
 
 
-def _code_names(named: Named) -> str:
+def _code_names(named: CaseList) -> str:
     names = [_case_code(case) for case in named.cases[:MAX_PAGE_NAMES]]
     more = named.count - len(names)
     return ", ".join([*names, *([f"{more:,} more"] if more else [])])

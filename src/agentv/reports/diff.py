@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from agentv.model.conversation import Message, ToolCall
     from agentv.model.events import RunFinished
-    from agentv.model.results import EvaluatorResult, ResultRecord, RunResult, Sides
+    from agentv.model.results import DiffLabels, EvaluatorResult, ResultRecord, RunResult
 
 
 PLAIN = Style()
 _PLACE = re.compile(r"(.*?):(\d+)(?::(\d+))?")
 
 
-class Where(NamedTuple):
+class CallPlace(NamedTuple):
     """A place in a file; 0 where a number is not known."""
 
     file: str
@@ -31,10 +31,10 @@ class Where(NamedTuple):
     column: int = 0
 
 
-def where(event: RunFinished) -> Where:
+def where(event: RunFinished) -> CallPlace:
     """Where the case stands."""
     found = _PLACE.fullmatch(event.place)
-    return Where(found[1], int(found[2]), int(found[3] or 0)) if found else Where(event.file)
+    return CallPlace(found[1], int(found[2]), int(found[3] or 0)) if found else CallPlace(event.file)
 
 
 def named(record: ResultRecord) -> str:
@@ -87,7 +87,7 @@ COLORS = {
 MIN_COLUMN = 24
 
 
-class Row(NamedTuple):
+class DiffRow(NamedTuple):
     """One line of the diff."""
 
     verdict: str
@@ -96,7 +96,7 @@ class Row(NamedTuple):
     differences: Sequence[Mapping[str, Any]] = ()
 
 
-def render_run(result: RunResult, sides: Sequence[Sides | None], style: Style) -> str:
+def render_run(result: RunResult, sides: Sequence[DiffLabels | None], style: Style) -> str:
     """The verdict of a run and, for each evaluator, why."""
     score = "" if result.score is None else f"  score {result.score:.2f}"
     lines = [f"{style.verdict(result.status)}{score}"]
@@ -111,7 +111,7 @@ def render_run(result: RunResult, sides: Sequence[Sides | None], style: Style) -
     return text if style.unicode else as_ascii(text)
 
 
-def render_evaluator(result: EvaluatorResult, sides: Sides | None, style: Style) -> list[str]:
+def render_evaluator(result: EvaluatorResult, sides: DiffLabels | None, style: Style) -> list[str]:
     """One evaluator's verdict, its diff, and its sentences."""
     name = result.name if result.name == result.type else f"{result.name} ({result.type})"
     score = "" if result.score is None else f"  {result.score:.2f}"
@@ -126,30 +126,30 @@ def render_evaluator(result: EvaluatorResult, sides: Sides | None, style: Style)
     return lines
 
 
-def _rows(result: EvaluatorResult, sides: Sides) -> list[Row]:
+def _rows(result: EvaluatorResult, sides: DiffLabels) -> list[DiffRow]:
     """Expectations in their order, with the calls nobody expected where they were made."""
     details = result.details
     complained = any(miss.startswith(f"unexpected {sides.unit}") for miss in result.misses)
-    extra = [(n, Row("extra" if complained else "allowed", "", _actual(sides, n))) for n in details["extra"] or ()]
+    extra = [(n, DiffRow("extra" if complained else "allowed", "", _actual(sides, n))) for n in details["extra"] or ()]
     pairs = {pair["expected"]: pair for pair in details["alignment"]}
-    rows: list[Row] = []
+    rows: list[DiffRow] = []
     for e, label in enumerate(sides.expected):
         pair = pairs.get(e)
         if pair is None:
-            rows.append(Row("missing", label, ""))
+            rows.append(DiffRow("missing", label, ""))
             continue
         if pair["verdict"] != "out_of_order":
             while extra and extra[0][0] < pair["actual"]:
                 rows.append(extra.pop(0)[1])
-        rows.append(Row(pair["verdict"], label, _actual(sides, pair["actual"]), pair["differences"]))
+        rows.append(DiffRow(pair["verdict"], label, _actual(sides, pair["actual"]), pair["differences"]))
     return rows + [row for _, row in extra]
 
 
-def _actual(sides: Sides, number: int) -> str:
+def _actual(sides: DiffLabels, number: int) -> str:
     return f"{number}: {sides.actual.get(number, '?')}"
 
 
-def render_diff(rows: Sequence[Row], unit: str, style: Style) -> list[str]:
+def render_diff(rows: Sequence[DiffRow], unit: str, style: Style) -> list[str]:
     """The rows in two columns that fit the width."""
     head = ("expected", f"actual ({unit} number first)")
     widest = max([width_of(head[0]), *[width_of(row.left) for row in rows]])

@@ -151,7 +151,7 @@ class Live:
         self._stream.flush()
 
 
-class Lines:
+class PlainLines:
     """One plain line every few seconds, for the log of a machine that nobody watches."""
 
     name = "the standard error"

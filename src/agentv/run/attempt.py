@@ -18,7 +18,7 @@ from agentv.model.events import Attempt
 from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.process.threads import is_its_own
 from agentv.protocols import PARTIAL_REPLY, REPLIES
-from agentv.run.rate_limit import QUOTA_EXHAUSTED, RATE_LIMITED, Limiter, Turn
+from agentv.run.rate_limit import QUOTA_EXHAUSTED, RATE_LIMITED, Limiter, Permit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
@@ -73,7 +73,7 @@ LOG = "log"
 """Under this name a `CancelledError` carries the attempts of the run that it ends."""
 
 
-class Patience(NamedTuple):
+class RetryPolicy(NamedTuple):
     """How long and how often to try."""
 
     timeout_s: float
@@ -87,7 +87,7 @@ class Patience(NamedTuple):
     """Who knows what a reply cost, and counts it."""
 
 
-class Tried(NamedTuple):
+class RunAttempts(NamedTuple):
     """What came of a run's attempts."""
 
     response: ProviderResponse
@@ -97,7 +97,7 @@ class Tried(NamedTuple):
     """Each of them, in order."""
 
 
-class Story:
+class AttemptHistory:
     """A run's attempts so far."""
 
     __slots__ = ("limited", "log", "request", "waited_ms")
@@ -110,7 +110,7 @@ class Story:
         self.waited_ms = 0.0
         """How long the next one has waited."""
 
-    def add(self, response: ProviderResponse, patience: Patience) -> Tried | None:
+    def add(self, response: ProviderResponse, patience: RetryPolicy) -> RunAttempts | None:
         """One more attempt; the end of the story, unless there may be another."""
         request, error = self.request, response.error
         attempt = Attempt(
@@ -122,23 +122,23 @@ class Story:
         )
         before, self.log = self.log, (*self.log, attempt)
         if response.success or error is None or not self._goes_on(error, patience):
-            return Tried(_with_failures(response, before), request.attempt, self.log)
+            return RunAttempts(_with_failures(response, before), request.attempt, self.log)
         # A retry never lands on a dirty conversation.
         self.request = replace(request, attempt=request.attempt + 1, thread_id=None)
         self.waited_ms = 0.0
         return None
 
-    def refused(self, error: ResponseError) -> Tried:
+    def refused(self, error: ResponseError) -> RunAttempts:
         """The end of the story, without another attempt."""
         response = ProviderResponse(success=False, error=error)
-        return Tried(_with_failures(response, self.log[:-1]), len(self.log), self.log)
+        return RunAttempts(_with_failures(response, self.log[:-1]), len(self.log), self.log)
 
     def cut_off(self) -> tuple[Attempt, ...]:
         """Every attempt, when the run ends in the middle of one."""
         error = ResponseError(kind="interrupted", message="cut off before there was a reply")
         return (*self.log, Attempt(number=self.request.attempt, error=error, waited_ms=self.waited_ms))
 
-    def _goes_on(self, error: ResponseError, patience: Patience) -> bool:
+    def _goes_on(self, error: ResponseError, patience: RetryPolicy) -> bool:
         if error.code == QUOTA_EXHAUSTED:
             return False
         if error.code == RATE_LIMITED:
@@ -150,15 +150,15 @@ class Story:
 
 
 async def try_run(
-    provider: Provider, request: Request, patience: Patience, is_stopping: Callable[[], bool]
-) -> Tried | None:
+    provider: Provider, request: Request, patience: RetryPolicy, is_stopping: Callable[[], bool]
+) -> RunAttempts | None:
     """The last attempt's reply; `None` when the execution stops before there is one worth keeping."""
-    story = Story(request)
+    story = AttemptHistory(request)
     limiter = patience.limiter or Limiter()
     try:
         while True:
             turn = limiter.pass_by() or await _turn((story,), limiter)
-            if not isinstance(turn, Turn):
+            if not isinstance(turn, Permit):
                 return None if turn is None else story.refused(turn)
             responses: tuple[ProviderResponse, ...] = ()
             try:
@@ -179,15 +179,15 @@ async def try_run(
 
 
 async def try_many(
-    provider: BatchProvider, requests: Sequence[Request], patience: Patience, is_stopping: Callable[[], bool]
-) -> list[Tried | None]:
+    provider: BatchProvider, requests: Sequence[Request], patience: RetryPolicy, is_stopping: Callable[[], bool]
+) -> list[RunAttempts | None]:
     """The same for many runs that are asked for at once; only those that failed are asked for again."""
-    tried: list[Tried | None] = [None] * len(requests)
-    pending = {at: Story(request) for at, request in enumerate(requests)}
+    tried: list[RunAttempts | None] = [None] * len(requests)
+    pending = {at: AttemptHistory(request) for at, request in enumerate(requests)}
     limiter = patience.limiter or Limiter()
     while pending:
         turn = limiter.pass_by() or await _turn(tuple(pending.values()), limiter)
-        if not isinstance(turn, Turn):
+        if not isinstance(turn, Permit):
             for at, story in pending.items():
                 tried[at] = None if turn is None else story.refused(turn)
             break
@@ -206,17 +206,17 @@ async def try_many(
     return tried
 
 
-async def _turn(stories: Sequence[Story], limiter: Limiter) -> Turn | ResponseError | None:
+async def _turn(stories: Sequence[AttemptHistory], limiter: Limiter) -> Permit | ResponseError | None:
     """Leave to ask for these, when it is time."""
     tokens = sum(_length(story.request) for story in stories) if limiter.counts_tokens else 0.0
     found = await limiter.queue(len(stories), tokens)
-    if isinstance(found, Turn):
+    if isinstance(found, Permit):
         for story in stories:
             story.waited_ms += found.waited_ms
     return found
 
 
-def _add(story: Story, response: ProviderResponse, patience: Patience) -> Tried | None:
+def _add(story: AttemptHistory, response: ProviderResponse, patience: RetryPolicy) -> RunAttempts | None:
     if patience.account is not None:
         response = patience.account(response)
     if patience.tell is not None:
@@ -224,10 +224,10 @@ def _add(story: Story, response: ProviderResponse, patience: Patience) -> Tried 
     return story.add(response, patience)
 
 
-async def _rest(stories: Sequence[Story], limiter: Limiter, is_stopping: Callable[[], bool]) -> bool:
+async def _rest(stories: Sequence[AttemptHistory], limiter: Limiter, is_stopping: Callable[[], bool]) -> bool:
     """Wait before another attempt; `False` when there shall be none after all."""
     errors = [error for story in stories if (error := story.log[-1].error) is not None]
-    pause = _pause(stories[0].log[-1].number)
+    pause = backoff_with_jitter(stories[0].log[-1].number)
     if any(error.retry_after_s is not UNSET and error.retry_after_s > 0 for error in errors):
         return True  # the limiter has heard it, and holds everybody back
     if any(error.code == RATE_LIMITED for error in errors):
@@ -331,7 +331,7 @@ def _failed(kind: str, message: str, *, retryable: bool = False) -> ProviderResp
     return ProviderResponse(success=False, error=error)
 
 
-def _pause(attempt: int) -> float:
+def backoff_with_jitter(attempt: int) -> float:
     """Twice as long each time, spread so that many runs do not come back at once."""
     from random import uniform  # noqa: PLC0415 - only a failure needs it
 

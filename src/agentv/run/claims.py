@@ -12,10 +12,10 @@ from agentv.errors import AgentVError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from agentv.model.stored import Holder, Kept, Outcome
+    from agentv.model.stored import ActiveWorker, Outcome, StoredResult
     from agentv.protocols import Store
     from agentv.run.plan import PlannedRun
-    from agentv.run.store_writer import Ledger
+    from agentv.run.store_writer import StoreWriter
 
 
 MOST = 512
@@ -27,7 +27,7 @@ SLOW_S = 2.0
 claimed a few at a time, so that another process finds some too."""
 
 
-class Share(Protocol):
+class ClaimPolicy(Protocol):
     """Who may run what."""
 
     async def claim(self, runs: list[PlannedRun]) -> list[PlannedRun]:
@@ -42,7 +42,7 @@ class Share(Protocol):
 class Claims:
     """Hands out claimed runs one by one, and claims more before they are used up."""
 
-    def __init__(self, runs: Iterator[PlannedRun], share: Share) -> None:
+    def __init__(self, runs: Iterator[PlannedRun], share: ClaimPolicy) -> None:
         self.size = 1
         """How many runs are claimed at once."""
         self._runs = runs
@@ -105,20 +105,20 @@ LOOK_S = 0.5
 DONE = ("completed", "error")
 
 
-class StoreShare:
+class SharedClaims:
     """Decided by a store that other processes use too."""
 
     def __init__(  # noqa: PLR0913 - it is put together once, in the API
         self,
         store: Store,
-        ledger: Ledger,
+        ledger: StoreWriter,
         execution_id: str,
         known: Mapping[str, Outcome],
         *,
         again: Collection[str],
         is_whole: bool = True,
-        tell: Callable[[PlannedRun, Kept], None],
-        wait: Callable[[list[Holder]], None] | None = None,
+        tell: Callable[[PlannedRun, StoredResult], None],
+        wait: Callable[[list[ActiveWorker]], None] | None = None,
     ) -> None:
         self._store = store
         self._ledger = ledger

@@ -12,11 +12,11 @@ from agentv.model.events import AttemptFinished, RunFinished
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import RunResult
-from agentv.run.attempt import LOG, Patience, Tried, cut_reply, try_many, try_run
+from agentv.run.attempt import LOG, RetryPolicy, RunAttempts, cut_reply, try_many, try_run
 from agentv.run.claims import Claims
 from agentv.run.costs import Spending
 from agentv.run.options import DEFAULT_BATCH, DEFAULT_RETRIES, DEFAULT_TIMEOUT_S
-from agentv.run.rate_limit import Limiter, Pace
+from agentv.run.rate_limit import Limiter, RateLimits
 from agentv.run.records import make_record, now
 from agentv.scoring.scorer import CaseScorer
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from agentv.model.events import Attempt
     from agentv.protocols import BatchProvider, Provider
-    from agentv.run.claims import Share
+    from agentv.run.claims import ClaimPolicy
     from agentv.run.judges import Judges
     from agentv.run.options import RunOptions
     from agentv.run.plan import Part, PlannedRun
@@ -51,7 +51,7 @@ class Engine:
         part: Part | None = None,
         tell: Callable[[AttemptFinished], None] | None = None,
         spending: Spending | None = None,
-        share: Share | None = None,
+        share: ClaimPolicy | None = None,
     ) -> None:
         self._execution_id = execution_id
         self._runs = runs
@@ -62,7 +62,7 @@ class Engine:
         self._part = part
         self._tell = tell
         self._claims = None if share is None else Claims(runs, share)
-        self._patience: dict[tuple[str, str], Patience] = {}
+        self._patience: dict[tuple[str, str], RetryPolicy] = {}
         self.limiters: dict[bytes, Limiter] = {}
         """One for each target, by its settings."""
         self._gathered: dict[tuple[str, str], list[PlannedRun]] = {}
@@ -151,7 +151,7 @@ class Engine:
                     self._rests_at = perf_counter() + AT_A_STRETCH_S
 
     def _judged_at_once(
-        self, work: list[PlannedRun], outcomes: Sequence[Tried | None], started_at: str
+        self, work: list[PlannedRun], outcomes: Sequence[RunAttempts | None], started_at: str
     ) -> dict[int, asyncio.Task[RunFinished]]:
         """Runs that came in one batch do not wait for each other's judges."""
         if self.judges is None or len(work) == 1:
@@ -166,7 +166,7 @@ class Engine:
             worker.add_done_callback(lambda _: [task.cancel() for task in tasks.values()])
         return tasks
 
-    async def _finish(self, planned: PlannedRun, tried: Tried, started_at: str) -> RunFinished:
+    async def _finish(self, planned: PlannedRun, tried: RunAttempts, started_at: str) -> RunFinished:
         case = planned.case.case
         scorer = CaseScorer(
             planned.case.checks,
@@ -200,7 +200,7 @@ class Engine:
             place=str(planned.case.place or ""),
         )
 
-    async def _try(self, work: list[PlannedRun]) -> Sequence[Tried | None]:
+    async def _try(self, work: list[PlannedRun]) -> Sequence[RunAttempts | None]:
         """What came of these runs, which are all of one target."""
         limit = self._options.run_timeout_s
         if limit is None:
@@ -212,9 +212,9 @@ class Engine:
             error = ResponseError(kind="timeout", message=f"the run did not end within {limit:g} s")
             log: tuple[Attempt, ...] | None = getattr(late.__cause__, LOG, None)
             attempts = 1 if log is None else len(log)
-            return [Tried(cut_reply(late.__cause__, error), attempts, log or ())] * len(work)
+            return [RunAttempts(cut_reply(late.__cause__, error), attempts, log or ())] * len(work)
 
-    async def _ask(self, work: list[PlannedRun]) -> Sequence[Tried | None]:
+    async def _ask(self, work: list[PlannedRun]) -> Sequence[RunAttempts | None]:
         first = work[0]
         key = (first.eval.id, first.target.name)
         patience = self._patience.get(key)
@@ -230,11 +230,11 @@ class Engine:
         """Whether nothing more is to be started."""
         return self._stopping or self.spending.reached is not None
 
-    def _patience_for(self, planned: PlannedRun) -> Patience:
+    def _patience_for(self, planned: PlannedRun) -> RetryPolicy:
         """What the caller said, else the target, else the eval, else the default."""
         limits, options = planned.eval.limits, self._options
         provider = self._providers[planned.eval.id, planned.target.name]
-        return Patience(
+        return RetryPolicy(
             timeout_s=options.timeout_s
             or getattr(provider, "timeout_s", None)
             or limits.timeout_s
@@ -271,7 +271,7 @@ class Engine:
 
     def _limiter(self, planned: PlannedRun, provider: Provider) -> Limiter:
         """One for each target, whichever evals share it."""
-        return self.limiters.setdefault(dump_json(planned.target.settings), Limiter(Pace.of(provider)))
+        return self.limiters.setdefault(dump_json(planned.target.settings), Limiter(RateLimits.of(provider)))
 
 
 def _request(planned: PlannedRun) -> Request:

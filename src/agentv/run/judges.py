@@ -18,9 +18,9 @@ from agentv.model.response import (
     ProviderResponse,
     TokensUsage,
 )
-from agentv.run.attempt import Patience, try_run
+from agentv.run.attempt import RetryPolicy, try_run
 from agentv.run.options import DEFAULT_CONCURRENCY, DEFAULT_RETRIES, DEFAULT_TIMEOUT_S
-from agentv.run.rate_limit import Limiter, Pace
+from agentv.run.rate_limit import Limiter, RateLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ WORD_LENGTH = 16
 _JSON_STARTS = ("{", "[")
 
 
-class Memory(Protocol):
+class JudgeCache(Protocol):
     """Where replies of judges are remembered, and how well judges did."""
 
     @property
@@ -58,7 +58,7 @@ class Memory(Protocol):
         ...
 
 
-class Recall:
+class MemoryJudgeCache:
     """A memory that lasts as long as the execution."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class JudgeTarget(NamedTuple):
         return blake2b(self.identity, digest_size=16).hexdigest()
 
 
-class Remembered(msgspec.Struct, frozen=True, omit_defaults=True):
+class CachedReply(msgspec.Struct, frozen=True, omit_defaults=True):
     """A judge's reply as it is kept."""
 
     text: str
@@ -105,7 +105,7 @@ class Remembered(msgspec.Struct, frozen=True, omit_defaults=True):
     cost_usd: float | None = None
 
 
-_decode = msgspec.json.Decoder(Remembered).decode
+_decode = msgspec.json.Decoder(CachedReply).decode
 _decode_message = msgspec.json.Decoder(Message).decode
 
 
@@ -118,25 +118,25 @@ class Judges:
         providers: Mapping[tuple[str, str], Provider],
         redactor: Redactor,
         options: RunOptions,
-        memory: Memory | None = None,
+        memory: JudgeCache | None = None,
     ) -> None:
         self.targets = targets
         self.providers = providers
         self.redactor = redactor
-        self.memory: Memory = memory or Recall()
+        self.memory: JudgeCache = memory or MemoryJudgeCache()
         self.uses_memory = options.cache
         self.spending: Spending | None = None
         """Where the execution counts what it spends, judges included."""
         self._options = options
-        self._patience: dict[tuple[str, str], Patience] = {}
+        self._patience: dict[tuple[str, str], RetryPolicy] = {}
         self.limiters: dict[bytes, Limiter] = {}
         """By the settings of targets; an execution's own, where it has agents to ask as well."""
         self._spent = 0.0
         self._unpriced: str | None = None
 
-    def for_eval(self, each: Eval) -> EvalAsk:
+    def for_eval(self, each: Eval) -> ExecutionJudgeClient:
         """What the evaluators of this eval are handed."""
-        return EvalAsk(self, each)
+        return ExecutionJudgeClient(self, each)
 
     async def ask(self, each: Eval, name: str, target: JudgeTarget, messages: tuple[Message, ...]) -> ProviderResponse:
         """One reply of a judge, with what it cost."""
@@ -164,13 +164,13 @@ class Judges:
             msg = f"not asked: `max_judge_cost` of ${limit:g} is reached (${self._spent:.4f} spent on judges)"
             raise EvaluationError(msg)
 
-    def _patience_for(self, each: Eval, name: str, target: JudgeTarget) -> Patience:
+    def _patience_for(self, each: Eval, name: str, target: JudgeTarget) -> RetryPolicy:
         known = self._patience.get(target.provider)
         if known is not None:
             return known
         provider, limits, options = self.providers[target.provider], each.limits, self._options
         retries = (options.retries, getattr(provider, "retries", None), limits.retries, DEFAULT_RETRIES)
-        found = self._patience[target.provider] = Patience(
+        found = self._patience[target.provider] = RetryPolicy(
             timeout_s=options.timeout_s
             or getattr(provider, "timeout_s", None)
             or limits.timeout_s
@@ -182,9 +182,9 @@ class Judges:
         )
         return found
 
-    def _pace(self, each: Eval, provider: Provider) -> Pace:
+    def _pace(self, each: Eval, provider: Provider) -> RateLimits:
         """Its own; where it does not say how much it takes at once, no more than agents would be asked."""
-        pace = Pace.of(provider)
+        pace = RateLimits.of(provider)
         usual = self._options.max_concurrency or each.limits.max_concurrency or DEFAULT_CONCURRENCY
         return pace._replace(most=pace.most or usual)
 
@@ -205,7 +205,7 @@ class Judges:
         return account
 
 
-class EvalAsk:
+class ExecutionJudgeClient:
     """How the evaluators of one eval reach judges."""
 
     def __init__(self, judges: Judges, each: Eval) -> None:
@@ -257,7 +257,7 @@ class EvalAsk:
         for each in judged:
             if each.key and not each.cached:
                 response = each.response
-                kept = Remembered(response.text, response.tokens_usage, response.cost_usd)
+                kept = CachedReply(response.text, response.tokens_usage, response.cost_usd)
                 try:
                     self._judges.memory.put(each.key, redact(dump_json(kept)))
                 except AgentVError:  # what cannot be remembered is asked again the next time

@@ -101,7 +101,7 @@ class PlannedRun(NamedTuple):
     """The case and its evaluators as JSON: what they were, whatever becomes of the file."""
 
 
-class Totals(NamedTuple):
+class PlanCounts(NamedTuple):
     """How much there is to do."""
 
     cases: int
@@ -128,7 +128,7 @@ def plan_runs(evals: Sequence[Eval], options: RunOptions) -> Iterator[PlannedRun
                     order += 1
 
 
-def count_runs(evals: Sequence[Eval], options: RunOptions) -> Totals:
+def count_runs(evals: Sequence[Eval], options: RunOptions) -> PlanCounts:
     """How many runs the plan holds, without making any."""
     cases = skipped = left_out = runs = 0
     again = False
@@ -152,7 +152,7 @@ def count_runs(evals: Sequence[Eval], options: RunOptions) -> Totals:
             cases += 1
             again = again or (options.repeat or case.repeat) > 1
             runs += len(each.targets) * (options.repeat or case.repeat)
-    return Totals(cases, skipped, left_out, runs, again)
+    return PlanCounts(cases, skipped, left_out, runs, again)
 
 
 def selected_cases(each: Eval, options: RunOptions) -> Iterator[CheckedCase]:

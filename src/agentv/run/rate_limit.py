@@ -34,7 +34,7 @@ SHARE = 0.2
 MAX_WORDS = 300
 
 
-class Pace(NamedTuple):
+class RateLimits(NamedTuple):
     """What a target's settings say."""
 
     most: int | None = None
@@ -44,7 +44,7 @@ class Pace(NamedTuple):
     max_retry_after_s: float = DEFAULT_RETRY_AFTER_S
 
     @classmethod
-    def of(cls, provider: object) -> Pace:
+    def of(cls, provider: object) -> RateLimits:
         """Those of a provider, which need not have any."""
         return cls(
             getattr(provider, "max_concurrency", None),
@@ -54,7 +54,7 @@ class Pace(NamedTuple):
         )
 
 
-class Turn(NamedTuple):
+class Permit(NamedTuple):
     """Leave to ask once."""
 
     number: int
@@ -82,7 +82,7 @@ class _Spacing:
 class _Waiter(NamedTuple):
     """Somebody in the queue."""
 
-    found: asyncio.Future[Turn | ResponseError | None]
+    found: asyncio.Future[Permit | ResponseError | None]
     requests: int
     tokens: float
     since: float
@@ -91,7 +91,7 @@ class _Waiter(NamedTuple):
 class Limiter:
     """One target's turns, whichever evals and workers ask for them."""
 
-    def __init__(self, pace: Pace = Pace()) -> None:  # noqa: B008 - it cannot change
+    def __init__(self, pace: RateLimits = RateLimits()) -> None:  # noqa: B008 - it cannot change
         self._most = float(pace.most or inf)
         self._longest = pace.max_retry_after_s
         self._requests = _Spacing(pace.requests_per_minute) if pace.requests_per_minute else None
@@ -122,7 +122,7 @@ class Limiter:
         """Whether it matters how long a request is."""
         return self._tokens is not None
 
-    def pass_by(self) -> Turn | None:
+    def pass_by(self) -> Permit | None:
         """A turn at once, when nothing is in its way."""
         if self._is_paced or self._held_until or self._queue or self._refusal is not None:
             return None
@@ -130,9 +130,9 @@ class Limiter:
             return None
         self._under_way += 1
         self._given += 1
-        return Turn(self._given)
+        return Permit(self._given)
 
-    async def queue(self, requests: int = 1, tokens: float = 0.0) -> Turn | ResponseError | None:
+    async def queue(self, requests: int = 1, tokens: float = 0.0) -> Permit | ResponseError | None:
         """A turn when it is time; a refusal when the target is not asked any more; `None` when all is over.
 
         `tokens` is what these requests may use; what earlier ones really used is a better guess.
@@ -150,12 +150,12 @@ class Limiter:
             if waiter.found.cancelled():
                 with suppress(ValueError):  # passed over already, when somebody else's turn ended a moment ago
                     self._queue.remove(waiter)
-            elif isinstance(waiter.found.result(), Turn):  # it was given, and nobody is left to take it
+            elif isinstance(waiter.found.result(), Permit):  # it was given, and nobody is left to take it
                 self._under_way -= 1
             self._give()
             raise
 
-    def leave(self, turn: Turn, responses: Sequence[ProviderResponse] = ()) -> None:
+    def leave(self, turn: Permit, responses: Sequence[ProviderResponse] = ()) -> None:
         """The turn is over; what came of it says whether we may go faster or must go slower."""
         self._under_way -= 1
         for response in responses:
@@ -214,7 +214,7 @@ class Limiter:
             self._requests.take(now, waiter.requests, self._speed)
         if self._tokens is not None:
             self._tokens.take(now, waiter.tokens, self._speed)
-        waiter.found.set_result(Turn(self._given, waiter.tokens, (now - waiter.since) * 1000))
+        waiter.found.set_result(Permit(self._given, waiter.tokens, (now - waiter.since) * 1000))
 
     def _answer_all(self, answer: ResponseError | None) -> None:
         while self._queue:
@@ -222,7 +222,7 @@ class Limiter:
             if not waiter.found.done():
                 waiter.found.set_result(answer)
 
-    def _heed(self, turn: Turn, error: ResponseError) -> None:
+    def _heed(self, turn: Permit, error: ResponseError) -> None:
         if error.code == QUOTA_EXHAUSTED:
             words = f"not asked: this target's quota is exhausted, as it said before: {error.message[:MAX_WORDS]}"
             self._close(inf, words, error)
@@ -254,7 +254,7 @@ class Limiter:
         )
         self._give()
 
-    def _slow_down(self, turn: Turn) -> None:
+    def _slow_down(self, turn: Permit) -> None:
         if turn.number <= self._slowed_at:
             return
         self._slowed_at = self._given
@@ -269,7 +269,7 @@ class Limiter:
         self._grown_at = now
         self._room = min(self._most, self._room + 1 / self._room)
 
-    def _correct(self, spacing: _Spacing, turn: Turn, responses: Sequence[ProviderResponse]) -> None:
+    def _correct(self, spacing: _Spacing, turn: Permit, responses: Sequence[ProviderResponse]) -> None:
         """Count what was really used instead of what was expected."""
         used = [count for response in responses if (count := tokens_of(response)) is not None]
         if not used:

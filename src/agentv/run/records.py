@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agentv.model.conversation import Message, TraceEvent
     from agentv.model.response import ProviderResponse
     from agentv.model.results import RunResult
-    from agentv.run.attempt import Tried
+    from agentv.run.attempt import RunAttempts
     from agentv.run.options import RunOptions
     from agentv.run.plan import Part, PlannedRun
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
     execution_id: str,
     planned: PlannedRun,
-    tried: Tried,
+    tried: RunAttempts,
     result: RunResult,
     started_at: str,
     options: RunOptions,

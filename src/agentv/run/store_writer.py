@@ -16,7 +16,7 @@ from agentv.jsonio import dump_json
 from agentv.model.events import Attempt
 from agentv.model.request import Case
 from agentv.model.results import ResultRecord
-from agentv.model.stored import Claim, Saved
+from agentv.model.stored import Claim, ResultRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,10 +35,10 @@ _decode_record = json.Decoder(ResultRecord).decode
 _decode_attempts = json.Decoder(tuple[Attempt, ...]).decode
 
 
-class Finished(NamedTuple):
+class PendingResult(NamedTuple):
     """A result that nobody has heard of yet."""
 
-    saved: Saved
+    saved: ResultRow
     """As it is kept, unless there is something to redact in it."""
     event: RunFinished
     weight: int
@@ -47,7 +47,7 @@ class Finished(NamedTuple):
     """The attempts as JSON; empty where there is nothing in them that anybody else has written."""
 
 
-def to_save(event: RunFinished, attempts: tuple[Attempt, ...], persist: Persist) -> Finished:
+def to_save(event: RunFinished, attempts: tuple[Attempt, ...], persist: Persist) -> PendingResult:
     """A result made ready to be written."""
     record = event.record
     if record.messages is not UNSET or record.trace is not UNSET:
@@ -64,7 +64,7 @@ def to_save(event: RunFinished, attempts: tuple[Attempt, ...], persist: Persist)
             break
     key = record.run_id.rpartition("-")[2]
     weight = 1 + (len(line) + len(response or b"")) // SMALL
-    return Finished(Saved(key, record, line, response, sides, attempts), event, weight, told)
+    return PendingResult(ResultRow(key, record, line, response, sides, attempts), event, weight, told)
 
 
 def _kept(response: ProviderResponse, persist: Persist) -> bytes | None:
@@ -76,7 +76,7 @@ def _kept(response: ProviderResponse, persist: Persist) -> bytes | None:
     return dump_json(response)
 
 
-def redacted(finished: Sequence[Finished], redactor: Redactor) -> list[Saved]:
+def redacted(finished: Sequence[PendingResult], redactor: Redactor) -> list[ResultRow]:
     """The results as they are written, and their lines as files may have them."""
     saved = [item.saved for item in finished]
     parts = [
@@ -96,7 +96,7 @@ def redacted(finished: Sequence[Finished], redactor: Redactor) -> list[Saved]:
             force_setattr(item.event, "line", line)
         record = each.record if line is each.line else _decode_record(line)
         attempts = each.attempts if told is item.told else _decode_attempts(told)
-        clean.append(Saved(each.key, record, line, response or None, sides or None, attempts))
+        clean.append(ResultRow(each.key, record, line, response or None, sides or None, attempts))
     return clean
 
 
@@ -113,24 +113,24 @@ MOST = 1000
 TAKEN_OVER = "some of the runs were taken over by another process while this one stood still: resume to see all"
 
 
-class _Asked(NamedTuple):
+class _WriterRequest(NamedTuple):
     """Claims that somebody waits for."""
 
     claims: Sequence[Claim]
     answer: asyncio.Future[set[str]]
 
 
-class _Call(NamedTuple):
+class _WriterCall(NamedTuple):
     """Something else to ask the store, between two steps."""
 
     call: Callable[[], Any]
     answer: asyncio.Future[Any]
 
 
-_Item = _Asked | _Call | Finished | None
+_Item = _WriterRequest | _WriterCall | PendingResult | None
 
 
-class Ledger:
+class StoreWriter:
     """One thread that writes, in steps as large as what has come in meanwhile."""
 
     def __init__(  # noqa: PLR0913 - it is put together once, in the API
@@ -175,7 +175,7 @@ class Ledger:
     async def ask(self, call: Callable[[], T]) -> T:
         """What the store says to this, asked in its own thread."""
         answer: asyncio.Future[T] = self._loop.create_future()
-        self._put(_Call(call, answer))
+        self._put(_WriterCall(call, answer))
         return await answer
 
     async def claim(self, runs: Sequence[PlannedRun], tries: Callable[[str], int]) -> set[str]:
@@ -187,7 +187,7 @@ class Ledger:
             self._claimed(planned, content, tries(planned.key)) for planned, content in zip(runs, contents, strict=True)
         ]
         answer: asyncio.Future[set[str]] = self._loop.create_future()
-        self._put(_Asked(claims, answer))
+        self._put(_WriterRequest(claims, answer))
         return await answer
 
     def _put(self, item: _Item) -> None:
@@ -240,7 +240,7 @@ class Ledger:
             items = self._gather(written + PAUSE_S)
             is_open = None not in items
             try:
-                self._answer([item for item in items if isinstance(item, _Call)])
+                self._answer([item for item in items if isinstance(item, _WriterCall)])
                 self._write([item for item in items if item is not None])
                 written = monotonic()
                 if monotonic() - beaten >= BEAT_S:
@@ -263,7 +263,7 @@ class Ledger:
             pass  # that was all, for now
         return items
 
-    def _answer(self, calls: Sequence[_Call]) -> None:
+    def _answer(self, calls: Sequence[_WriterCall]) -> None:
         for each in calls:
             try:
                 found = each.call()
@@ -273,8 +273,8 @@ class Ledger:
                 self._loop.call_soon_threadsafe(_set, each.answer, found, None)
 
     def _write(self, items: Sequence[_Item]) -> None:
-        asked = [item for item in items if isinstance(item, _Asked)]
-        finished = [item for item in items if isinstance(item, Finished)]
+        asked = [item for item in items if isinstance(item, _WriterRequest)]
+        finished = [item for item in items if isinstance(item, PendingResult)]
         if not (asked or finished):
             return
         if self.broken is not None:
@@ -295,12 +295,14 @@ class Ledger:
         """Nothing more can be kept; what was kept is safe, and nobody may wait for ever."""
         message = f"the run store failed: {type(error).__name__}: {error}"
         broken = self.broken = error if isinstance(error, AgentVError) else StoreError(message)
-        asked = [item for item in items if isinstance(item, _Asked)]
-        finished = _weight([item for item in items if isinstance(item, Finished)])
+        asked = [item for item in items if isinstance(item, _WriterRequest)]
+        finished = _weight([item for item in items if isinstance(item, PendingResult)])
         self._loop.call_soon_threadsafe(self._fail, broken)
         self._loop.call_soon_threadsafe(self._settle, asked, set(), [], finished)
 
-    def _settle(self, asked: Sequence[_Asked], claimed: set[str], told: Sequence[RunFinished], finished: int) -> None:
+    def _settle(
+        self, asked: Sequence[_WriterRequest], claimed: set[str], told: Sequence[RunFinished], finished: int
+    ) -> None:
         """On the event loop again: answer, tell, and make room."""
         for item in asked:
             if not item.answer.done():
@@ -313,7 +315,7 @@ class Ledger:
             self._room = None
 
 
-def _weight(finished: Sequence[Finished]) -> int:
+def _weight(finished: Sequence[PendingResult]) -> int:
     return sum(item.weight for item in finished)
 
 

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from agentv.model.judging import JudgeSums, JudgeUsage, add_tokens
 from agentv.model.response import TokensUsage
-from agentv.model.results import RepeatedCase, RepeatedTarget, Repeats, Reported, Spread, Summary, Tally
+from agentv.model.results import Coverage, Distribution, OutcomeCounts, RepeatedCase, RepeatedTarget, Repeats, Summary
 from agentv.scoring.statistics import pass_at_k, pass_hat_k, wilson
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     """How many cases ended so."""
     from collections.abc import Iterable
 
-    from agentv.run.plan import Totals as Planned
+    from agentv.run.plan import PlanCounts as Planned
 
 
 class _Sum:
@@ -243,7 +243,7 @@ PASS, FAIL, ERROR, INTERRUPTED = 0, 1, 3, 130
 COUNTS = tuple(name for name in TokensUsage.__struct_fields__ if name.endswith("_tokens"))
 
 
-class Ended(NamedTuple):
+class CaseOutcomes(NamedTuple):
     """How an execution came to its end."""
 
     at: str
@@ -285,10 +285,10 @@ class Counter:
         """How many there were."""
         return self.passed + self.failed + self.errors
 
-    def tally(self) -> Tally:
+    def tally(self) -> OutcomeCounts:
         """The counts so far; rates are over the runs that could be measured."""
         measured = self.passed + self.failed
-        return Tally(
+        return OutcomeCounts(
             runs=self.runs,
             passed=self.passed,
             failed=self.failed,
@@ -347,7 +347,7 @@ class Totals:
         """How many there were."""
         return self._all.runs
 
-    def summary(self, ended: Ended, *, out: tuple[str, ...]) -> Summary:
+    def summary(self, ended: CaseOutcomes, *, out: tuple[str, ...]) -> Summary:
         """What it came to."""
         tally = self._all.tally()
         status, code = _outcome(tally, ended)
@@ -368,7 +368,7 @@ class Totals:
             latency_ms=_spread(self._latencies),
             tokens_usage=TokensUsage(**self._tokens) if self._usages else None,
             cost_usd=self._cost if self._costs else None,
-            reported=Reported(latency_ms=len(self._latencies), tokens_usage=self._usages, cost_usd=self._costs),
+            reported=Coverage(latency_ms=len(self._latencies), tokens_usage=self._usages, cost_usd=self._costs),
             duration_ms=round(ended.duration_ms, 3),
             started_at=self._started_at,
             completed_at=ended.at,
@@ -382,7 +382,7 @@ class Totals:
         )
 
 
-def _outcome(tally: Tally, ended: Ended) -> tuple[str, int]:
+def _outcome(tally: OutcomeCounts, ended: CaseOutcomes) -> tuple[str, int]:
     if ended.interrupted:
         return "interrupted", INTERRUPTED
     if tally.errors or ended.broken or ended.stopped is not None:
@@ -390,12 +390,12 @@ def _outcome(tally: Tally, ended: Ended) -> tuple[str, int]:
     return ("fail", FAIL) if tally.failed else ("pass", PASS)
 
 
-def _spread(values: array[float]) -> Spread | None:
+def _spread(values: array[float]) -> Distribution | None:
     if not values:
         return None
     ordered = sorted(values)
     last = len(ordered) - 1
-    return Spread(
+    return Distribution(
         mean=round(sum(ordered) / len(ordered), 3),
         p50=ordered[round(0.5 * last)],
         p95=ordered[round(0.95 * last)],

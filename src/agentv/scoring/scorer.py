@@ -7,11 +7,11 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.errors import EvaluationError, UndecidedError
-from agentv.evals import Checked
+from agentv.evals import ConfiguredEvaluator
 from agentv.model.request import Case, Scope
 from agentv.model.response import ProviderResponse, ResponseError, Unread
-from agentv.model.results import EvaluatorResult, RunResult, Sides, Verdict
-from agentv.protocols import Ask, Context, Evaluator
+from agentv.model.results import DiffLabels, EvaluatorResult, RunResult, Verdict
+from agentv.protocols import Context, Evaluator, JudgeClient
 from agentv.scoring.calls import MESSAGE_PATH, Calls, resolve_calls
 
 # A mean of tenths must not miss a threshold of 0.3 by the last bit of a float.
@@ -132,12 +132,12 @@ class CaseScorer:
 
     def __init__(
         self,
-        checks: Sequence[Checked],
+        checks: Sequence[ConfiguredEvaluator],
         case: Case,
         *,
         follow: Follow,
         scope: Scope | None = None,
-        ask: Ask | None = None,
+        ask: JudgeClient | None = None,
     ) -> None:
         self._checks = checks
         self._case = case
@@ -223,11 +223,11 @@ class CaseScorer:
             error=response.error or ResponseError(kind="agent", message=UNEXPLAINED),
         )
 
-    def sides(self, response: ProviderResponse, result: RunResult) -> list[Sides | None]:
+    def sides(self, response: ProviderResponse, result: RunResult) -> list[DiffLabels | None]:
         """For each finding, what the indices of its alignment stand for; `None` where there is nothing to align."""
         _, context = self.read(response)
         return [
-            Sides(*found) if context is not None and (found := checked.evaluator.sides(context)) else None
+            DiffLabels(*found) if context is not None and (found := checked.evaluator.sides(context)) else None
             for checked in self._checks[: len(result.evaluators)]
         ]
 
@@ -239,7 +239,7 @@ def _needs_trace_file(response: ProviderResponse, known: Calls) -> bool:
     return not (known.complete and any(call.tool for call in known.calls or ()))
 
 
-def evaluate(checked: Checked, context: Context) -> Found:
+def evaluate(checked: ConfiguredEvaluator, context: Context) -> Found:
     """One evaluator's finding; what it throws is its result, never the run's end."""
     if checked.evaluator.skip:
         return checked.evaluator.result("skipped", None)
@@ -249,16 +249,16 @@ def evaluate(checked: Checked, context: Context) -> Found:
         return _crashed(checked, error)
     if not isinstance(found, EvaluatorResult):
         return _awaited(found, checked)
-    return turned_round(found, checked.evaluator) if getattr(checked.evaluator, "negate", False) else found
+    return negated(found, checked.evaluator) if getattr(checked.evaluator, "negate", False) else found
 
 
-async def _awaited(found: Awaitable[EvaluatorResult], checked: Checked) -> EvaluatorResult:
+async def _awaited(found: Awaitable[EvaluatorResult], checked: ConfiguredEvaluator) -> EvaluatorResult:
     """Return the finding of an asynchronous evaluator."""
     try:
         result = await found
     except Exception as error:  # noqa: BLE001 - see `evaluate`
         return _crashed(checked, error)
-    return turned_round(result, checked.evaluator) if getattr(checked.evaluator, "negate", False) else result
+    return negated(result, checked.evaluator) if getattr(checked.evaluator, "negate", False) else result
 
 
 async def finished(found: Found) -> EvaluatorResult:
@@ -266,7 +266,7 @@ async def finished(found: Found) -> EvaluatorResult:
     return found if isinstance(found, EvaluatorResult) else await found
 
 
-def evaluate_readings(checked: Checked, readings: Sequence[Context]) -> Found:
+def evaluate_readings(checked: ConfiguredEvaluator, readings: Sequence[Context]) -> Found:
     """Evaluate every reading of a reply; where they do not agree, the result is an error that names both."""
     if len(readings) == 1:
         return evaluate(checked, readings[0])
@@ -280,7 +280,7 @@ async def _reconciled_later(found: Sequence[Found], messages: Sequence[int]) -> 
     return reconcile([await finished(result) for result in found], messages)
 
 
-def turned_round(result: EvaluatorResult, evaluator: Evaluator) -> EvaluatorResult:
+def negated(result: EvaluatorResult, evaluator: Evaluator) -> EvaluatorResult:
     """The finding of an evaluator that says `not: true`; what could not be decided stays undecided."""
     if result.score is None or result.status in ("error", "skipped"):
         return result
@@ -294,7 +294,7 @@ def turned_round(result: EvaluatorResult, evaluator: Evaluator) -> EvaluatorResu
     )
 
 
-def _crashed(checked: Checked, error: Exception) -> EvaluatorResult:
+def _crashed(checked: ConfiguredEvaluator, error: Exception) -> EvaluatorResult:
     if isinstance(error, UndecidedError):
         return checked.evaluator.result("error", None, details={"undecided": [str(error)]})
     reason = str(error) if isinstance(error, EvaluationError) else f"{type(error).__name__}: {error}"

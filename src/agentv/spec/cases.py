@@ -11,7 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.errors import FormatError, Problem, SpecError
-from agentv.evals import Checked, CheckedCase, every_check
+from agentv.evals import CheckedCase, ConfiguredEvaluator, iter_evaluators
 from agentv.files import read_below
 from agentv.formats.reader import decode_response
 from agentv.jsonio import dump_json
@@ -42,7 +42,7 @@ FILE = "file://"
 _NAME = re.compile(r"\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*)[ \t]*\}\}")
 
 
-class Filler:
+class VariableFiller:
     """Puts the values of one case into its messages."""
 
     def __init__(self, root: str, folder: str, values: Mapping[str, Any], files: frozenset[str] | None = None) -> None:
@@ -230,7 +230,7 @@ class CaseReader:
     def __init__(
         self,
         defaults: DefaultsEntry,
-        default_checks: list[Checked],
+        default_checks: list[ConfiguredEvaluator],
         *,
         root: str,
         folder: str,
@@ -290,10 +290,10 @@ class CaseReader:
 
     def _make(
         self, entry: CaseEntry, files: frozenset[str] | None = None
-    ) -> tuple[Case | None, tuple[Checked, ...], list[Problem]]:
+    ) -> tuple[Case | None, tuple[ConfiguredEvaluator, ...], list[Problem]]:
         problems: list[Problem] = []
         values = {**self._defaults.vars, **entry.vars} if self._defaults.vars else entry.vars
-        filler = Filler(self._root, self._folder, values, files)
+        filler = VariableFiller(self._root, self._folder, values, files)
         asked = self._messages(entry, "input_messages", filler, problems)
         golden = self._messages(entry, "expected_messages", filler, problems)
         if not asked and not problems:
@@ -316,7 +316,7 @@ class CaseReader:
         return case, checks, []
 
     def _messages(
-        self, entry: CaseEntry, name: str, filler: Filler, problems: list[Problem]
+        self, entry: CaseEntry, name: str, filler: VariableFiller, problems: list[Problem]
     ) -> tuple[Message, ...] | None:
         short = LISTS[name]
         long_form, short_form = getattr(entry, name), getattr(entry, short)
@@ -339,7 +339,7 @@ class CaseReader:
 
     def _checks(
         self, entry: CaseEntry, golden: tuple[Message, ...] | None, problems: list[Problem]
-    ) -> tuple[Checked, ...]:
+    ) -> tuple[ConfiguredEvaluator, ...]:
         has_calls = any(message.tool_calls for message in golden or () if message.role == "assistant")
         try:
             own = check_evaluators(entry.evaluators) if entry.evaluators else []
@@ -347,7 +347,7 @@ class CaseReader:
                 problems += self._judges.check(own, "evaluators")
             names = {_name(checked) for checked in own} & self._default_names if own else ()
             checks = [checked for checked in self._default_checks if not names or _name(checked) not in names] + own
-            if has_calls or any(checked.evaluator.type == "expected_messages" for checked in every_check(checks)):
+            if has_calls or any(checked.evaluator.type == "expected_messages" for checked in iter_evaluators(checks)):
                 checks = with_expected_messages(checks, golden)
             nothing = not can_fail(checks)
         except SpecError as error:
@@ -359,7 +359,7 @@ class CaseReader:
         return tuple(checks)
 
     def _checked(
-        self, entry: CaseEntry, case: Case, checks: tuple[Checked, ...], index: int, place: Place | None
+        self, entry: CaseEntry, case: Case, checks: tuple[ConfiguredEvaluator, ...], index: int, place: Place | None
     ) -> CheckedCase:
         return CheckedCase(
             case=case,
@@ -405,7 +405,7 @@ def _check_nothing(configs: list[Any], problems: Sequence[Problem]) -> bool:
     )
 
 
-def _name(checked: Checked) -> str | None:
+def _name(checked: ConfiguredEvaluator) -> str | None:
     name: str | None = getattr(checked.evaluator, "name", None)
     return name
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentv.errors import Problem, SpecError
-from agentv.evals import Checked, every_check
+from agentv.evals import ConfiguredEvaluator, iter_evaluators
 from agentv.registry import EVALUATORS, evaluator_names, find_evaluator
 from agentv.spec.validation import TOO_DEEP, build, encode, is_too_deep, not_a_choice, not_json, shown
 
@@ -23,7 +23,7 @@ NEEDED = ("type", "kind", "weight", "skip", "check", "warnings", "sides", "resul
 Key = tuple[str, bytes]
 """Where a configuration stands (its warnings say so) and what it says."""
 
-_known: dict[Key, Checked] = {}
+_known: dict[Key, ConfiguredEvaluator] = {}
 _seen: set[int] = set()
 # A suite asks for the same few configurations again and again; a program that makes up a new one for every reply
 # must neither fill the memory nor pay for keeping what nobody asks for twice.
@@ -31,7 +31,7 @@ MAX_KNOWN = 1024
 MAX_SEEN = 16 * MAX_KNOWN
 
 
-def check_evaluators(configs: Sequence[Any], path: str = "evaluators") -> list[Checked]:
+def check_evaluators(configs: Sequence[Any], path: str = "evaluators") -> list[ConfiguredEvaluator]:
     """Every evaluator, or a `SpecError` with everything that is wrong with any of them."""
     if not isinstance(configs, (list, tuple)):
         raise SpecError([Problem(path, "expected a list of evaluators")])
@@ -41,9 +41,9 @@ def check_evaluators(configs: Sequence[Any], path: str = "evaluators") -> list[C
     return found
 
 
-def _check_each(configs: Sequence[Any], path: str) -> tuple[list[Checked], list[Problem]]:
+def _check_each(configs: Sequence[Any], path: str) -> tuple[list[ConfiguredEvaluator], list[Problem]]:
     problems: list[Problem] = []
-    found: list[Checked] = []
+    found: list[ConfiguredEvaluator] = []
     for index, config in enumerate(configs):
         place = f"{path}[{index}]"
         checked, wrong = _checked(config, place)
@@ -53,7 +53,7 @@ def _check_each(configs: Sequence[Any], path: str) -> tuple[list[Checked], list[
     return found, problems
 
 
-def _checked(config: Any, path: str) -> tuple[Checked | None, list[Problem]]:
+def _checked(config: Any, path: str) -> tuple[ConfiguredEvaluator | None, list[Problem]]:
     if not isinstance(config, (dict, Mapping)):  # a dict is known at once, an abstract class has to be asked
         return _checked_object(config, path)
     try:
@@ -72,7 +72,7 @@ def _checked(config: Any, path: str) -> tuple[Checked | None, list[Problem]]:
     return checked, problems
 
 
-def _checked_object(config: Any, path: str) -> tuple[Checked | None, list[Problem]]:
+def _checked_object(config: Any, path: str) -> tuple[ConfiguredEvaluator | None, list[Problem]]:
     """An evaluator that was made in Python."""
     if not callable(getattr(config, "evaluate", None)):
         return None, [Problem(path, f"expected a mapping with a `type`, got {shown(config)}")]
@@ -85,7 +85,7 @@ def _checked_object(config: Any, path: str) -> tuple[Checked | None, list[Proble
     return _accept(config, {}, path)
 
 
-def _remember(key: Key, checked: Checked) -> None:
+def _remember(key: Key, checked: ConfiguredEvaluator) -> None:
     """Keep what is asked for a second time."""
     if hash(key) in _seen:
         if len(_known) >= MAX_KNOWN:
@@ -97,7 +97,7 @@ def _remember(key: Key, checked: Checked) -> None:
         _seen.add(hash(key))
 
 
-def _check(config: Mapping[str, Any], text: bytes, path: str) -> tuple[Checked | None, list[Problem]]:
+def _check(config: Mapping[str, Any], text: bytes, path: str) -> tuple[ConfiguredEvaluator | None, list[Problem]]:
     name = config.get("type")
     if not isinstance(name, str):
         return None, [Problem(f"{path}.type", f"required; one of {', '.join(EVALUATORS)}")]
@@ -119,7 +119,7 @@ def _check(config: Mapping[str, Any], text: bytes, path: str) -> tuple[Checked |
     return None, [*problems, *further]
 
 
-def _accept(evaluator: Any, config: Mapping[str, Any], path: str) -> tuple[Checked | None, list[Problem]]:
+def _accept(evaluator: Any, config: Mapping[str, Any], path: str) -> tuple[ConfiguredEvaluator | None, list[Problem]]:
     nested = getattr(evaluator, "nested", None)
     inner, problems = _check_each(getattr(evaluator, nested), f"{path}.{nested}") if nested else ([], [])
     if inner and not problems:
@@ -128,12 +128,14 @@ def _accept(evaluator: Any, config: Mapping[str, Any], path: str) -> tuple[Check
     if problems:
         return None, problems
     warnings = [*evaluator.warnings(path), *(warning for checked in inner for warning in checked.warnings)]
-    return Checked(evaluator, config, tuple(warnings)), []
+    return ConfiguredEvaluator(evaluator, config, tuple(warnings)), []
 
 
-def with_expected_messages(checked: list[Checked], expected: tuple[Message, ...] | None) -> list[Checked]:
+def with_expected_messages(
+    checked: list[ConfiguredEvaluator], expected: tuple[Message, ...] | None
+) -> list[ConfiguredEvaluator]:
     """The golden path runs by itself when there is one, unless it was configured or switched off."""
-    golden = [item.evaluator for item in every_check(checked) if item.evaluator.type == "expected_messages"]
+    golden = [item.evaluator for item in iter_evaluators(checked) if item.evaluator.type == "expected_messages"]
     if expected is None and not golden:
         return checked
     has_calls = any(message.tool_calls for message in expected or () if message.role == "assistant")
@@ -144,7 +146,7 @@ def with_expected_messages(checked: list[Checked], expected: tuple[Message, ...]
     return checked + check_evaluators([{"type": "expected_messages"}])
 
 
-def can_fail(checks: Sequence[Checked]) -> bool:
+def can_fail(checks: Sequence[ConfiguredEvaluator]) -> bool:
     """Whether a case can fail by any of these."""
     for checked in checks:
         evaluator = checked.evaluator

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from agentv.errors import Place, Problem, SpecError
-from agentv.evals import Checked, CheckedCase, Eval, Limits, Target
+from agentv.evals import CheckedCase, ConfiguredEvaluator, Eval, Limits, Target
 from agentv.spec.cases import CaseReader, case_text
-from agentv.spec.dataset import Folders, open_dataset, survey
+from agentv.spec.dataset import SearchPaths, open_dataset, validate_dataset
 from agentv.spec.discovery import SUFFIXES, find_evals
 from agentv.spec.file_format import EvalEntry
 from agentv.spec.project import (
@@ -27,8 +27,8 @@ from agentv.spec.project import (
     readable,
 )
 from agentv.spec.targets import JudgeNames, check_targets, judge_name, select_targets, without_judge
-from agentv.spec.validation import Ids, Seen, as_json, build, doubt, shown, twice
-from agentv.spec.yaml import Source
+from agentv.spec.validation import CaseCounts, IdRegistry, as_json, as_warning, build, duplicate_id, shown
+from agentv.spec.yaml import SourceFile
 
 if TYPE_CHECKING:
     from agentv.spec.dataset import Dataset
@@ -41,7 +41,7 @@ def default_id(path: Path, root: Path) -> str:
     return _stem(readable(name.as_posix()))
 
 
-def told_apart(evals: list[Eval]) -> list[Eval]:
+def disambiguate(evals: list[Eval]) -> list[Eval]:
     """Evals without a `name` whose files are called the same, in two folders, are called by their whole paths."""
     names = Counter(each.id for each in evals)
     return [
@@ -80,7 +80,7 @@ HINTS = {
 """Keys that people write one level too high."""
 
 
-class Choice(NamedTuple):
+class TargetSelection(NamedTuple):
     """Which targets the caller wants, whatever the files say."""
 
     names: tuple[str, ...]
@@ -100,7 +100,7 @@ class _Cases(NamedTuple):
             yield from self.dataset
 
 
-class _Walked:
+class ReiterableCases:
     """Cases that can be walked any number of times."""
 
     def __init__(self, cases: _Cases) -> None:
@@ -113,7 +113,9 @@ class _Walked:
 class Loader:
     """Reads one eval."""
 
-    def __init__(self, project: Project, source: Source | None, folder: Path, choice: Choice, data: Any = None) -> None:
+    def __init__(
+        self, project: Project, source: SourceFile | None, folder: Path, choice: TargetSelection, data: Any = None
+    ) -> None:
         self._project = project
         self._source = source
         self._folder = folder
@@ -148,21 +150,21 @@ class Loader:
             folder=str(self._folder),
             judges=judges,
         )
-        ids = Ids()
+        ids = IdRegistry()
         listed = self._listed(reader, ids)
-        seen = Seen()
+        seen = CaseCounts()
         for case in listed:
             seen.add(case, next(name for name in CASE_LISTS if name in data))
         dataset = self._dataset(reader, len(listed))
         if dataset is not None:
-            self._problems += survey(dataset, ids, seen)
+            self._problems += validate_dataset(dataset, ids, seen)
         if self._problems:
             raise SpecError(self._problems)
         assert entry is not None  # noqa: S101 - without problems there is an entry
         targets = self._without(targets, judges)
         return Eval(
             id=entry.name or default_id,
-            cases=_Walked(_Cases(listed, dataset)),
+            cases=ReiterableCases(_Cases(listed, dataset)),
             targets=targets,
             file=self._source.file if self._source else None,
             folder=str(self._folder),
@@ -194,9 +196,9 @@ class Loader:
         files = dataset.files if dataset else ()
         return (*self._project.warnings, *own, *(warning for file in files for warning in file.warnings))
 
-    def _doubts(self, checks: Sequence[Checked], seen: Seen) -> list[Problem]:
+    def _doubts(self, checks: Sequence[ConfiguredEvaluator], seen: CaseCounts) -> list[Problem]:
         """What is allowed in a check and probably not meant, where it stands."""
-        found = [*(doubt(warning) for checked in checks for warning in checked.warnings), *seen.doubts]
+        found = [*(as_warning(warning) for checked in checks for warning in checked.warnings), *seen.doubts]
         return [self._source.locate(problem) if self._source else problem for problem in found]
 
     def _inputs(self, dataset: Dataset | None, targets: Iterable[Target]) -> tuple[str, ...]:
@@ -241,7 +243,7 @@ class Loader:
         names = {target.name for target in judges.used}
         return tuple(target for target in targets if target.name not in names) or targets
 
-    def _listed(self, reader: CaseReader, ids: Ids) -> list[CheckedCase]:
+    def _listed(self, reader: CaseReader, ids: IdRegistry) -> list[CheckedCase]:
         given = [name for name in CASE_LISTS if name in self._data]
         for name in given[1:]:
             self._problems.append(Problem(name, f"{name!r} is another word for 'cases'; give one of them", "key"))
@@ -261,7 +263,7 @@ class Loader:
                 listed.append(case)
         return listed
 
-    def _case(self, reader: CaseReader, data: Any, index: int, path: str, ids: Ids) -> CheckedCase | None:
+    def _case(self, reader: CaseReader, data: Any, index: int, path: str, ids: IdRegistry) -> CheckedCase | None:
         objects = _objects(data)
         text, problems = case_text({**data, "evaluators": []} if objects else data, path)
         if text is None:
@@ -271,11 +273,11 @@ class Loader:
         case, problems = reader.read(text, index, place, objects)
         self._problems += [problem._replace(path=_below(path, problem.path)) for problem in problems]
         if isinstance(data.get("id"), (str, int)) and (first := ids.add(str(data["id"]), place)) is not None:
-            self._problems.append(Problem(f"{path}.id", twice(data["id"], first)))
+            self._problems.append(Problem(f"{path}.id", duplicate_id(data["id"], first)))
         return case
 
     def _dataset(self, reader: CaseReader, first: int) -> Dataset | None:
-        within = Folders(self._project.root, self._folder)
+        within = SearchPaths(self._project.root, self._folder)
         dataset, problems = open_dataset(self._data.get("dataset"), reader, first, within)
         self._problems += problems
         return dataset
@@ -329,10 +331,10 @@ def load_evals(
     project_of = cache(load_project)
     for path in find_evals(paths):
         try:
-            evals.append(_load_file(path, Choice(targets, lone, judge), project_of))
+            evals.append(_load_file(path, TargetSelection(targets, lone, judge), project_of))
         except SpecError as error:
             problems |= dict.fromkeys(error.problems)
-    evals = told_apart(evals)
+    evals = disambiguate(evals)
     problems |= dict.fromkeys(same_names(evals))
     if problems:
         raise SpecError(sorted(problems, key=_order))
@@ -351,7 +353,7 @@ def load_projects(paths: Iterable[str | Path]) -> None:
         raise SpecError(problems)
 
 
-def _load_file(path: Path, choice: Choice, project_of: Any) -> Eval:
+def _load_file(path: Path, choice: TargetSelection, project_of: Any) -> Eval:
     folder = path.resolve().parent
     found = find_project(folder)
     try:
@@ -359,7 +361,7 @@ def _load_file(path: Path, choice: Choice, project_of: Any) -> Eval:
         wrong: tuple[Problem, ...] = ()
     except SpecError as error:
         project, wrong = Project(folder), error.problems
-    source = Source(path, display(path))
+    source = SourceFile(path, display(path))
     try:
         loaded = Loader(project, source, folder, choice).load(default_id(path, project.root))
     except SpecError as error:
@@ -376,7 +378,7 @@ def load_data(
     here = Path.cwd()
     found = find_project(here)
     project = load_project(found) if found else Project(here)
-    return Loader(project, None, here, Choice(targets, lone, judge), data).load("eval")
+    return Loader(project, None, here, TargetSelection(targets, lone, judge), data).load("eval")
 
 
 def _order(problem: Problem) -> tuple[str, int, int]:

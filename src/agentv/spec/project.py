@@ -11,13 +11,13 @@ from agentv.errors import Problem, SpecError
 from agentv.spec.evaluators import check_evaluators
 from agentv.spec.file_format import DefaultsEntry, ProjectEntry
 from agentv.spec.targets import check_targets, unknown
-from agentv.spec.validation import build, doubt, shown
-from agentv.spec.yaml import Source
+from agentv.spec.validation import as_warning, build, shown
+from agentv.spec.yaml import SourceFile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agentv.evals import Checked, Target
+    from agentv.evals import ConfiguredEvaluator, Target
     from agentv.model.response import Price
     from agentv.model.stored import Persist
 
@@ -30,7 +30,7 @@ class Project(NamedTuple):
     root: Path
     targets: list[Target] = []
     defaults: DefaultsEntry = DefaultsEntry()
-    checks: list[Checked] = []
+    checks: list[ConfiguredEvaluator] = []
     warnings: tuple[Problem, ...] = ()
     file: Path | None = None
     store: str | None = None
@@ -46,14 +46,14 @@ def find_project(folder: Path) -> Path | None:
 
 def store_setting(path: Path) -> str | None:
     """Where a project keeps its runs, whatever else is right or wrong with its file."""
-    data = Source(path, display(path)).data
+    data = SourceFile(path, display(path)).data
     setting = data.get("store") if isinstance(data, dict) else None
     return setting if isinstance(setting, str) else None
 
 
 def load_project(path: Path) -> Project:
     """The project of this file, or a `SpecError` with everything that is wrong with it."""
-    source = Source(path, display(path))
+    source = SourceFile(path, display(path))
     path = path.resolve()
     data = {} if source.data is None else source.data
     if not isinstance(data, dict):
@@ -74,7 +74,7 @@ def load_project(path: Path) -> Project:
         targets,
         entry.defaults,
         checks,
-        (*source.warnings, *(source.locate(doubt(warning)) for check in checks for warning in check.warnings)),
+        (*source.warnings, *(source.locate(as_warning(warning)) for check in checks for warning in check.warnings)),
         path,
         store=entry.store,
         persist=entry.persist,
@@ -83,7 +83,7 @@ def load_project(path: Path) -> Project:
     )
 
 
-def check_defaults(data: dict[str, object]) -> tuple[list[Checked], list[Problem]]:
+def check_defaults(data: dict[str, object]) -> tuple[list[ConfiguredEvaluator], list[Problem]]:
     """The evaluators of `defaults`, and what is wrong with them."""
     defaults = data.get("defaults")
     configs = defaults.get("evaluators") if isinstance(defaults, dict) else None
@@ -111,7 +111,7 @@ def merge_defaults(shared: DefaultsEntry, own: DefaultsEntry) -> DefaultsEntry:
     )
 
 
-def merge_checks(shared: list[Checked], own: list[Checked]) -> list[Checked]:
+def merge_checks(shared: list[ConfiguredEvaluator], own: list[ConfiguredEvaluator]) -> list[ConfiguredEvaluator]:
     """Both, but for those of `shared` whose name comes again."""
     names = {name for checked in own if (name := getattr(checked.evaluator, "name", None))}
     return [checked for checked in shared if getattr(checked.evaluator, "name", None) not in names] + own

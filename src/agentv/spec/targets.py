@@ -17,9 +17,9 @@ from agentv.spec.validation import as_json, build, join, not_a_choice, shown
 from agentv.templating import shield
 
 if TYPE_CHECKING:
-    from agentv.evals import Checked
+    from agentv.evals import ConfiguredEvaluator
     from agentv.protocols import Provider
-    from agentv.spec.yaml import Source
+    from agentv.spec.yaml import SourceFile
 
 
 _LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(.*)")
@@ -81,7 +81,7 @@ class JudgeNames:
         known = self._known or {}
         return tuple(known[name] for name in self._used if name in known)
 
-    def check(self, checks: Sequence[Checked], path: str) -> list[Problem]:
+    def check(self, checks: Sequence[ConfiguredEvaluator], path: str) -> list[Problem]:
         """What is wrong with the judges of these evaluators and of those inside them."""
         problems: list[Problem] = []
         for at, checked in enumerate(checks):
@@ -138,7 +138,9 @@ _VARIABLE = re.compile(r"\$(\$)?\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 """`${NAME}`, `${NAME:-otherwise}`, and `$${NAME}` for the text itself."""
 
 
-def check_targets(data: list[Any], source: Source | None, path: str = "targets") -> tuple[list[Target], list[Problem]]:
+def check_targets(
+    data: list[Any], source: SourceFile | None, path: str = "targets"
+) -> tuple[list[Target], list[Problem]]:
     """The targets of a file, and everything that is wrong with them."""
     found: dict[str, Target] = {}
     problems: list[Problem] = []

@@ -240,7 +240,7 @@ def shown(value: Any) -> str:
 MAX_DOUBTS = 20
 
 
-class Seen:
+class CaseCounts:
     """What was met on the way through the cases."""
 
     def __init__(self) -> None:
@@ -255,7 +255,7 @@ class Seen:
         if case.warnings and len(self.doubts) < MAX_DOUBTS:
             below, place = (f"{listed_as}[{case.index}].", None) if listed_as else ("", case.place)
             own = [warning for warning in case.warnings if warning.startswith("evaluators[")]
-            self.doubts += [doubt(warning, below, place) for warning in own]
+            self.doubts += [as_warning(warning, below, place) for warning in own]
         self.only = self.only or case.only
         if case.skip:
             self.skipped += 1
@@ -263,13 +263,13 @@ class Seen:
             self.repeats += case.repeat
 
 
-def doubt(warning: str, below: str = "", place: Place | None = None) -> Problem:
+def as_warning(warning: str, below: str = "", place: Place | None = None) -> Problem:
     """A check's warning, which begins with its path, as something to be told with its place."""
     path, _, message = warning.partition(": ")
     return Problem(f"{below}{path}", message, place=place)
 
 
-class Ids:
+class IdRegistry:
     """Which ids there were: by name for the cases of a file, by hash for a dataset of any length."""
 
     def __init__(self) -> None:
@@ -295,7 +295,7 @@ class Ids:
         return any(first == second for first, second in pairwise(known))
 
 
-def find_twins(dataset: Dataset, ids: Ids) -> list[Problem]:
+def find_twins(dataset: Dataset, ids: IdRegistry) -> list[Problem]:
     """The ids that come twice; only a dataset that has some is held by name."""
     found = []
     for line in dataset.lines():
@@ -303,11 +303,11 @@ def find_twins(dataset: Dataset, ids: Ids) -> list[Problem]:
             continue
         first = ids.add(line.case.case.id, line.case.place)
         if first is not None:
-            found.append(Problem("id", twice(line.case.case.id, first), place=line.case.place))
+            found.append(Problem("id", duplicate_id(line.case.case.id, first), place=line.case.place))
     return found
 
 
-def twice(name: object, first: Place | str) -> str:
+def duplicate_id(name: object, first: Place | str) -> str:
     """That an id is not unique."""
     where = f"at {first.file}:{first.line}" if isinstance(first, Place) else first
     return f"{shown(str(name))} is the id of another case, {where}; ids are unique in an eval"

@@ -13,7 +13,7 @@ LEASE_S = 30.0
 BEAT_S = 5.0
 
 
-class Owner(NamedTuple):
+class ProcessIdentity(NamedTuple):
     """One process."""
 
     id: str
@@ -26,19 +26,21 @@ class Owner(NamedTuple):
     """When the process began: its number may be given again."""
 
 
-class Sign(NamedTuple):
+class Heartbeat(NamedTuple):
     """The last that was heard of an owner."""
 
-    owner: Owner
+    owner: ProcessIdentity
     beat: float
     """Seconds since the machine was started."""
     seen_at: float
     """Seconds since 1970, for another machine's."""
 
 
-def this_process() -> Owner:
+def this_process() -> ProcessIdentity:
     """The process that asks."""
-    return Owner(os.urandom(6).hex(), f"{platform.node()}/{_boot()}", _names(), os.getpid(), _born(os.getpid()))
+    return ProcessIdentity(
+        os.urandom(6).hex(), f"{platform.node()}/{_boot()}", _names(), os.getpid(), _born(os.getpid())
+    )
 
 
 def uptime() -> float:
@@ -46,7 +48,7 @@ def uptime() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-def is_alive(sign: Sign, here: Owner, *, now: float | None = None) -> bool:
+def is_alive(sign: Heartbeat, here: ProcessIdentity, *, now: float | None = None) -> bool:
     """Whether an owner still works on what it has claimed."""
     owner = sign.owner
     if owner.id == here.id:
@@ -60,7 +62,7 @@ def is_alive(sign: Sign, here: Owner, *, now: float | None = None) -> bool:
     return abs(time.time() - sign.seen_at) < LEASE_S
 
 
-def _exists(owner: Owner) -> bool:
+def _exists(owner: ProcessIdentity) -> bool:
     try:
         os.kill(owner.pid, 0)
     except ProcessLookupError:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agentv.errors import StoreError
 from agentv.model.events import Attempt
 from agentv.model.response import ResponseError, Unread
-from agentv.model.stored import Command, ExecutionRow, Kept, Outcome, RunRow, StoredRun
+from agentv.model.stored import ExecutionRow, Outcome, RunRow, StoredCommand, StoredResult, StoredRun
 from agentv.stores.connection import Connection
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ RECORDS_OF_TARGET = """
 EXECUTION = "seq, id, status, persist, command, inputs, planned, runs, passed, failed, errors, started_at, completed_at"
 
 
-class Reading(Connection):
+class StoreQueries(Connection):
     """The questions one may ask."""
 
     def __init__(self, path: Path) -> None:
@@ -96,7 +96,9 @@ class Reading(Connection):
             found = self.db.execute(query, (self.execution_row(execution_id),))
             return {row[0]: Outcome._make(row[1:]) for row in found}
 
-    def kept(self, execution_id: str, keys: Sequence[str] | None = None, *, replies: bool = True) -> Iterator[Kept]:
+    def kept(
+        self, execution_id: str, keys: Sequence[str] | None = None, *, replies: bool = True
+    ) -> Iterator[StoredResult]:
         """The results of an execution in the order of its plan, or those of these keys; with replies, or without."""
         query = KEPT if replies else KEPT.replace("response", "NULL")
         execution = self.execution_row(execution_id)
@@ -109,7 +111,7 @@ class Reading(Connection):
             for start in range(0, len(wanted), BLOCK):
                 block = wanted[start : start + BLOCK]
                 found = self.db.execute(f"{query} IN ({', '.join('?' * len(block))})", block.tolist())
-                yield from sorted(map(Kept._make, found), key=itemgetter(1))
+                yield from sorted(map(StoredResult._make, found), key=itemgetter(1))
 
     def runs(self, execution_id: str) -> Iterator[RunRow]:
         """Every run of an execution in the order of its plan, without anything that was said."""
@@ -181,6 +183,6 @@ def _attempt(
 def _execution_row(row: tuple[Any, ...]) -> ExecutionRow:
     names = [name.strip() for name in EXECUTION.split(",")]
     values = dict(zip(names, row, strict=False))
-    values["command"] = json.decode(values["command"], type=Command)
+    values["command"] = json.decode(values["command"], type=StoredCommand)
     summary = row[len(names)] if len(row) > len(names) else None
     return ExecutionRow(**values, summary=None if summary is None else json.decode(summary))

@@ -11,16 +11,16 @@ from msgspec import json
 from agentv.errors import StoreError
 from agentv.jsonio import dump_json
 from agentv.model.results import ResultRecord
-from agentv.model.stored import Holder
-from agentv.stores.leases import Owner, Sign, is_alive, this_process, uptime
-from agentv.stores.queries import Reading
+from agentv.model.stored import ActiveWorker
+from agentv.stores.leases import Heartbeat, ProcessIdentity, is_alive, this_process, uptime
+from agentv.stores.queries import StoreQueries
 from agentv.stores.statements import (
     ATTEMPT,
     NO_RESULT,
     PAYLOAD,
     RESULT,
     SNAPSHOT,
-    Former,
+    SupersededRuns,
     attempt_row,
     columns,
     put,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentv.model.results import Summary
-    from agentv.model.stored import Claim, ExecutionRow, Saved, StoredRun
+    from agentv.model.stored import Claim, ExecutionRow, ResultRow, StoredRun
 
 
 RUN = """
@@ -46,10 +46,10 @@ RUN = """
 _decode = json.Decoder(ResultRecord).decode
 
 
-class Editing(Reading):
+class Editing(StoreQueries):
     """The changes one may make to what others have run."""
 
-    _former: Former | None = None
+    _former: SupersededRuns | None = None
     """What was there before, of an execution that goes on."""
 
     def add(self, execution: ExecutionRow, runs: Iterable[StoredRun]) -> int:
@@ -190,7 +190,7 @@ COUNT = """
 class SqliteStore(Editing):
     """The store of a project; one thread at a time may use it."""
 
-    def __init__(self, path: Path, owner: Owner | None = None) -> None:
+    def __init__(self, path: Path, owner: ProcessIdentity | None = None) -> None:
         super().__init__(path)
         self._owner = owner or this_process()
         self._works = False
@@ -234,10 +234,10 @@ class SqliteStore(Editing):
                 (execution.inputs, execution.planned, execution.id),
             )
             self.db.execute(GOES_ON, (self.execution_row(execution.id),))
-        self._former = Former(self.db, self.execution_row(execution.id))
+        self._former = SupersededRuns(self.db, self.execution_row(execution.id))
 
     def write(
-        self, execution_id: str, claims: Sequence[Claim], saved: Sequence[Saved], again: Collection[str] = ()
+        self, execution_id: str, claims: Sequence[Claim], saved: Sequence[ResultRow], again: Collection[str] = ()
     ) -> tuple[set[str], set[str]]:
         """Claim these runs and keep those results in one step; returns the keys of both that this process may have.
 
@@ -306,7 +306,7 @@ class SqliteStore(Editing):
                 won.update({claim.key: found} if found else {})
         return won
 
-    def _save(self, saved: Sequence[Saved]) -> set[str]:
+    def _save(self, saved: Sequence[ResultRow]) -> set[str]:
         now = _now()
         if self._was_given_up():
             self._beat()
@@ -361,13 +361,13 @@ class SqliteStore(Editing):
                 ),
             )
 
-    def holders(self, execution_id: str) -> list[Holder]:
+    def holders(self, execution_id: str) -> list[ActiveWorker]:
         """The other processes that are running something of this execution; those that died are relieved of it."""
         with self.step():
             self._recover()
         return self.at_work(execution_id)
 
-    def at_work(self, execution_id: str) -> list[Holder]:
+    def at_work(self, execution_id: str) -> list[ActiveWorker]:
         """The other processes that are running something of this execution; nothing is changed."""
         query = (
             "SELECT owners.id, machine, names, pid, born, beat, seen_at, count(*) FROM runs JOIN owners"
@@ -376,9 +376,9 @@ class SqliteStore(Editing):
         with self.told():
             found = self.db.execute(query, (self.execution_row(execution_id), self._owner.id)).fetchall()
         return [
-            Holder(pid, machine.partition("/")[0], runs)
+            ActiveWorker(pid, machine.partition("/")[0], runs)
             for name, machine, names, pid, born, beat, seen_at, runs in found
-            if is_alive(Sign(Owner(name, machine, names, pid, born), beat, float(seen_at)), self._owner)
+            if is_alive(Heartbeat(ProcessIdentity(name, machine, names, pid, born), beat, float(seen_at)), self._owner)
         ]
 
     def _beat(self) -> None:
@@ -395,7 +395,7 @@ class SqliteStore(Editing):
         for *owner, beat, seen_at in self.db.execute(
             "SELECT id, machine, names, pid, born, beat, seen_at FROM owners"
         ).fetchall():
-            if not is_alive(Sign(Owner(*owner), beat, float(seen_at)), self._owner):
+            if not is_alive(Heartbeat(ProcessIdentity(*owner), beat, float(seen_at)), self._owner):
                 self._give_up(owner[0], "queued")
         for (owner,) in self.db.execute(
             "SELECT DISTINCT owner FROM runs WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM owners)"

@@ -24,7 +24,7 @@ MARK = "[redacted"
 """Names that differ in what was taken out of them alone look the same, and are not."""
 
 
-class Former:
+class SupersededRuns:
     """The runs of an execution that goes on, by what they are runs of."""
 
     def __init__(self, db: sqlite3.Connection, execution: int) -> None:

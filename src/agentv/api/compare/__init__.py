@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.api.compare.measures import Pairs, Sheet, call_pairs, changed_counts, gather, measure, pair_targets
+from agentv.api.compare.measures import Pairs, SideTable, call_pairs, changed_counts, gather, measure, pair_targets
 from agentv.api.compare.sources import read_side
 from agentv.errors import FormatError, Problem, SpecError
-from agentv.model.comparison import CaseName, Change, Comparison, Named, Needed, Side
+from agentv.model.comparison import CaseList, CaseName, Change, Comparison, SampleSize, Side
 from agentv.run.options import RunOptions
 from agentv.scoring.statistics import CONFIDENCE, POWER, cases_needed, mcnemar
 
 if TYPE_CHECKING:
-    from agentv.api.compare.measures import Pair
+    from agentv.api.compare.measures import CasePair
     from agentv.api.compare.sources import SideLike
     from agentv.model.comparison import Judgement, Measures
 
@@ -75,7 +75,7 @@ def compare(  # noqa: PLR0913 - each is a question that somebody has
     """
     asking = RunOptions(max_judge_cost=max_judge_cost, cache=cache)
     options = Options(target_a, target_b, seed, confidence, difference, judge, asking).check()
-    first, second = Sheet(read_side(a, "A")), Sheet(read_side(b, "B"))
+    first, second = SideTable(read_side(a, "A")), SideTable(read_side(b, "B"))
     targets = pair_targets(first, second, target_a, target_b)
     pairs = gather(first, second, targets)
     if not pairs.matched:
@@ -88,7 +88,7 @@ def compare(  # noqa: PLR0913 - each is a question that somebody has
     return replace(concluded, judged=judge_sides(first, second, pairs, judge, asking))
 
 
-def _conclude(first: Sheet, second: Sheet, pairs: Pairs, options: Options) -> Comparison:
+def _conclude(first: SideTable, second: SideTable, pairs: Pairs, options: Options) -> Comparison:
     measures = measure(pairs, options.seed, options.confidence)
     wins, losses = len(pairs.won), len(pairs.lost)
     p_value = mcnemar(wins, losses) if pairs.cases else None
@@ -142,15 +142,15 @@ def _judge(
     return "no difference seen", None
 
 
-def _needed(pairs: Pairs, options: Options) -> Needed | None:
+def _needed(pairs: Pairs, options: Options) -> SampleSize | None:
     discordant = (len(pairs.won) + len(pairs.lost)) / pairs.cases
     cases = cases_needed(options.difference, discordant, confidence=options.confidence)
     if cases is None:
         return None
-    return Needed(difference=options.difference, power=POWER, cases=cases, more=max(0, cases - pairs.cases))
+    return SampleSize(difference=options.difference, power=POWER, cases=cases, more=max(0, cases - pairs.cases))
 
 
-def _change(pair: Pair) -> Change:
+def _change(pair: CasePair) -> Change:
     return Change(
         eval_id=pair.name.eval_id,
         case_id=pair.name.case_id,
@@ -161,7 +161,7 @@ def _change(pair: Pair) -> Change:
     )
 
 
-def _explained(change: Change, pair: Pair, first: Sheet, second: Sheet) -> Change:
+def _explained(change: Change, pair: CasePair, first: SideTable, second: SideTable) -> Change:
     """The same with what B missed and what it called, of its first run that failed."""
     place = pair.b.failing[pair.row_b]
     before, after = first.source.read(pair.a.passing[pair.row_a]), second.source.read(place)
@@ -177,7 +177,7 @@ def _explained(change: Change, pair: Pair, first: Sheet, second: Sheet) -> Chang
     )
 
 
-def _side(sheet: Sheet, targets: list[str], *, chosen: str | None) -> Side:
+def _side(sheet: SideTable, targets: list[str], *, chosen: str | None) -> Side:
     halves = [sheet.halves[name] for name in targets]
     errors = sum(sum(half.errors) for half in halves)
     return Side(
@@ -192,11 +192,11 @@ def _side(sheet: Sheet, targets: list[str], *, chosen: str | None) -> Side:
     )
 
 
-def _named(names: list[CaseName]) -> Named:
-    return Named(count=len(names), cases=tuple(names[:MAX_NAMED]))
+def _named(names: list[CaseName]) -> CaseList:
+    return CaseList(count=len(names), cases=tuple(names[:MAX_NAMED]))
 
 
-def _nothing_in_common(first: Sheet, second: Sheet) -> str:
+def _nothing_in_common(first: SideTable, second: SideTable) -> str:
     found = []
     for sheet in (first, second):
         half = next(iter(sheet.halves.values()))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import UNSET, Struct, to_builtins
 
-from agentv.api.judges import Desk, find_judge, open_memory
+from agentv.api.judges import StandaloneJudge, find_judge, open_memory
 from agentv.api.resume import store_path
 from agentv.errors import EvaluationError, FormatError
 from agentv.evaluators.judge.base import JudgeError
@@ -22,12 +22,12 @@ from agentv.scoring.statistics import mcnemar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from agentv.api.compare.measures import Pairs, Sheet
-    from agentv.api.compare.sources import Source
+    from agentv.api.compare.measures import Pairs, SideTable
+    from agentv.api.compare.sources import ComparisonSource
     from agentv.model.conversation import Message
 
 
-class Pair(NamedTuple):
+class AnswerPair(NamedTuple):
     """One question, and what A and B answered."""
 
     id: str
@@ -66,7 +66,7 @@ class Pairwise(Struct, frozen=True, kw_only=True):
 
 
 def judge_pairs(
-    pairs: Sequence[Pair],
+    pairs: Sequence[AnswerPair],
     judge: str | None = None,
     *,
     criterion: str = BETTER,
@@ -79,7 +79,9 @@ def judge_pairs(
     def work() -> Pairwise:
         memory = open_memory(store_path([each])) if keep else None
         try:
-            return asyncio.run(_judge(pairs, Desk(each, each.judge or "", options, memory), criterion, options))
+            return asyncio.run(
+                _judge(pairs, StandaloneJudge(each, each.judge or "", options, memory), criterion, options)
+            )
         finally:
             if memory is not None:
                 memory.close()
@@ -94,11 +96,13 @@ def judge_pairs(
         return thread.submit(work).result()
 
 
-async def _judge(pairs: Sequence[Pair], desk: Desk, criterion: str, options: RunOptions | None) -> Pairwise:
+async def _judge(
+    pairs: Sequence[AnswerPair], desk: StandaloneJudge, criterion: str, options: RunOptions | None
+) -> Pairwise:
     turns = asyncio.Semaphore((options and options.max_concurrency) or DEFAULT_CONCURRENCY)
     totals = JudgeTotals()
 
-    async def one(pair: Pair) -> Preference | EvaluationError:
+    async def one(pair: AnswerPair) -> Preference | EvaluationError:
         async with turns:
             try:
                 return await prefer(
@@ -125,7 +129,7 @@ async def _judge(pairs: Sequence[Pair], desk: Desk, criterion: str, options: Run
 
 
 def _preferred(
-    pair: Pair, found: Preference | EvaluationError, totals: JudgeTotals, clean: Callable[[str], str]
+    pair: AnswerPair, found: Preference | EvaluationError, totals: JudgeTotals, clean: Callable[[str], str]
 ) -> Preferred:
     if isinstance(found, Preference):
         totals.add({"judge": to_builtins(found.usage)})
@@ -163,9 +167,9 @@ class _Answer(NamedTuple):
     """The whole conversation, where the result holds it."""
 
 
-def judge_sides(first: Sheet, second: Sheet, pairs: Pairs, judge: str, options: RunOptions) -> JudgedSide:
+def judge_sides(first: SideTable, second: SideTable, pairs: Pairs, judge: str, options: RunOptions) -> JudgedSide:
     """Which answers the judge prefers; `FormatError` when there is no case that it could be asked about."""
-    found: list[tuple[CaseName, Pair]] = []
+    found: list[tuple[CaseName, AnswerPair]] = []
     missing: Counter[str] = Counter()
     for name, at_a, at_b in _answered(pairs):
         if at_a < 0 or at_b < 0:
@@ -176,7 +180,7 @@ def judge_sides(first: Sheet, second: Sheet, pairs: Pairs, judge: str, options: 
         if isinstance(asked, str):
             missing[asked] += 1
         else:
-            found.append((name, Pair(name.case_id, asked, a.text, b.text)))
+            found.append((name, AnswerPair(name.case_id, asked, a.text, b.text)))
     if not found:
         msg = f"--judge: nothing can be judged: {'; '.join(missing)}"
         raise FormatError(msg)
@@ -214,7 +218,7 @@ def _answered(pairs: Pairs) -> Iterator[tuple[CaseName, int, int]]:
                 yield name, join.a.answered[row_a], join.b.answered[row_b]
 
 
-def _answer(source: Source, place: int) -> _Answer:
+def _answer(source: ComparisonSource, place: int) -> _Answer:
     record = source.read(place)
     messages = None if record.messages is UNSET or not record.messages else record.messages
     return _Answer(record.candidate, source.asked(place), messages)

@@ -16,7 +16,7 @@ from agentv.scoring.statistics import paired_bootstrap, paired_difference
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from agentv.api.compare.sources import Source
+    from agentv.api.compare.sources import ComparisonSource
     from agentv.model.conversation import ToolCall
     from agentv.model.results import ResultRecord
 
@@ -29,7 +29,7 @@ MAX_AMOUNT = 1e15
 """No number of tokens, dollars or milliseconds is larger, and the squares of these can still be summed."""
 
 
-class Half:
+class TargetColumns:
     """The cases of one target of one side, repetitions put together."""
 
     def __init__(self) -> None:
@@ -135,19 +135,19 @@ class Half:
                 yield eval_id, case_id, row
 
 
-class Sheet:
+class SideTable:
     """Everything that one side holds, target by target."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ComparisonSource) -> None:
         self.source = source
-        self.halves: dict[str, Half] = {}
+        self.halves: dict[str, TargetColumns] = {}
         executions: dict[str, None] = {}
         for place, record in source.records():
             executions[record.execution_id] = None
             if not 0 <= record.repeat < MAX_REPEATS:
                 msg = f"{source.name}: case {record.case_id!r} says `repeat: {record.repeat}`, which cannot be"
                 raise FormatError(msg)
-            if not self.halves.setdefault(record.target, Half()).add(record, place):
+            if not self.halves.setdefault(record.target, TargetColumns()).add(record, place):
                 again = f" (repetition {record.repeat + 1})" if record.repeat else ""
                 msg = (
                     f"{source.name} holds case {record.case_id!r} of {record.eval_id!r} twice{again}, with target"
@@ -160,7 +160,7 @@ class Sheet:
         self.execution_ids = tuple(executions)
 
 
-def pair_targets(a: Sheet, b: Sheet, target_a: str | None, target_b: str | None) -> list[tuple[str, str]]:
+def pair_targets(a: SideTable, b: SideTable, target_a: str | None, target_b: str | None) -> list[tuple[str, str]]:
     """Which target of A is held against which of B: one against one whatever they are called, else by name."""
     ours, theirs = _chosen(a, target_a, "a"), _chosen(b, target_b, "b")
     if len(ours) == len(theirs) == 1:
@@ -175,7 +175,7 @@ def pair_targets(a: Sheet, b: Sheet, target_a: str | None, target_b: str | None)
     return common
 
 
-def _chosen(sheet: Sheet, target: str | None, side: str) -> list[str]:
+def _chosen(sheet: SideTable, target: str | None, side: str) -> list[str]:
     if target is None:
         return list(sheet.halves)
     if target not in sheet.halves:
@@ -194,13 +194,13 @@ _EQUAL = 12
 """Digits after which two means of the same scores may differ by rounding alone."""
 
 
-class Pair(NamedTuple):
+class CasePair(NamedTuple):
     """One case on both sides."""
 
     name: CaseName
-    a: Half
+    a: TargetColumns
     row_a: int
-    b: Half
+    b: TargetColumns
     row_b: int
 
     @property
@@ -217,8 +217,8 @@ class Pair(NamedTuple):
 class Join(NamedTuple):
     """The rows of one target on either side that belong together and could be measured."""
 
-    a: Half
-    b: Half
+    a: TargetColumns
+    b: TargetColumns
     rows_a: array[int]
     rows_b: array[int]
 
@@ -233,8 +233,8 @@ class Pairs:
         self.scores_differing = 0
         self.scores_tell_more = False
         """Whether they are more than pass and fail in other words, of which a second test would prove nothing."""
-        self.won: list[Pair] = []
-        self.lost: list[Pair] = []
+        self.won: list[CasePair] = []
+        self.lost: list[CasePair] = []
         self.not_measured: list[CaseName] = []
         self.only_a: list[CaseName] = []
         self.only_b: list[CaseName] = []
@@ -256,10 +256,10 @@ class Pairs:
             self.both_failed += not before
             return
         name = CaseName(eval_id=eval_id, case_id=case_id, target=target)
-        (self.won if after else self.lost).append(Pair(name, a, row_a, b, row_b))
+        (self.won if after else self.lost).append(CasePair(name, a, row_a, b, row_b))
 
 
-def gather(first: Sheet, second: Sheet, targets: Sequence[tuple[str, str]]) -> Pairs:
+def gather(first: SideTable, second: SideTable, targets: Sequence[tuple[str, str]]) -> Pairs:
     """The cases of these targets, joined by eval and id."""
     pairs = Pairs(targets)
     for ours, theirs in targets:
@@ -355,7 +355,7 @@ def _latencies(pairs: Pairs, side: str) -> list[float]:
     """Of every run of the cases that are compared, in order of size."""
     found: list[float] = []
     for join in pairs.joins:
-        half: Half = getattr(join, side)
+        half: TargetColumns = getattr(join, side)
         wanted = bytearray(len(half.passed))
         for row in getattr(join, f"rows_{side}"):
             wanted[row] = 1

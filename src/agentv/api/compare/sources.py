@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from agentv.api.evaluate import Execution
-from agentv.api.resume import decode_sides, existing_store, find, told_again
+from agentv.api.resume import decode_sides, existing_store, find, replay_result
 from agentv.errors import FormatError, StoreError
 from agentv.model.results import RESULT_SCHEMA, ResultRecord
 from agentv.run.options import RunOptions
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from agentv.model.conversation import Message
-    from agentv.model.results import Sides
-    from agentv.model.stored import Kept as Stored
+    from agentv.model.results import DiffLabels
+    from agentv.model.stored import StoredResult as Stored
     from agentv.stores.sqlite import SqliteStore
 
     SideLike = str | Path | Execution | Iterable[ResultRecord]
@@ -75,7 +75,7 @@ def _record(line: bytes, path: Path, number: int) -> ResultRecord:
     return record
 
 
-class Source(Protocol):
+class ComparisonSource(Protocol):
     """Results that are read once from the beginning to the end, and then a few of them again."""
 
     name: str
@@ -90,7 +90,7 @@ class Source(Protocol):
         """The result at this place."""
         ...
 
-    def sides(self, place: int) -> Sequence[Sides | None]:
+    def sides(self, place: int) -> Sequence[DiffLabels | None]:
         """For its diff, what the indices of alignments stand for, one for each evaluator; nothing where unknown."""
         ...
 
@@ -121,7 +121,7 @@ class ResultFile:
             stream.seek(place)
             return decode_record(stream.readline())
 
-    def sides(self, place: int) -> Sequence[Sides | None]:
+    def sides(self, place: int) -> Sequence[DiffLabels | None]:
         """A file does not hold them."""
         del place
         return ()
@@ -132,7 +132,7 @@ class ResultFile:
         return None
 
 
-class Kept:
+class StoredSide:
     """Results that are in memory already."""
 
     cut_off = False
@@ -149,7 +149,7 @@ class Kept:
         """The one of this number."""
         return self._records[place]
 
-    def sides(self, place: int) -> Sequence[Sides | None]:
+    def sides(self, place: int) -> Sequence[DiffLabels | None]:
         """Records do not hold them."""
         del place
         return ()
@@ -182,9 +182,9 @@ class StoredExecution:
 
     def read(self, place: int) -> ResultRecord:
         """The one of this number, with the conversation if that was kept."""
-        return told_again(self._kept(place), RunOptions(include_messages=True)).record
+        return replay_result(self._kept(place), RunOptions(include_messages=True)).record
 
-    def sides(self, place: int) -> Sequence[Sides | None]:
+    def sides(self, place: int) -> Sequence[DiffLabels | None]:
         """As they were kept with what did not pass."""
         return decode_sides(self._kept(place).sides)
 
@@ -206,23 +206,23 @@ def _stored(name: str) -> StoredExecution | None:
         return None
 
 
-def read_side(side: SideLike, called: str = "results") -> Source:
+def read_side(side: SideLike, called: str = "results") -> ComparisonSource:
     """A file by its name, an execution, or records; raises `FormatError` for what is none of these."""
     if isinstance(side, Execution):
         if side.summary.runs and not side.results:
             msg = "an execution without results cannot be compared: it was run with `keep_results=False`"
             raise FormatError(msg)
-        return Kept(side.summary.execution_id, side.results)
+        return StoredSide(side.summary.execution_id, side.results)
     if isinstance(side, (str, Path)):
         path = Path(side)
         if not path.exists() and (stored := _stored(str(side))) is not None:
             return stored
         # What cannot be read twice, such as a pipe, is kept.
         if path.exists() and not path.is_file() and not path.is_dir():
-            return Kept(str(side), (record for _, _, record in read_records(path)))
+            return StoredSide(str(side), (record for _, _, record in read_records(path)))
         return ResultFile(path)
     records = list(side)
     if not all(isinstance(record, ResultRecord) for record in records):
         msg = f"{called}: expected a result file, an `Execution`, or result records"
         raise FormatError(msg)
-    return Kept(called, records)
+    return StoredSide(called, records)

@@ -20,7 +20,7 @@ from agentv.scoring.scorer import reaches
 if TYPE_CHECKING:
     from agentv.evaluators.judge.verdict import Decision
     from agentv.model.results import EvaluatorResult, Verdict
-    from agentv.protocols import Ask, Context
+    from agentv.protocols import Context, JudgeClient
 
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class JudgeError(EvaluationError):
         return {"error": str(self), "judge": to_builtins(self.usage), **said}
 
 
-class Answer(NamedTuple, Generic[T]):
+class JudgeAnswer(NamedTuple, Generic[T]):
     """What a judge decided, and what it took."""
 
     value: T
@@ -58,14 +58,16 @@ class Answer(NamedTuple, Generic[T]):
     """What was wrong with its first reply, when it was asked twice."""
 
 
-def asker(ctx: Context) -> Ask:
+def judge_client(ctx: Context) -> JudgeClient:
     """How to reach a judge, or an `EvaluationError` that says what is missing."""
     if ctx.ask is None:
         raise EvaluationError(NO_JUDGE)
     return ctx.ask
 
 
-async def put_question(ask: Ask, target: str | None, compose: Compose, read: Callable[[str], T]) -> Answer[T]:
+async def ask_with_retry(
+    ask: JudgeClient, target: str | None, compose: Compose, read: Callable[[str], T]
+) -> JudgeAnswer[T]:
     """The judge's answer as `read` understands it; `JudgeError` when it could not be had or read."""
     judged: list[Judged] = []
     trouble: Trouble | None = None
@@ -89,7 +91,7 @@ async def put_question(ask: Ask, target: str | None, compose: Compose, read: Cal
             trouble = response.text, str(error)
             continue
         ask.keep(judged)
-        return Answer(value, sum_usage(name, judged), trouble[1] if trouble else None)
+        return JudgeAnswer(value, sum_usage(name, judged), trouble[1] if trouble else None)
     assert trouble is not None  # noqa: S101 - every way through the loop but this one has left it
     reason = f"the reply of the judge {name!r} could not be read, {TRIES} times: {trouble[1]}"
     raise JudgeError(reason, sum_usage(name, judged), trouble[0])
@@ -140,7 +142,7 @@ class JudgeBase(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=
         """What the judge decided."""
         raise NotImplementedError
 
-    def check_calibration(self, ask: Ask, judge: str | None) -> None:
+    def check_calibration(self, ask: JudgeClient, judge: str | None) -> None:
         """Raise an `EvaluationError` unless this judge is known to agree with people."""
         wanted = self.require_calibration
         if wanted is None:

@@ -77,15 +77,15 @@ SHORT = 2
 """So few letters stand in almost any text."""
 
 
-class Fields(str):
+class FencedFields(str):
     """Values as JSON, in which the names of the fields are ours and only the values the agent's."""
 
     __slots__ = ()
 
 
-def fields(value: Any) -> Fields:
+def fields(value: Any) -> FencedFields:
     """Values that a judge is shown as JSON, as something to quote from."""
-    return Fields(dump_json(value).decode())
+    return FencedFields(dump_json(value).decode())
 
 
 class Evidence:
@@ -115,7 +115,7 @@ class Evidence:
 
     @cached_property
     def _worded(self) -> tuple[str, ...]:
-        texts = (part for text in self._texts if not isinstance(text, Fields) for part in GAP.split(text))
+        texts = (part for text in self._texts if not isinstance(text, FencedFields) for part in GAP.split(text))
         return tuple(_words(part) for part in texts)
 
     @cached_property
@@ -124,7 +124,7 @@ class Evidence:
 
     @cached_property
     def _fields(self) -> tuple[str, ...]:
-        return tuple(_SPACE.sub("", _words(text)) for text in self._texts if isinstance(text, Fields))
+        return tuple(_SPACE.sub("", _words(text)) for text in self._texts if isinstance(text, FencedFields))
 
 
 def says_something(quote: str) -> bool:

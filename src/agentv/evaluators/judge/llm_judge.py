@@ -10,24 +10,31 @@ from msgspec import Meta, to_builtins
 from agentv.errors import Problem
 from agentv.evaluators.base import Example
 from agentv.evaluators.judge.base import (
-    Answer,
     Compose,
+    JudgeAnswer,
     JudgeBase,
     JudgeError,
     Trouble,
-    asker,
+    ask_with_retry,
     item_details,
+    judge_client,
     outcome,
-    put_question,
 )
 from agentv.evaluators.judge.evidence import Fence, make_fence
-from agentv.evaluators.judge.prompt import check_template, default_body, judge_messages, names_in, own_body, rubric_task
-from agentv.evaluators.judge.rubric import Point, RubricItem, Words, check_rubric, points_of
-from agentv.evaluators.judge.transcript import Material, check_steps, gather, with_trace
+from agentv.evaluators.judge.prompt import (
+    check_template,
+    default_body,
+    judge_messages,
+    names_in,
+    rubric_task,
+    template_body,
+)
+from agentv.evaluators.judge.rubric import RubricItem, RubricPoint, Words, check_rubric, points_of
+from agentv.evaluators.judge.transcript import JudgeInput, check_steps, gather, with_trace
 from agentv.evaluators.judge.verdict import Decision, read_decisions
 from agentv.model.conversation import Message
 from agentv.model.results import EvaluatorResult, Verdict
-from agentv.protocols import Ask, Context
+from agentv.protocols import Context, JudgeClient
 
 Shown = Literal["tool_calls", "trace", "trace_summary"]
 Reply = tuple[Decision, ...]
@@ -46,7 +53,7 @@ class RubricJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A Jinja template that shows the run in words of your own; what to decide, and how, is added after it."""
 
     @property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[RubricPoint, ...]:
         """Everything to decide."""
         return points_of(self.rubric, self.criterion)
 
@@ -68,7 +75,7 @@ class RubricJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if shown:
             check_steps(ctx, " and ".join(shown))
 
-    def material(self, ctx: Context, ask: Ask) -> Material:
+    def material(self, ctx: Context, ask: JudgeClient) -> JudgeInput:
         """What the judge is shown of this run."""
         names = self.show if self.prompt is None else names_in(self.prompt) - {"trace"}
         material = gather(ctx, ask.clean, names, self.max_chars)
@@ -76,7 +83,7 @@ class RubricJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             material = with_trace(material, ctx, ask.clean, self.max_chars)
         return material
 
-    def question(self, material: Material, ask: Ask) -> tuple[Compose, Callable[[str], Reply]]:
+    def question(self, material: JudgeInput, ask: JudgeClient) -> tuple[Compose, Callable[[str], Reply]]:
         """What is said to the judge, and how its reply is read."""
         points = self.points
         words = [point.line for point in points]
@@ -105,30 +112,30 @@ class LlmJudge(RubricJudge, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
         """What the judge decided; an error when it could not be asked or understood."""
         self.check_shown(ctx)
-        ask = asker(ctx)
+        ask = judge_client(ctx)
         self.check_calibration(ask, self.judge)
         material = self.material(ctx, ask)
         try:
-            answer = await put_question(ask, self.judge, *self.question(material, ask))
+            answer = await ask_with_retry(ask, self.judge, *self.question(material, ask))
         except JudgeError as error:
             return self.result("error", None, details=error.details | folded_details(material))
         return self.concluded(answer.value, answer_details(answer) | folded_details(material))
 
 
-def answer_details(answer: Answer[Any]) -> dict[str, Any]:
+def answer_details(answer: JudgeAnswer[Any]) -> dict[str, Any]:
     """What it took, and what was wrong at first."""
     retried = {} if answer.trouble is None else {"asked_again": answer.trouble}
     return {"judge": to_builtins(answer.usage), **retried}
 
 
-def folded_details(material: Material) -> dict[str, Any]:
+def folded_details(material: JudgeInput) -> dict[str, Any]:
     """What the judge was not shown in full."""
     return {"folded": material.folded} if material.folded else {}
 
 
-def _compose(judge: RubricJudge, material: Material, points: Sequence[Point], fence: Fence) -> Compose:
+def _compose(judge: RubricJudge, material: JudgeInput, points: Sequence[RubricPoint], fence: Fence) -> Compose:
     own = judge.prompt
-    body = default_body(material, fence) if own is None else own_body(own, material, points, fence)
+    body = default_body(material, fence) if own is None else template_body(own, material, points, fence)
     task = rubric_task(points, fence)
 
     def compose(trouble: Trouble | None) -> Sequence[Message]:
@@ -137,7 +144,7 @@ def _compose(judge: RubricJudge, material: Material, points: Sequence[Point], fe
     return compose
 
 
-def _reader(fence: Fence, points: Sequence[Point], evidence: Sequence[str]) -> Callable[[str], Reply]:
+def _reader(fence: Fence, points: Sequence[RubricPoint], evidence: Sequence[str]) -> Callable[[str], Reply]:
     def read(reply: str) -> Reply:
         return read_decisions(reply, fence.word, points, evidence)
 
@@ -190,21 +197,21 @@ class Panel(RubricJudge, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         import asyncio  # noqa: PLC0415 - a configuration is checked without it
 
         self.check_shown(ctx)
-        ask = asker(ctx)
+        ask = judge_client(ctx)
         for name in self.judges:
             self.check_calibration(ask, name)
         material = self.material(ctx, ask)
         answers = await asyncio.gather(*[self._ask(ask, name, material) for name in self.judges])
         return self._conclude(answers, material)
 
-    async def _ask(self, ask: Ask, name: str, material: Material) -> Answer[Reply] | JudgeError:
+    async def _ask(self, ask: JudgeClient, name: str, material: JudgeInput) -> JudgeAnswer[Reply] | JudgeError:
         try:
-            return await put_question(ask, name, *self.question(material, ask))
+            return await ask_with_retry(ask, name, *self.question(material, ask))
         except JudgeError as error:
             return error
 
-    def _conclude(self, answers: Sequence[Answer[Reply] | JudgeError], material: Material) -> EvaluatorResult:
-        heard = [answer for answer in answers if isinstance(answer, Answer)]
+    def _conclude(self, answers: Sequence[JudgeAnswer[Reply] | JudgeError], material: JudgeInput) -> EvaluatorResult:
+        heard = [answer for answer in answers if isinstance(answer, JudgeAnswer)]
         silent = [answer for answer in answers if isinstance(answer, JudgeError)]
         given = [answer.value for answer in heard]
         details: dict[str, Any] = {
@@ -230,7 +237,7 @@ class Panel(RubricJudge, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         misses = [decision.sentence for decision in decisions if not decision.is_met]
         return self.result(possible.pop() if silent else status, score, hits, misses, details)
 
-    def _status(self, given: Sequence[Reply], points: Sequence[Point], value: float, silent: int) -> Verdict:
+    def _status(self, given: Sequence[Reply], points: Sequence[RubricPoint], value: float, silent: int) -> Verdict:
         """How it would end if everybody who was not understood had said this of every item."""
         decisions = []
         for at, point in enumerate(points):

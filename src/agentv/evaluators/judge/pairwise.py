@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from agentv.evaluators.judge.base import Answer, JudgeError, Trouble, put_question
+from agentv.evaluators.judge.base import JudgeAnswer, JudgeError, Trouble, ask_with_retry
 from agentv.evaluators.judge.evidence import Evidence, Fence, make_fence
 from agentv.evaluators.judge.prompt import judge_messages
 from agentv.evaluators.judge.transcript import shorten, spoken
@@ -11,7 +11,7 @@ from agentv.evaluators.judge.verdict import UnreadableError, read_object, read_q
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message
 from agentv.model.judging import JudgeUsage, add_tokens
-from agentv.protocols import Ask
+from agentv.protocols import JudgeClient
 
 Side = Literal["a", "b", "tie"]
 BETTER = "Which answer is better: does what was asked, is right, and is clear?"
@@ -52,7 +52,7 @@ class Preference(NamedTuple):
 
 
 async def prefer(  # noqa: PLR0913 - what is compared, by what, and by whom
-    ask: Ask, judge: str | None, *, input_messages: Sequence[Message], a: str, b: str, criterion: str = BETTER
+    ask: JudgeClient, judge: str | None, *, input_messages: Sequence[Message], a: str, b: str, criterion: str = BETTER
 ) -> Preference:
     """Which of two answers to the same question is better; `EvaluationError` when the judge cannot say.
 
@@ -81,8 +81,8 @@ async def prefer(  # noqa: PLR0913 - what is compared, by what, and by whom
 
 
 async def _ask(
-    ask: Ask, judge: str | None, asked: Sequence[tuple[str, str]], answers: tuple[str, str], criterion: str
-) -> Answer[Opinion]:
+    ask: JudgeClient, judge: str | None, asked: Sequence[tuple[str, str]], answers: tuple[str, str], criterion: str
+) -> JudgeAnswer[Opinion]:
     texts = [text for _, text in asked]
     fence = make_fence(ask.word, [*texts, *answers, criterion])
     blocks = [fence.block(f"what was asked, {label}", text) for label, text in asked]
@@ -91,7 +91,7 @@ async def _ask(
     def compose(trouble: Trouble | None) -> Sequence[Message]:
         return judge_messages("\n\n".join(blocks), _task(criterion, fence), fence, trouble)
 
-    return await put_question(ask, judge, compose, lambda reply: _read(reply, fence, answers))
+    return await ask_with_retry(ask, judge, compose, lambda reply: _read(reply, fence, answers))
 
 
 def _task(criterion: str, fence: Fence) -> str:

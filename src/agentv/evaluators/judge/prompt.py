@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from agentv.errors import EvaluationError, Problem, suggest
-from agentv.evaluators.judge.transcript import CALLS, LEFT_OUT, Material, as_text
+from agentv.evaluators.judge.transcript import CALLS, LEFT_OUT, JudgeInput, as_text
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from agentv.evaluators.judge.evidence import Fence
-    from agentv.evaluators.judge.rubric import Point
+    from agentv.evaluators.judge.rubric import RubricPoint
 
 
 _WORD = re.compile(r'"verdict" must be "([^"]+)"')
@@ -136,12 +136,12 @@ def judge_messages(body: str, task: str, fence: Fence, trouble: tuple[str, str] 
     return (Message(role="system", content=SYSTEM), Message(role="user", content="\n\n".join(parts)))
 
 
-def default_body(material: Material, fence: Fence) -> str:
+def default_body(material: JudgeInput, fence: Fence) -> str:
     """The run as data, each part under a label that says whose words it holds."""
     return "\n\n".join([*_blocks(material, fence), *material.notes])
 
 
-def own_body(template: str, material: Material, points: Sequence[Point], fence: Fence) -> str:
+def template_body(template: str, material: JudgeInput, points: Sequence[RubricPoint], fence: Fence) -> str:
     """The run as the author of the eval wants it shown."""
     steps = material.steps
     values = {
@@ -156,12 +156,12 @@ def own_body(template: str, material: Material, points: Sequence[Point], fence: 
     return "\n\n".join([render(template, values, fence), *material.notes])
 
 
-def criteria(points: Sequence[Point]) -> str:
+def criteria(points: Sequence[RubricPoint]) -> str:
     """The items, one below the other."""
     return "\n".join(point.line for point in points)
 
 
-def rubric_task(points: Sequence[Point], fence: Fence, evidence: str = "what the agent said or did") -> str:
+def rubric_task(points: Sequence[RubricPoint], fence: Fence, evidence: str = "what the agent said or did") -> str:
     """What to decide and how to write it down."""
     example = {
         "verdict": fence.word,
@@ -201,7 +201,7 @@ def _preface(fence: Fence) -> str:
     )
 
 
-def _blocks(material: Material, fence: Fence) -> Iterator[str]:
+def _blocks(material: JudgeInput, fence: Fence) -> Iterator[str]:
     for label, text in material.input:
         yield fence.block(f"what the agent was asked, {label}", text)
     for label, text in material.expected:

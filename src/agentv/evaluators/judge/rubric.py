@@ -54,7 +54,7 @@ class Scale(NamedTuple):
         return (score - self.low) / (self.high - self.low)
 
 
-class Point(NamedTuple):
+class RubricPoint(NamedTuple):
     """An item with its id and its scale worked out."""
 
     id: str
@@ -93,13 +93,13 @@ class Point(NamedTuple):
         return value >= self.scale.share(self.least) - 1e-9
 
 
-def points_of(rubric: Sequence[str | RubricItem], criterion: str | None) -> tuple[Point, ...]:
+def points_of(rubric: Sequence[str | RubricItem], criterion: str | None) -> tuple[RubricPoint, ...]:
     """Everything to decide, in order."""
     items = [RubricItem(criterion=item) if isinstance(item, str) else item for item in rubric]
     if criterion is not None:
         items = [*items, RubricItem(criterion=criterion, id="criterion")]
     return tuple(
-        Point(
+        RubricPoint(
             item.id or str(number),
             item.criterion,
             item.weight,

@@ -8,12 +8,12 @@ from msgspec import Meta
 from agentv.errors import EvaluationError
 from agentv.evaluators.base import Example
 from agentv.evaluators.call_checks import NO_TURNS
-from agentv.evaluators.judge.base import JudgeBase, JudgeError, Trouble, asker, put_question
+from agentv.evaluators.judge.base import JudgeBase, JudgeError, Trouble, ask_with_retry, judge_client
 from agentv.evaluators.judge.evidence import make_fence
 from agentv.evaluators.judge.llm_judge import answer_details, folded_details
 from agentv.evaluators.judge.prompt import default_body, judge_messages, rubric_task
-from agentv.evaluators.judge.rubric import Point, Words
-from agentv.evaluators.judge.transcript import LEFT_OUT, Material, check_steps, gather
+from agentv.evaluators.judge.rubric import RubricPoint, Words
+from agentv.evaluators.judge.transcript import LEFT_OUT, JudgeInput, check_steps, gather
 from agentv.evaluators.judge.verdict import Decision, read_decisions
 from agentv.model.conversation import Message
 from agentv.model.results import EvaluatorResult
@@ -61,7 +61,7 @@ class TrajectoryJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_field
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
         """What the judge decided; an error when there are no steps, or it could not be asked or understood."""
         check_steps(ctx, "the steps")
-        ask = asker(ctx)
+        ask = judge_client(ctx)
         self.check_calibration(ask, self.judge)
         material = gather(ctx, ask.clean, ("trace",), self.max_chars)
         if material.steps is None:
@@ -81,12 +81,12 @@ class TrajectoryJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_field
         if unjudged:
             details["not_judged"] = {"steps": unjudged, "rule": f"the first and the last of {self.max_steps} are"}
         try:
-            answer = await put_question(ask, self.judge, compose, read)
+            answer = await ask_with_retry(ask, self.judge, compose, read)
         except JudgeError as error:
             return self.result("error", None, details=error.details | details)
         return self.concluded(answer.value, answer_details(answer) | details)
 
-    def _points(self, material: Material) -> tuple[tuple[Point, ...], int]:
+    def _points(self, material: JudgeInput) -> tuple[tuple[RubricPoint, ...], int]:
         """The goal and the steps that are decided one by one, and how many are not."""
         steps = [step for step in material.steps or () if step.type != LEFT_OUT]
         head = (self.max_steps + 1) // 2
@@ -95,10 +95,10 @@ class TrajectoryJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_field
         goal = f"{GOAL} The goal: {self.goal}" if self.goal else GOAL
         share = (1 - self.goal_weight) / len(chosen) if chosen else 0.0
         words = ("The goal was reached.", "The goal was not reached.")
-        points = [Point("goal", goal, self.goal_weight, required=True, words=words)]
+        points = [RubricPoint("goal", goal, self.goal_weight, required=True, words=words)]
         for step in chosen:
             said = STEP.format(number=step.number)
             about = f"Step {step.number} ({step.name or step.type})"
             words = (f"{about} was reasonable.", f"{about} was not reasonable.")
-            points.append(Point(f"step {step.number}", said, share, evidence=step.texts, words=words))
+            points.append(RubricPoint(f"step {step.number}", said, share, evidence=step.texts, words=words))
         return tuple(points), material.total_steps - len(chosen)

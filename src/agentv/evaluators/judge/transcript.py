@@ -210,7 +210,7 @@ RULE = (
 )
 
 
-class Folded(NamedTuple):
+class TruncatedSteps(NamedTuple):
     """Steps that fit, and what was done to them."""
 
     steps: tuple[Step, ...]
@@ -237,11 +237,11 @@ class Folded(NamedTuple):
         return f"{what}: {RULE}. What was left out is not evidence for or against the agent."
 
 
-def fold_steps(steps: Sequence[Step], most: int) -> Folded:
+def truncate_steps(steps: Sequence[Step], most: int) -> TruncatedSteps:
     """The steps within so many characters."""
     total = len(steps)
     if _size(steps) <= most:
-        return Folded(tuple(steps), total=total)
+        return TruncatedSteps(tuple(steps), total=total)
     middle = range(FIRST, total - LAST)
     for limit in (SHORT, SHORTEST):
         kept = [_short_step(step, limit) if at in middle else step for at, step in enumerate(steps)]
@@ -300,10 +300,10 @@ def _counted(steps: Sequence[Step]) -> Step:
     return Step(steps[0].number, LEFT_OUT, None, (("text", said),))
 
 
-def _folded(steps: Sequence[Step], kept: Sequence[Step], left_out: int = 0) -> Folded:
+def _folded(steps: Sequence[Step], kept: Sequence[Step], left_out: int = 0) -> TruncatedSteps:
     whole = {step.number: step for step in steps}
     shortened = sum(step.type != LEFT_OUT and step is not whole[step.number] for step in kept)
-    return Folded(tuple(kept), shortened, left_out, len(steps))
+    return TruncatedSteps(tuple(kept), shortened, left_out, len(steps))
 
 
 def _size(steps: Sequence[Step]) -> int:
@@ -313,7 +313,7 @@ def _size(steps: Sequence[Step]) -> int:
 MAX_TOOLS = 200
 
 
-class Material(NamedTuple):
+class JudgeInput(NamedTuple):
     """One run, ready to be shown."""
 
     input: tuple[tuple[str, str], ...]
@@ -353,7 +353,7 @@ def check_steps(ctx: Context, what: str) -> None:
         raise UndecidedError(msg)
 
 
-def gather(ctx: Context, clean: Clean, show: Collection[str], most: int) -> Material:
+def gather(ctx: Context, clean: Clean, show: Collection[str], most: int) -> JudgeInput:
     """What is to be shown of a run, in about so many characters."""
     candidate = clean(ctx.candidate)
     asked, golden = spoken(ctx.case.input_messages, clean), spoken(ctx.expected_messages or (), clean)
@@ -374,7 +374,7 @@ def gather(ctx: Context, clean: Clean, show: Collection[str], most: int) -> Mate
     if untold:
         notes.append(f"Of the tools the {MAX_TOOLS} most often called are counted, and {untold:,} more are not.")
         folded["trace_summary"] = {"tools": MAX_TOOLS, "left_out": untold}
-    return Material(
+    return JudgeInput(
         input=asked,
         expected=golden,
         candidate=candidate,
@@ -386,13 +386,13 @@ def gather(ctx: Context, clean: Clean, show: Collection[str], most: int) -> Mate
     )
 
 
-def with_trace(material: Material, ctx: Context, clean: Clean, most: int) -> Material:
+def with_trace(material: JudgeInput, ctx: Context, clean: Clean, most: int) -> JudgeInput:
     """The same with the events themselves, for a template that speaks of them."""
     events = events_of(ctx, clean)
     if events is None:
         return material
     steps = [Step(number, "event", None, tuple(event.items())) for number, event in enumerate(events, 1)]
-    shown = fold_steps(steps, most)
+    shown = truncate_steps(steps, most)
     trace = [{**({"type": LEFT_OUT} if step.type == LEFT_OUT else {}), **dict(step.fields)} for step in shown.steps]
     if not shown.details:
         return material._replace(trace=trace)
@@ -409,7 +409,7 @@ def _most_called(summary: dict[str, Any]) -> tuple[dict[str, Any], int]:
     return {**summary, "tool_names": sorted(kept), "tool_calls_by_name": kept}, len(counts) - MAX_TOOLS
 
 
-def _steps(ctx: Context, clean: Clean, show: Collection[str], most: int) -> Folded | None:
+def _steps(ctx: Context, clean: Clean, show: Collection[str], most: int) -> TruncatedSteps | None:
     if "trace" not in show and "tool_calls" not in show:
         return None
     steps = steps_of(ctx, clean)
@@ -417,7 +417,7 @@ def _steps(ctx: Context, clean: Clean, show: Collection[str], most: int) -> Fold
         return None
     if "trace" not in show:
         steps = tuple(step for step in steps if step.type in CALLS)
-    return fold_steps(steps, most)
+    return truncate_steps(steps, most)
 
 
 def _event_texts(event: Mapping[str, Any]) -> list[str]:

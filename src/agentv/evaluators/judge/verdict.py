@@ -6,7 +6,7 @@ from json import JSONDecodeError, JSONDecoder
 from typing import Any, NamedTuple
 
 from agentv.evaluators.judge.evidence import Evidence, says_something
-from agentv.evaluators.judge.rubric import Point
+from agentv.evaluators.judge.rubric import RubricPoint
 from agentv.matching.diff import quote as shown
 
 MAX_REPLY = 1_000_000
@@ -44,7 +44,7 @@ _decoder = JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number)
 class Decision(NamedTuple):
     """What a judge said of one item."""
 
-    point: Point
+    point: RubricPoint
     value: float
     """From 0 to 1; of an item that is met or not, one of the two."""
     score: int | None
@@ -90,7 +90,9 @@ def read_object(reply: str, word: str) -> dict[str, Any]:
     return found[0]
 
 
-def read_decisions(reply: str, word: str, points: Sequence[Point], evidence: Sequence[str]) -> tuple[Decision, ...]:
+def read_decisions(
+    reply: str, word: str, points: Sequence[RubricPoint], evidence: Sequence[str]
+) -> tuple[Decision, ...]:
     """What was decided of every item, or an `UnreadableError` with everything that is wrong."""
     data = read_object(reply, word)
     items = data.get("items")
@@ -136,7 +138,7 @@ def read_quote(data: Mapping[str, Any], who: str, evidence: Evidence, *, needed:
     return quote, []
 
 
-def _decision(item: Mapping[str, Any], point: Point, evidence: Evidence, troubles: list[str]) -> Decision | None:
+def _decision(item: Mapping[str, Any], point: RubricPoint, evidence: Evidence, troubles: list[str]) -> Decision | None:
     who = f'the item "{point.id}"'
     value, score, trouble = _value(item, point, who)
     where = evidence if point.evidence is None else Evidence(point.evidence)
@@ -148,7 +150,7 @@ def _decision(item: Mapping[str, Any], point: Point, evidence: Evidence, trouble
     return Decision(point, value, score, quote, " ".join(reason.split())[:MAX_WORDS] if isinstance(reason, str) else "")
 
 
-def _value(item: Mapping[str, Any], point: Point, who: str) -> tuple[float | None, int | None, str]:
+def _value(item: Mapping[str, Any], point: RubricPoint, who: str) -> tuple[float | None, int | None, str]:
     if point.scale is None:
         met = item.get("met")
         if isinstance(met, bool):

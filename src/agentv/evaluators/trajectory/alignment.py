@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct
 from msgspec.json import decode
 
 from agentv.evaluators.trajectory import wording
-from agentv.evaluators.trajectory.expectations import Expectation, Judge, Made
+from agentv.evaluators.trajectory.expectations import CallMatcher, CountedCalls, Expectation
 from agentv.matching.alignment import (
     Pair,
     Worth,
@@ -34,7 +34,7 @@ MAX_COMPARED = 20_000
 
 
 def pair_alike(
-    expectations: Sequence[Expectation], made: Made, left_expected: list[int], left_actual: list[int]
+    expectations: Sequence[Expectation], made: CountedCalls, left_expected: list[int], left_actual: list[int]
 ) -> list[Pair]:
     """Pairs of one tool: fewest differing paths first, then the earliest expectation, then the earliest call."""
     by_tool: dict[str, list[int]] = {}
@@ -50,7 +50,7 @@ def pair_alike(
         ranked = sorted(
             (len(expectations[e].differences(made.calls[a])), e, a) for e, calls in candidates.items() for a in calls
         )
-        return sorted(take_first((e, a) for _, e, a in ranked))
+        return sorted(greedy_pairs((e, a) for _, e, a in ranked))
     return sorted(_pair_many(expectations, made, candidates))
 
 
@@ -60,7 +60,7 @@ def _candidates(expectation: Expectation, by_tool: dict[str, list[int]]) -> list
     return sorted(a for tool, calls in by_tool.items() if expectation.names(tool) for a in calls)
 
 
-def take_first(ranked: Iterable[Pair]) -> list[Pair]:
+def greedy_pairs(ranked: Iterable[Pair]) -> list[Pair]:
     """Each expectation and each call at most once, first come first served."""
     used_expected: set[int] = set()
     used_actual: set[int] = set()
@@ -73,7 +73,7 @@ def take_first(ranked: Iterable[Pair]) -> list[Pair]:
     return taken
 
 
-def _pair_many(expectations: Sequence[Expectation], made: Made, candidates: dict[int, list[int]]) -> list[Pair]:
+def _pair_many(expectations: Sequence[Expectation], made: CountedCalls, candidates: dict[int, list[int]]) -> list[Pair]:
     """The same for thousands of leftovers: all calls are counted at once, as bits of one integer."""
     # Expectations of one tool share one list of calls, so lists are told apart by identity.
     distinct = {id(calls): calls for calls in candidates.values()}
@@ -95,7 +95,7 @@ def _pair_many(expectations: Sequence[Expectation], made: Made, candidates: dict
 class _ArgumentIndex:
     """Which calls have which argument, as bits."""
 
-    def __init__(self, made: Made, calls: list[int]) -> None:
+    def __init__(self, made: CountedCalls, calls: list[int]) -> None:
         self.calls = calls
         self.everything = (1 << len(calls)) - 1
         self._place = {a: position for position, a in enumerate(calls)}
@@ -171,7 +171,7 @@ class Alignment(NamedTuple):
     """Calls in no pair of one tool."""
 
 
-def align_calls(judge: Judge, made: Made, *, ordered: bool) -> Alignment:
+def align_calls(judge: CallMatcher, made: CountedCalls, *, ordered: bool) -> Alignment:
     """The best alignment, and reasons for what it leaves over."""
     expectations = judge.expectations
     wanted = len(expectations)
@@ -211,7 +211,7 @@ def align_calls(judge: Judge, made: Made, *, ordered: bool) -> Alignment:
     )
 
 
-def in_step(expectations: Sequence[Expectation], made: Made) -> bool:
+def in_step(expectations: Sequence[Expectation], made: CountedCalls) -> bool:
     """Whether every call is the one expected at its place: nothing beats that, and most runs are like it."""
     for expectation, call in zip(expectations, made.calls, strict=True):
         if expectation.limit is not None or not expectation.names(call.tool) or not expectation.accepts(call):
@@ -219,7 +219,9 @@ def in_step(expectations: Sequence[Expectation], made: Made) -> bool:
     return True
 
 
-def best_pairs(expectations: Sequence[Expectation], made: Made, rows: list[int], *, ordered: bool) -> list[Pair]:
+def best_pairs(
+    expectations: Sequence[Expectation], made: CountedCalls, rows: list[int], *, ordered: bool
+) -> list[Pair]:
     """The largest alignment for these rows, and among the largest one that keeps most time limits."""
     wanted = len(expectations)
     plain: Aligner = longest_sequence if ordered else largest_assignment
@@ -240,7 +242,7 @@ def best_pairs(expectations: Sequence[Expectation], made: Made, rows: list[int],
     return heaviest_sequence(rows, wanted, worth) if ordered else heaviest_assignment(rows, worth)
 
 
-def rows_in_time(rows: list[int], limits: list[tuple[int, float]], made: Made) -> list[int]:
+def rows_in_time(rows: list[int], limits: list[tuple[int, float]], made: CountedCalls) -> list[int]:
     """The rows without the pairs whose time limit is broken or cannot be told."""
     kept = list(rows)
     for index, limit in limits:
@@ -325,7 +327,7 @@ class Timed(NamedTuple):
     was_called: bool
 
 
-class Laid(Struct, frozen=True, kw_only=True):
+class AlignmentReport(Struct, frozen=True, kw_only=True):
     """Expected and actual units side by side; numbers are those of the unfiltered list."""
 
     unit: str
@@ -447,12 +449,12 @@ def _plain_json(value: Any) -> Any:
     return quote(value) if text is None or len(text) > MAX_QUOTED else decode(text)
 
 
-def lay_calls(judge: Judge, made: Made, *, ordered: bool) -> Laid:
+def report_alignment(judge: CallMatcher, made: CountedCalls, *, ordered: bool) -> AlignmentReport:
     """The calls along the expectations."""
     expectations = judge.expectations
     found = align_calls(judge, made, ordered=ordered)
     numbers = made.numbers
-    return Laid(
+    return AlignmentReport(
         unit="call",
         labels=[expectation.tool for expectation in expectations],
         long_labels=[wording.label(expectation) for expectation in expectations] if found.out_of_order else [],
@@ -482,7 +484,7 @@ def deviation(wanted: Any, given: Any) -> tuple[list[Difference], float | None]:
     return plain_differences(wanted, NOTHING if given is UNSET else given, "input"), share
 
 
-def _timed(expectations: Sequence[Expectation], made: Made, found: Alignment) -> list[Timed]:
+def _timed(expectations: Sequence[Expectation], made: CountedCalls, found: Alignment) -> list[Timed]:
     limits = [(e, item) for e, item in enumerate(expectations) if item.limit is not None]
     if not limits:
         return []
@@ -493,7 +495,7 @@ def _timed(expectations: Sequence[Expectation], made: Made, found: Alignment) ->
     ]
 
 
-def agreements(expectations: Sequence[Expectation], made: Made, found: Alignment) -> list[float]:
+def agreements(expectations: Sequence[Expectation], made: CountedCalls, found: Alignment) -> list[float]:
     """For each pair of one tool that expects arguments, the share of them that agree."""
     calls = made.calls
     whole = (expectations[e].expects_arguments(calls[a].tool) for e, a in [*found.matches, *found.out_of_order])

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agentv.evaluators.call_checks import ONLY_COUNTS, is_any_name, unread_calls
 from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.alignment import (
-    Laid,
+    AlignmentReport,
     Timed,
     as_json,
     deviation,
     fraction_of,
-    lay_calls,
     match_rows,
     mean,
     nothing_told,
+    report_alignment,
     row,
 )
 from agentv.evaluators.trajectory.config import CLOSED, FRACTIONS, ORDERED
@@ -27,16 +27,16 @@ from agentv.matching.text import glob_test, is_glob
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from agentv.evaluators.base import EvaluatorBase, Tally
+    from agentv.evaluators.base import ConstraintTally, EvaluatorBase
     from agentv.evaluators.trajectory.evaluator import ToolTrajectory
-    from agentv.evaluators.trajectory.expectations import Expectation, Made
+    from agentv.evaluators.trajectory.expectations import CountedCalls, Expectation
     from agentv.evaluators.trajectory.script import Script
     from agentv.model.conversation import ToolCall
     from agentv.model.results import EvaluatorResult
     from agentv.protocols import Context
 
 
-def decide_counts(config: ToolTrajectory, ctx: Context, made: Made | None, tally: Tally) -> None:
+def decide_counts(config: ToolTrajectory, ctx: Context, made: CountedCalls | None, tally: ConstraintTally) -> None:
     """Every count of the configuration; they can always be decided."""
     if config.minimums or config.maximums:
         counted = _given(ctx) if made is None else count(call.tool for call in made.calls)
@@ -59,7 +59,7 @@ def decide_counts(config: ToolTrajectory, ctx: Context, made: Made | None, tally
             tally.holds("only allowed tools were called")
 
 
-def decide_lower_bound(config: ToolTrajectory, ctx: Context, tally: Tally) -> None:
+def decide_lower_bound(config: ToolTrajectory, ctx: Context, tally: ConstraintTally) -> None:
     """Decide the counts of a partly understood reply, to which any number of calls may be added."""
     reason, calls = unread_calls(ctx), ctx.calls or ()
     certain = count_certain_calls(calls, config.excluded).calls
@@ -75,21 +75,21 @@ def decide_lower_bound(config: ToolTrajectory, ctx: Context, tally: Tally) -> No
         _decide_allowed(config.allowed, ctx, reason, tally)
 
 
-def decide_minimum(key: str, least: int, times: int, reason: str, tally: Tally) -> None:
+def decide_minimum(key: str, least: int, times: int, reason: str, tally: ConstraintTally) -> None:
     """Decide a minimum by the calls that were read: once it is reached, it holds."""
     bound = f"minimum: {least}"
     sentence = wording.called(key, times, bound, at_least=True)
     tally.decide(good=True if times >= least else None, sentence=sentence, undecided=f"{key} ({bound}): {reason}")
 
 
-def decide_maximum(key: str, most: int, times: int, reason: str, tally: Tally) -> None:
+def decide_maximum(key: str, most: int, times: int, reason: str, tally: ConstraintTally) -> None:
     """Decide a maximum by the calls that were read: once it is exceeded, it does not hold."""
     bound = f"maximum: {most}"
     sentence = wording.called(key, times, bound, at_least=True)
     tally.decide(good=False if times > most else None, sentence=sentence, undecided=f"{key} ({bound}): {reason}")
 
 
-def _decide_allowed(allowed: list[str], ctx: Context, reason: str, tally: Tally) -> None:
+def _decide_allowed(allowed: list[str], ctx: Context, reason: str, tally: ConstraintTally) -> None:
     """Decide an allow-list: a call without a name violates it only where it allows no name at all."""
     violations = list(_violations(allowed, ctx, unnamed=not allowed))
     if violations:
@@ -144,7 +144,9 @@ def total(counted: Mapping[str, int], key: str) -> int:
 NO_TURNS = "a `trace` does not tell turns; send `output_messages`"
 
 
-def decide_sequence(config: ToolTrajectory, ctx: Context, made: Made | None, tally: Tally) -> dict[str, Any]:
+def decide_sequence(
+    config: ToolTrajectory, ctx: Context, made: CountedCalls | None, tally: ConstraintTally
+) -> dict[str, Any]:
     """The constraints of `expected` and its time limits; returns the details."""
     if made is None:
         return decide_from_counts(config, ctx, tally)
@@ -152,7 +154,7 @@ def decide_sequence(config: ToolTrajectory, ctx: Context, made: Made | None, tal
     if details is not None:
         return details
     if config.unit != "turn":
-        laid = lay_calls(config.judge, made, ordered=config.mode in ORDERED)
+        laid = report_alignment(config.judge, made, ordered=config.mode in ORDERED)
     elif ctx.calls_source != "output_messages" and made:
         return leave_undecided(config, tally, NO_TURNS) | {"repeated": repeated(made)}
     else:
@@ -160,7 +162,9 @@ def decide_sequence(config: ToolTrajectory, ctx: Context, made: Made | None, tal
     return decide_and_tell(str(config.mode), config.score, laid, made, tally)
 
 
-def decide_script(script: Script, score: str | None, made: Made, tally: Tally) -> dict[str, Any] | None:
+def decide_script(
+    script: Script, score: str | None, made: CountedCalls, tally: ConstraintTally
+) -> dict[str, Any] | None:
     """The same for calls that follow a script, but perhaps for their arguments; `None` when they have to be aligned."""
     given = script.arguments(made.calls)
     if given is None:
@@ -172,7 +176,9 @@ def decide_script(script: Script, score: str | None, made: Made, tally: Tally) -
     return None if places is None else decide_deviating(script, score, places, made, tally)
 
 
-def decide_and_tell(mode: str, score: str | None, laid: Laid, made: Made, tally: Tally) -> dict[str, Any]:
+def decide_and_tell(
+    mode: str, score: str | None, laid: AlignmentReport, made: CountedCalls, tally: ConstraintTally
+) -> dict[str, Any]:
     """The constraints of an alignment and its time limits; returns the details."""
     decide_laid(mode, score, laid, tally)
     decide_times(laid.timed, tally)
@@ -181,7 +187,7 @@ def decide_and_tell(mode: str, score: str | None, laid: Laid, made: Made, tally:
     return details
 
 
-def decide_followed(script: Script, score: str | None, made: Made, tally: Tally) -> dict[str, Any]:
+def decide_followed(script: Script, score: str | None, made: CountedCalls, tally: ConstraintTally) -> dict[str, Any]:
     """The short way for a run that did just what was expected, which most do: nothing is left to align."""
     names, numbers = script.names, made.numbers
     if score in FRACTIONS:
@@ -204,7 +210,9 @@ def decide_followed(script: Script, score: str | None, made: Made, tally: Tally)
     }
 
 
-def decide_deviating(script: Script, score: str | None, places: list[int], made: Made, tally: Tally) -> dict[str, Any]:
+def decide_deviating(
+    script: Script, score: str | None, places: list[int], made: CountedCalls, tally: ConstraintTally
+) -> dict[str, Any]:
     """The same for a run that kept to its script but for the arguments at these places: no need to align it either."""
     names, numbers, wanted = script.names, made.numbers, len(script.names)
     rows, shares, sentences = match_rows(enumerate(numbers)), [], {}
@@ -241,7 +249,7 @@ def decide_deviating(script: Script, score: str | None, places: list[int], made:
     }
 
 
-def decide_laid(mode: str, score: str | None, laid: Laid, tally: Tally) -> None:
+def decide_laid(mode: str, score: str | None, laid: AlignmentReport, tally: ConstraintTally) -> None:
     """The constraints of an alignment."""
     ordered = mode in ORDERED
     if score in FRACTIONS:
@@ -262,14 +270,14 @@ def decide_laid(mode: str, score: str | None, laid: Laid, tally: Tally) -> None:
             tally.fails(*reasons, *(laid.extra_sentences() if mode in CLOSED else ()))
 
 
-def _held(mode: str, laid: Laid) -> str:
+def _held(mode: str, laid: AlignmentReport) -> str:
     names = [laid.labels[e] for e, _ in laid.matches]
     if not names and laid.wanted:
         return f"{mode}: no {laid.unit}s were made"
     return wording.matched(mode, names, laid.unit, [number for _, number in laid.matches])
 
 
-def _decide_entries(laid: Laid, tally: Tally) -> None:
+def _decide_entries(laid: AlignmentReport, tally: ConstraintTally) -> None:
     found = dict(laid.matches)
     wrong = {e: sentences for e, _, sentences, _ in laid.mismatches}
     for e, name in enumerate(laid.labels):
@@ -279,7 +287,7 @@ def _decide_entries(laid: Laid, tally: Tally) -> None:
             tally.fails(*wrong.get(e) or laid.missing_with_hints(e, ordered=False))
 
 
-def decide_times(timed: list[Timed], tally: Tally) -> None:
+def decide_times(timed: list[Timed], tally: ConstraintTally) -> None:
     """Each time limit is a constraint on the one call its entry is aligned with."""
     for item in timed:
         sentence = wording.duration(item.tool, item.limit, item.took, was_called=item.was_called)
@@ -289,7 +297,7 @@ def decide_times(timed: list[Timed], tally: Tally) -> None:
             tally.count(good=item.took is not None and item.took <= item.limit, sentence=sentence)
 
 
-def leave_undecided(config: ToolTrajectory, tally: Tally, reason: str) -> dict[str, Any]:
+def leave_undecided(config: ToolTrajectory, tally: ConstraintTally, reason: str) -> dict[str, Any]:
     """Every constraint of `expected`, named with what is missing to decide it."""
     if config.mode == "any_order" and config.score is None:
         tally.undecided += [f"expected {label}: {reason}" for label in config.labels]
@@ -299,14 +307,14 @@ def leave_undecided(config: ToolTrajectory, tally: Tally, reason: str) -> dict[s
     return nothing_told()
 
 
-def untold(evaluator: EvaluatorBase, sentence: str) -> EvaluatorResult:
+def no_calls_result(evaluator: EvaluatorBase, sentence: str) -> EvaluatorResult:
     """A reply that tells nothing of calls fails; where a fail would be turned round, it could not be measured."""
     if evaluator.negate:
         return evaluator.result("error", None, details=nothing_told() | {"undecided": [sentence]})
     return evaluator.result("fail", 0.0, (), (sentence,), nothing_told())
 
 
-def decide_from_counts(config: ToolTrajectory, ctx: Context, tally: Tally) -> dict[str, Any]:
+def decide_from_counts(config: ToolTrajectory, ctx: Context, tally: ConstraintTally) -> dict[str, Any]:
     """Names and how often are enough where neither order nor inputs matter."""
     by_entry = config.mode == "any_order" and config.score is None
     summary = ctx.trace_summary
@@ -329,7 +337,7 @@ def decide_from_counts(config: ToolTrajectory, ctx: Context, tally: Tally) -> di
     return details
 
 
-def _decide_times(config: ToolTrajectory, tally: Tally, missing: Sequence[Expectation]) -> None:
+def _decide_times(config: ToolTrajectory, tally: ConstraintTally, missing: Sequence[Expectation]) -> None:
     """How long a call took is not told; that there was none may be."""
     for item in config.expectations:
         if item.limit is not None:
@@ -370,7 +378,7 @@ class Counted(NamedTuple):
         return fraction_of(kind, len(self.matched), len(self.wanted), self.made)
 
 
-def _decide_entries_from_counts(config: ToolTrajectory, counted: Counted, tally: Tally) -> None:
+def _decide_entries_from_counts(config: ToolTrajectory, counted: Counted, tally: ConstraintTally) -> None:
     for item in config.expectations:
         if item not in counted.wanted:
             tally.undecided.append(f"expected {wording.label(item)}: {ONLY_COUNTS}")
@@ -380,7 +388,7 @@ def _decide_entries_from_counts(config: ToolTrajectory, counted: Counted, tally:
             tally.fails(f"missing call: {item.tool}")
 
 
-def _decide_whole(config: ToolTrajectory, counted: Counted, tally: Tally) -> None:
+def _decide_whole(config: ToolTrajectory, counted: Counted, tally: ConstraintTally) -> None:
     mode, kind = str(config.mode), str(config.score)
     missing = [f"missing call: {item.tool}" for item in counted.wanted if item not in counted.matched]
     extra = [wording.called(tool, times, "unexpected") for tool, times in counted.extra.items() if times]

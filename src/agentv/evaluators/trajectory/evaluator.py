@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 from agentv.errors import Problem
-from agentv.evaluators.base import EvaluatorBase, Example, Tally, once
+from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example, once
 from agentv.evaluators.call_checks import CallFilter, Choice
 from agentv.evaluators.trajectory import constraints, lower_bound, wording
 from agentv.evaluators.trajectory.alignment import nothing_told
@@ -21,8 +21,8 @@ from agentv.evaluators.trajectory.config import (
     check_rules,
     written,
 )
-from agentv.evaluators.trajectory.constraints import untold
-from agentv.evaluators.trajectory.expectations import Expectation, Judge, count_calls
+from agentv.evaluators.trajectory.constraints import no_calls_result
+from agentv.evaluators.trajectory.expectations import CallMatcher, Expectation, count_calls
 from agentv.evaluators.trajectory.script import Script, script_of
 from agentv.evaluators.trajectory.turns import TurnPlan, group_turns, turns_of
 from agentv.model.results import EvaluatorResult
@@ -167,9 +167,9 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
         return [wording.label(item) for item in self.expectations]
 
     @once
-    def judge(self) -> Judge:
+    def judge(self) -> CallMatcher:
         """Which calls meet which expectations."""
-        return Judge(self.expectations)
+        return CallMatcher(self.expectations)
 
     @once
     def turn_plan(self) -> TurnPlan:
@@ -179,8 +179,8 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
     def evaluate(self, ctx: Context) -> EvaluatorResult:
         """Every constraint decided, as far as the agent's reply tells."""
         if ctx.calls_source is None:
-            return untold(self, wording.NO_TRACE)
-        tally = Tally()
+            return no_calls_result(self, wording.NO_TRACE)
+        tally = ConstraintTally()
         if ctx.calls_complete:
             made = None if ctx.calls is None else count_calls(ctx.calls, self.excluded)
             details = nothing_told() if self.expected is None else constraints.decide_sequence(self, ctx, made, tally)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agentv.evaluators.call_checks import is_any_name, is_result_unread
 from agentv.evaluators.trajectory.config import Entry, ToolRule, input_rule, reachable_rules, rule_for, written
-from agentv.evaluators.trajectory.index import Filed, key_of
+from agentv.evaluators.trajectory.index import ExpectationIndex, key_of
 from agentv.matching.diff import NOTHING, Difference, differences, plain_differences, unlike_keys
 from agentv.matching.equality import encoded, has_operators, same
 from agentv.matching.inputs import ExpectedInput, InputMode
@@ -23,7 +23,7 @@ ANY_NAME = "\0"
 FEW_PAIRS = 256
 
 
-class Made(Struct, frozen=True, eq=False):
+class CountedCalls(Struct, frozen=True, eq=False):
     """The calls that count, with their places in the unfiltered list."""
 
     calls: Sequence[ToolCall]
@@ -42,19 +42,19 @@ class Made(Struct, frozen=True, eq=False):
         return self.calls[place].tool or UNNAMED
 
 
-def count_calls(calls: Sequence[ToolCall], excluded: frozenset[str]) -> Made:
+def count_calls(calls: Sequence[ToolCall], excluded: frozenset[str]) -> CountedCalls:
     """The calls that count, by their status."""
     for call in calls:
         if call.status is not None or call.error is not None:
             break
     else:
         if "ok" not in excluded:
-            return Made(calls, range(len(calls)))
+            return CountedCalls(calls, range(len(calls)))
     numbers = [number for number, call in enumerate(calls) if call.effective_status not in excluded]
-    return Made([calls[number] for number in numbers], numbers)
+    return CountedCalls([calls[number] for number in numbers], numbers)
 
 
-def count_certain_calls(calls: Sequence[ToolCall], excluded: frozenset[str]) -> Made:
+def count_certain_calls(calls: Sequence[ToolCall], excluded: frozenset[str]) -> CountedCalls:
     """Return the calls of a partly understood reply that count whatever was not understood.
 
     A result that was not read may be an error, or none: it decides whether its call counts where only one of the two
@@ -64,7 +64,7 @@ def count_certain_calls(calls: Sequence[ToolCall], excluded: frozenset[str]) -> 
     if "error" not in excluded:
         return made
     places = [place for place, call in enumerate(made.calls) if not is_result_unread(call)]
-    return Made([made.calls[place] for place in places], [made.numbers[place] for place in places])
+    return CountedCalls([made.calls[place] for place in places], [made.numbers[place] for place in places])
 
 
 class Expectation:
@@ -221,12 +221,12 @@ def _plain_agreement(wanted: dict[str, Any], given: Any) -> float | None:
     return (len(wanted) - len(unlike_keys(wanted, given))) / len(wanted)
 
 
-class Judge:
+class CallMatcher:
     """Which calls meet which expectations, each distinct pair judged at most once."""
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self.expectations = expectations
-        self._filed: Filed | None = None
+        self._filed: ExpectationIndex | None = None
 
     def rows(self, calls: Sequence[ToolCall]) -> list[int]:
         """For each call the expectations it meets, as bits."""
@@ -235,7 +235,7 @@ class Judge:
             if len(self.expectations) * len(calls) <= FEW_PAIRS:
                 return self._rows_one_by_one(calls)
             # Other threads may be here too: they see nothing of it before it is complete.
-            filed = self._filed = Filed(self.expectations)
+            filed = self._filed = ExpectationIndex(self.expectations)
         return filed.rows(calls)
 
     def _rows_one_by_one(self, calls: Sequence[ToolCall]) -> list[int]:

@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, convert
 from msgspec.structs import replace
 
-from agentv.evaluators.base import Tally
-from agentv.evaluators.trajectory.alignment import lay_calls
+from agentv.evaluators.base import ConstraintTally
+from agentv.evaluators.trajectory.alignment import report_alignment
 from agentv.evaluators.trajectory.config import ORDERED, Mode
 from agentv.evaluators.trajectory.constraints import decide_and_tell, decide_deviating, decide_followed, decide_script
 from agentv.evaluators.trajectory.evaluator import DEFAULT_EXCLUDED
-from agentv.evaluators.trajectory.expectations import Made, count_calls
+from agentv.evaluators.trajectory.expectations import CountedCalls, count_calls
 from agentv.evaluators.trajectory.script import Script, plain_script
 from agentv.formats.canonical import are_plain
 from agentv.formats.reader import decode_calls, read_any
@@ -86,7 +86,7 @@ def _score_response(script: Script, response: ProviderResponse) -> RunResult | N
 
 
 def _score_calls(script: Script, calls: Sequence[ToolCall], summary: TraceSummary) -> RunResult | None:
-    made, tally = count_calls(calls, DEFAULT_EXCLUDED), Tally()
+    made, tally = count_calls(calls, DEFAULT_EXCLUDED), ConstraintTally()
     names, inputs = [call.tool for call in calls], [call.input for call in calls]
     if "" in names:  # what a call without a name leaves undecided
         return None
@@ -107,7 +107,9 @@ def _score_calls(script: Script, calls: Sequence[ToolCall], summary: TraceSummar
     return RunResult(status=status, score=score, evaluators=(found,), trace_summary=summary)
 
 
-def _decide_inputs(script: Script, inputs: list[object], made: Made, tally: Tally) -> dict[str, Any] | None:
+def _decide_inputs(
+    script: Script, inputs: list[object], made: CountedCalls, tally: ConstraintTally
+) -> dict[str, Any] | None:
     """The details of calls that follow the script but perhaps for their arguments; `None` for the longer way."""
     if encoded(inputs) == script.text:
         return decide_followed(script, None, made, tally)
@@ -123,7 +125,7 @@ def _decide_inputs(script: Script, inputs: list[object], made: Made, tally: Tall
     return decide_deviating(script, None, places, made, tally)
 
 
-def _decide_others(script: Script, made: Made, tally: Tally) -> dict[str, Any]:
+def _decide_others(script: Script, made: CountedCalls, tally: ConstraintTally) -> dict[str, Any]:
     """The details of calls that do not follow the script."""
-    laid = lay_calls(script.judge, made, ordered=script.mode in ORDERED)
+    laid = report_alignment(script.judge, made, ordered=script.mode in ORDERED)
     return decide_and_tell(script.mode, None, laid, made, tally)

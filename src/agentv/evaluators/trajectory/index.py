@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 BOUNDS = ("$gt", "$gte", "$lt", "$lte")
 
 
-class ValueTests:
+class MatcherIndex:
     """Distinct expected values, filed by how they can be asked together; a matcher of its own kind is asked alone."""
 
     def __init__(self) -> None:
         self._equal: dict[Hashable, int] = {}
-        self._bounds: dict[tuple[str, bool], Bounds] = {}
+        self._bounds: dict[tuple[str, bool], NumberBounds] = {}
         self._parts: dict[str, int] = {}
         self._elements: dict[Hashable, int] = {}
         self._others: dict[Hashable, tuple[int, Predicate]] = {}
@@ -43,7 +43,7 @@ class ValueTests:
         elif operator == "$literal" or (operator == "$oneof" and not has_matcher(argument)):
             self._file_equal(bits, [argument] if operator == "$literal" else argument)
         elif operator in BOUNDS and argument == argument:  # noqa: PLR0124 - NaN has no place in any order
-            self._bounds.setdefault((operator, isinstance(argument, str)), Bounds(operator)).add(bits, argument)
+            self._bounds.setdefault((operator, isinstance(argument, str)), NumberBounds(operator)).add(bits, argument)
         elif operator == "$contains":
             self._elements[canonical(argument)] = self._elements.get(canonical(argument), 0) | bits
             if isinstance(argument, str):
@@ -93,7 +93,7 @@ class ValueTests:
         return [self._parts.get(key, 0) for key in actual] if isinstance(actual, dict) else []
 
 
-class Bounds:
+class NumberBounds:
     """The bounds of one comparison in order, so that a search replaces asking each of them."""
 
     def __init__(self, operator: str) -> None:
@@ -128,13 +128,13 @@ class KeyGroups:
     """Expected objects with the same keys, each key asked once for all of them."""
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[frozenset[str], bool], tuple[int, dict[str, ValueTests]]] = {}
+        self._groups: dict[tuple[frozenset[str], bool], tuple[int, dict[str, MatcherIndex]]] = {}
 
     def add(self, bits: int, wanted: ExpectedInput) -> None:
         """File one expected input whose arguments are compared key by key."""
         partial = wanted.mode == "partial"
         keys = frozenset(wanted.expected)
-        known, tests = self._groups.get((keys, partial)) or (0, {key: ValueTests() for key in keys})
+        known, tests = self._groups.get((keys, partial)) or (0, {key: MatcherIndex() for key in keys})
         for key, value in wanted.expected.items():
             tests[key].add(bits, value, partial=partial)
         self._groups[keys, partial] = (known | bits, tests)
@@ -181,7 +181,7 @@ class ToolIndex:
         self._by_anchor: dict[Hashable, list[tuple[int, ExpectedInput]]] = {}
         self._groups = KeyGroups()
         self._others: list[tuple[int, ExpectedInput]] = []
-        self._outputs = ValueTests()
+        self._outputs = MatcherIndex()
         self._statuses: dict[str, int] = {}
 
     def add(self, bits: int, expectation: Expectation) -> None:
@@ -288,7 +288,7 @@ class _OneByOne:
         return row
 
 
-class Filed:
+class ExpectationIndex:
     """Expectations by name and by tool, complete once it is made."""
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:

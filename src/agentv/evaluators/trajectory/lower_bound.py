@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentv.evaluators.call_checks import is_result_unread, unread_calls
 from agentv.evaluators.trajectory import wording
-from agentv.evaluators.trajectory.alignment import Laid, best_pairs, lay_calls, match_rows, nothing_told, rows_in_time
+from agentv.evaluators.trajectory.alignment import (
+    AlignmentReport,
+    best_pairs,
+    match_rows,
+    nothing_told,
+    report_alignment,
+    rows_in_time,
+)
 from agentv.evaluators.trajectory.config import CLOSED, FRACTIONS, ORDERED
 from agentv.evaluators.trajectory.constraints import NO_TURNS, decide_times, leave_undecided
-from agentv.evaluators.trajectory.expectations import Judge, count_certain_calls
+from agentv.evaluators.trajectory.expectations import CallMatcher, count_certain_calls
 from agentv.evaluators.trajectory.script import repeated
 from agentv.evaluators.trajectory.turns import group_turns, turns_of
 from agentv.matching.alignment import largest_assignment, longest_sequence
@@ -19,16 +26,16 @@ from agentv.scoring.calls import MESSAGE_PATH, about_messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from agentv.evaluators.base import Tally
+    from agentv.evaluators.base import ConstraintTally
     from agentv.evaluators.trajectory.evaluator import ToolTrajectory
-    from agentv.evaluators.trajectory.expectations import Expectation, Made
+    from agentv.evaluators.trajectory.expectations import CountedCalls, Expectation
     from agentv.evaluators.trajectory.turns import TurnPlan
     from agentv.matching.alignment import Pair
     from agentv.model.conversation import ToolCall
     from agentv.protocols import Context
 
 
-class Bounds(NamedTuple):
+class CountBounds(NamedTuple):
     """For each call, or turn, the expectations that it meets, as bits."""
 
     certain: list[int]
@@ -49,14 +56,14 @@ class Units(NamedTuple):
     """What each expected one is called."""
     numbers: Sequence[int]
     """Those of the calls, or turns, that were read."""
-    bounds: Bounds
+    bounds: CountBounds
     best: Callable[[list[int]], list[Pair]]
     """Returns the best alignment for these rows."""
-    lay: Callable[[list[int]], Laid]
+    lay: Callable[[list[int]], AlignmentReport]
     """Returns the same with reasons for what it leaves over."""
 
 
-class KnownRows(Judge):
+class KnownRows(CallMatcher):
     """A judge of calls whose rows are known already."""
 
     def __init__(self, expectations: Sequence[Expectation], rows: list[int]) -> None:
@@ -69,7 +76,7 @@ class KnownRows(Judge):
         return self._known
 
 
-def call_units(judge: Judge, made: Made, *, ordered: bool) -> Units:
+def call_units(judge: CallMatcher, made: CountedCalls, *, ordered: bool) -> Units:
     """Return the calls along the expected calls."""
     expectations = judge.expectations
     return Units(
@@ -78,11 +85,11 @@ def call_units(judge: Judge, made: Made, *, ordered: bool) -> Units:
         numbers=made.numbers,
         bounds=call_bounds(judge, made),
         best=lambda rows: best_pairs(expectations, made, rows, ordered=ordered),
-        lay=lambda rows: lay_calls(KnownRows(expectations, rows), made, ordered=ordered),
+        lay=lambda rows: report_alignment(KnownRows(expectations, rows), made, ordered=ordered),
     )
 
 
-def call_bounds(judge: Judge, made: Made) -> Bounds:
+def call_bounds(judge: CallMatcher, made: CountedCalls) -> CountBounds:
     """Return what each call meets; of a call without a name, or whose result was not read, less is certain."""
     calls, expectations = made.calls, judge.expectations
     rows = judge.rows(calls)
@@ -90,7 +97,7 @@ def call_bounds(judge: Judge, made: Made) -> Bounds:
     loose = [item.without_result() for item in expectations]
     asking = sum(1 << e for e, item in enumerate(expectations) if not item.only_input)
     if asking and any(map(is_result_unread, calls)):
-        for place, row in enumerate(Judge(loose).rows(calls)):
+        for place, row in enumerate(CallMatcher(loose).rows(calls)):
             if is_result_unread(calls[place]):
                 certain[place] &= ~asking
                 possible[place] = row
@@ -106,10 +113,10 @@ def call_bounds(judge: Judge, made: Made) -> Bounds:
         sure if sure == may and not (may & limited and call.duration_ms is None) else 0
         for sure, may, call in zip(certain, possible, calls, strict=True)
     ]
-    return Bounds(certain, possible, rows_in_time(certain, limits, made), settled)
+    return CountBounds(certain, possible, rows_in_time(certain, limits, made), settled)
 
 
-def turn_units(config: ToolTrajectory, ctx: Context, made: Made) -> Units:
+def turn_units(config: ToolTrajectory, ctx: Context, made: CountedCalls) -> Units:
     """Return the turns along the expected turns."""
     plan, ordered = config.turn_plan, config.mode in ORDERED
     places = turns_of(ctx.output_messages or ())
@@ -118,9 +125,9 @@ def turn_units(config: ToolTrajectory, ctx: Context, made: Made) -> Units:
     if ("ok" in config.excluded) != ("error" in config.excluded):
         doubtful |= {places[number] for number, call in enumerate(ctx.calls or ()) if is_result_unread(call)}
     calls, spans = call_bounds(config.judge, made), _spans(plan)
-    bounds, start = Bounds([], [], [], []), 0
+    bounds, start = CountBounds([], [], [], []), 0
     for turn in turns:
-        inner = Bounds(*(rows[start : start + len(turn)] for rows in calls))
+        inner = CountBounds(*(rows[start : start + len(turn)] for rows in calls))
         _add_turn(bounds, spans, inner, is_whole=places[turn.numbers[0]] not in doubtful)
         start += len(turn)
     return Units(
@@ -168,7 +175,7 @@ def _doubtful_messages(ctx: Context) -> set[int]:
     return found
 
 
-def _add_turn(bounds: Bounds, spans: Sequence[Span], calls: Bounds, *, is_whole: bool) -> None:
+def _add_turn(bounds: CountBounds, spans: Sequence[Span], calls: CountBounds, *, is_whole: bool) -> None:
     """Add the rows of one turn; one that may have had further calls meets nothing for certain."""
     certain = possible = in_time = settled = 0
     made = len(calls.possible)
@@ -186,7 +193,7 @@ def _add_turn(bounds: Bounds, spans: Sequence[Span], calls: Bounds, *, is_whole:
     bounds.settled.append(settled if settled == possible else 0)
 
 
-def decide_partly_understood(config: ToolTrajectory, ctx: Context, tally: Tally) -> dict[str, Any]:
+def decide_partly_understood(config: ToolTrajectory, ctx: Context, tally: ConstraintTally) -> dict[str, Any]:
     """Decide the constraints of `expected` and its time limits as far as possible; return the details."""
     reason = unread_calls(ctx)
     made = count_certain_calls(ctx.calls or (), config.excluded)
@@ -221,7 +228,9 @@ def _align(config: ToolTrajectory, units: Units, rows: list[int]) -> list[Pair]:
     return (longest_sequence if config.mode in ORDERED else largest_assignment)(rows, len(units.labels))
 
 
-def _decide_fraction(config: ToolTrajectory, units: Units, found: list[Pair], reason: str, tally: Tally) -> None:
+def _decide_fraction(
+    config: ToolTrajectory, units: Units, found: list[Pair], reason: str, tally: ConstraintTally
+) -> None:
     """Decide what no further call can change: a recall of 1, and 0 where calls were made and none are expected."""
     kind, wanted, made = str(config.score), len(units.labels), f"at least {len(units.numbers)}"
     if kind == "recall" and wanted and len(found) == wanted:
@@ -233,7 +242,9 @@ def _decide_fraction(config: ToolTrajectory, units: Units, found: list[Pair], re
         tally.undecided.append(f"expected ({config.mode}, {kind}): {reason}")
 
 
-def _decide_entries(config: ToolTrajectory, units: Units, found: list[Pair], reason: str, tally: Tally) -> None:
+def _decide_entries(
+    config: ToolTrajectory, units: Units, found: list[Pair], reason: str, tally: ConstraintTally
+) -> None:
     """Decide each entry alone: one that is met by a call stays met, by it or another, whatever else was called."""
     if len(found) < len(units.labels):
         # A call of which something is open may be better used elsewhere, as a call that was not read may be.
@@ -247,7 +258,7 @@ def _decide_entries(config: ToolTrajectory, units: Units, found: list[Pair], rea
 
 
 def _decide_closed(
-    config: ToolTrajectory, units: Units, calls: Sequence[ToolCall], reason: str, tally: Tally
+    config: ToolTrajectory, units: Units, calls: Sequence[ToolCall], reason: str, tally: ConstraintTally
 ) -> dict[str, Any]:
     """Decide a mode that allows no extra call: it fails when not all that was read can be what is expected."""
     if len(_align(config, units, units.bounds.possible)) == len(units.numbers):
@@ -258,7 +269,7 @@ def _decide_closed(
     return {"extra": [number for number, _ in laid.extra]}
 
 
-def _mismatches(laid: Laid, calls: Sequence[ToolCall]) -> list[str]:
+def _mismatches(laid: AlignmentReport, calls: Sequence[ToolCall]) -> list[str]:
     """Return how calls differ from what they should probably have been; of results that were not read, nothing."""
     sentences: list[str] = []
     for _, number, told, differences in laid.mismatches:
@@ -270,7 +281,7 @@ def _mismatches(laid: Laid, calls: Sequence[ToolCall]) -> list[str]:
     return sentences
 
 
-def _decide_times(config: ToolTrajectory, units: Units, reason: str, tally: Tally) -> None:
+def _decide_times(config: ToolTrajectory, units: Units, reason: str, tally: ConstraintTally) -> None:
     """Decide the time limits: they hold when calls that meet all that is expected keep all of them.
 
     Otherwise a call that was not read may take the place of one that was, and may have taken any time.

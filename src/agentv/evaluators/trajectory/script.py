@@ -9,14 +9,14 @@ from msgspec import UNSET
 from agentv.evaluators.base import once
 from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.config import Entry
-from agentv.evaluators.trajectory.expectations import Expectation, Judge
+from agentv.evaluators.trajectory.expectations import CallMatcher, Expectation
 from agentv.matching.equality import canonical, encoded, has_operators, read_back, same
 from agentv.matching.text import is_glob
 
 if TYPE_CHECKING:
     from collections.abc import Container, Hashable, Sequence
 
-    from agentv.evaluators.trajectory.expectations import Made
+    from agentv.evaluators.trajectory.expectations import CountedCalls
     from agentv.model.conversation import ToolCall
 
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FEW = 32
 
 
-def repeated(made: Made) -> list[int]:
+def repeated(made: CountedCalls) -> list[int]:
     """Calls equal to an earlier one in tool and input."""
     calls, numbers = made.calls, made.numbers
     return [numbers[place] for place in repeats([call.tool for call in calls], [call.input for call in calls])]
@@ -85,10 +85,10 @@ class Script:
         return wording.matched(self.mode, self.names, "call", range(len(self.names)))
 
     @once
-    def judge(self) -> Judge:
+    def judge(self) -> CallMatcher:
         """Which calls meet which of its expectations, for runs that do not follow it."""
         entries = [Entry(tool=name, input=value) for name, value in zip(self.names, self.inputs, strict=True)]
-        return Judge([Expectation(entry, "exact", None, plain=True) for entry in entries])
+        return CallMatcher([Expectation(entry, "exact", None, plain=True) for entry in entries])
 
     @once
     def repeats(self) -> list[int]:

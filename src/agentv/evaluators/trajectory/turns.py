@@ -6,17 +6,17 @@ from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.alignment import (
     MAX_COMPARED,
     Alignment,
-    Laid,
+    AlignmentReport,
     Timed,
     agreements,
     align_calls,
     extend,
     gaps,
+    greedy_pairs,
     in_step,
     mean,
-    take_first,
 )
-from agentv.evaluators.trajectory.expectations import Expectation, Judge, Made
+from agentv.evaluators.trajectory.expectations import CallMatcher, CountedCalls, Expectation
 from agentv.evaluators.trajectory.index import key_of
 from agentv.matching.alignment import (
     Pair,
@@ -29,11 +29,11 @@ from agentv.matching.alignment import (
 )
 from agentv.model.conversation import Message
 
-NO_CALLS = Made((), ())
+NO_CALLS = CountedCalls((), ())
 # Up to here judging each turn is cheaper than telling which of them are alike.
 FEW_TURNS = 16
 ExpectedTurn = Sequence[Expectation]
-Turn = Made
+Turn = CountedCalls
 
 
 def turns_of(messages: Sequence[Message]) -> list[int]:
@@ -41,13 +41,13 @@ def turns_of(messages: Sequence[Message]) -> list[int]:
     return [index for index, message in enumerate(messages) for _ in message.tool_calls]
 
 
-def group_turns(made: Made, turns_of_calls: Sequence[int]) -> list[Turn]:
+def group_turns(made: CountedCalls, turns_of_calls: Sequence[int]) -> list[Turn]:
     """Counted calls by the message they were made in."""
     turns: list[Turn] = []
     start = 0
     for place in range(1, len(made) + 1):
         if place == len(made) or turns_of_calls[made.numbers[place]] != turns_of_calls[made.numbers[start]]:
-            turns.append(Made(made.calls[start:place], made.numbers[start:place]))
+            turns.append(CountedCalls(made.calls[start:place], made.numbers[start:place]))
             start = place
     return turns
 
@@ -57,13 +57,13 @@ class TurnPlan:
 
     def __init__(self, expected: Sequence[ExpectedTurn]) -> None:
         self.expected = expected
-        self._judges = [Judge(turn) for turn in expected]
+        self._judges = [CallMatcher(turn) for turn in expected]
         alike: dict[Hashable, list[int]] = {}
         for e, turn in enumerate(expected):
             alike.setdefault(tuple([item.key() for item in turn]), []).append(e)
         # Turns that expect the same are judged once: the first of them stands for all.
         self._alike = {turns[0]: sum(1 << e for e in turns) for turns in alike.values()}
-        self._everything = Judge([item for e in self._alike for item in expected[e]])
+        self._everything = CallMatcher([item for e in self._alike for item in expected[e]])
         self._turn_of = [e for e in self._alike for _ in expected[e]]
         self._limited = sum(1 << e for e, turn in enumerate(expected) if any(item.limit is not None for item in turn))
 
@@ -76,12 +76,12 @@ class TurnPlan:
         """One expected turn laid along one actual turn."""
         return align_calls(self._judges[e], turn, ordered=False)
 
-    def lay(self, made: Made, messages: Sequence[Message], *, ordered: bool) -> Laid:
+    def lay(self, made: CountedCalls, messages: Sequence[Message], *, ordered: bool) -> AlignmentReport:
         """The turns along the expected turns."""
         turns = group_turns(made, turns_of(messages))
         return self.lay_rows(turns, self._rows(turns), ordered=ordered)
 
-    def lay_rows(self, turns: list[Turn], rows: list[int], *, ordered: bool) -> Laid:
+    def lay_rows(self, turns: list[Turn], rows: list[int], *, ordered: bool) -> AlignmentReport:
         """Lay the turns along the expected turns that they meet, which the rows say as bits."""
         matches = self.best_pairs(rows, turns, ordered=ordered)
         taken_e, taken_a = {e for e, _ in matches}, {a for _, a in matches}
@@ -168,9 +168,9 @@ class TurnPlan:
             (e, a) for e in left_e for a in by_tools.get(tuple(sorted(item.tool for item in self.expected[e])), ())
         ]
         if len(pairs) > MAX_COMPARED:
-            return take_first(pairs)
+            return greedy_pairs(pairs)
         ranked = sorted((self._distance(e, turns[a]), e, a) for e, a in pairs)
-        return take_first((e, a) for _, e, a in ranked)
+        return greedy_pairs((e, a) for _, e, a in ranked)
 
     def _distance(self, e: int, turn: Turn) -> int:
         return sum(len(pair.differences) for pair in self.inner(e, turn).mismatches)
@@ -181,7 +181,7 @@ class TurnPlan:
         matches: list[Pair],
         swapped: list[Pair],
         alike: list[Pair],
-    ) -> Laid:
+    ) -> AlignmentReport:
         shares: list[float] = []
         inner = {(e, a): self.inner(e, turns[a]) for e, a in [*matches, *swapped]}
         for (e, a), found in inner.items():
@@ -195,7 +195,7 @@ class TurnPlan:
         aligned = dict(matches)
         paired_e = {e for e, _ in [*matches, *swapped]}
         paired_a = {a for _, a in [*matches, *swapped]}
-        return Laid(
+        return AlignmentReport(
             unit="turn",
             labels=self.labels,
             long_labels=[wording.turn_label(map(wording.label, turn)) for turn in self.expected],

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from agentv.evaluators.trajectory.expectations import UNNAMED, Expectation, Made
+from agentv.evaluators.trajectory.expectations import UNNAMED, CountedCalls, Expectation
 from agentv.matching.diff import MAX_QUOTED, Difference, quote
 from agentv.matching.matchers import is_matcher
 from agentv.model.conversation import ToolCall
@@ -83,7 +83,7 @@ def missing(unit: str, name: str, after: str | None, *, ordered: bool) -> str:
     return f"missing {unit}: {name}{place}"
 
 
-def mismatch(made: Made, place: int, differences: Sequence[Difference]) -> str:
+def mismatch(made: CountedCalls, place: int, differences: Sequence[Difference]) -> str:
     """`call 1 search: input.query expected "x", got "y"`."""
     return f"call {made.numbers[place]} {made.name(place)}: {joined(differences)}"
 

@@ -10,13 +10,13 @@ from msgspec import Meta
 
 from agentv.errors import FormatError, Problem
 from agentv.jsonio import replace_surrogates
-from agentv.process import Finished, run
+from agentv.process import ProcessResult, run
 from agentv.providers.base import ProviderBase, failure
 from agentv.providers.cli.command import (
     IN_WORKSPACE,
     PLACEHOLDER,
     PLACEHOLDERS,
-    Launch,
+    CommandTemplate,
     is_path,
     not_started,
     request_json,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from agentv.model.request import Request
     from agentv.model.response import ProviderResponse
     from agentv.providers.cli.batch import Batch
-    from agentv.providers.cli.stream import Stream
+    from agentv.providers.cli.stream import WorkerPool
 
 
 Mode = Literal["single", "batch", "stream"]
@@ -154,13 +154,13 @@ class Cli(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, d
     async def close(self) -> None:
         """End the processes that stay up; who opens it again begins anew, in another event loop perhaps."""
         self.__dict__.pop("batch", None)
-        stream: Stream | None = self.__dict__.pop("stream", None)
+        stream: WorkerPool | None = self.__dict__.pop("stream", None)
         if stream is not None:
             await stream.close()
 
     @property
-    def _launch(self) -> Launch:
-        return Launch(
+    def _launch(self) -> CommandTemplate:
+        return CommandTemplate(
             command=self.command,
             env=self.env,
             folder=self.scope.folder or ".",
@@ -177,16 +177,16 @@ class Cli(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, d
         return batch
 
     @property
-    def _stream(self) -> Stream:
+    def _stream(self) -> WorkerPool:
         if "stream" not in self.__dict__:
-            from agentv.providers.cli.stream import Stream  # noqa: PLC0415 - a mode is loaded when it is used
+            from agentv.providers.cli.stream import WorkerPool  # noqa: PLC0415 - a mode is loaded when it is used
 
-            self.__dict__["stream"] = Stream(self._launch, self.workers)
-        stream: Stream = self.__dict__["stream"]
+            self.__dict__["stream"] = WorkerPool(self._launch, self.workers)
+        stream: WorkerPool = self.__dict__["stream"]
         return stream
 
 
-async def invoke_single(launch: Launch, request: Request) -> ProviderResponse:
+async def invoke_single(launch: CommandTemplate, request: Request) -> ProviderResponse:
     """Run the program once; when this is cancelled, the program and all it started are dead before it returns."""
     used = launch.used
     try:
@@ -199,7 +199,7 @@ async def invoke_single(launch: Launch, request: Request) -> ProviderResponse:
 
 
 async def _invoke(
-    launch: Launch, request: Request, used: frozenset[str], private: Workspace | None
+    launch: CommandTemplate, request: Request, used: frozenset[str], private: Workspace | None
 ) -> ProviderResponse:
     values = {"prompt": request.prompt, "case_id": request.id, "attempt": str(request.attempt)}
     values = {name: replace_surrogates(value) for name, value in values.items()}
@@ -217,7 +217,7 @@ async def _invoke(
     return response if private is None else private.fetch_trace(response)
 
 
-def _printed(done: Finished, private: Workspace | None, limit: int) -> Printed | FormatError:
+def _printed(done: ProcessResult, private: Workspace | None, limit: int) -> Printed | FormatError:
     try:
         data, truncated = private.read_output(limit) if private else (b"", False)
     except FormatError as error:

@@ -11,11 +11,11 @@ from agentv.errors import FormatError
 from agentv.model.conversation import Message
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
-from agentv.process import Command, Dialogue, Finished, run
-from agentv.process.pipes import Line, Lines
+from agentv.process import Command, InteractivePipe, ProcessResult, run
+from agentv.process.pipes import LineSplitter, OutputLine
 from agentv.protocols import REPLIES
 from agentv.providers.base import failure
-from agentv.providers.cli.command import IN_WORKSPACE, Launch, WireIds, not_started, request_json
+from agentv.providers.cli.command import IN_WORKSPACE, CommandTemplate, WireIds, not_started, request_json
 from agentv.providers.cli.output import TRY_AGAIN, ending_of, last_lines, read_record
 from agentv.providers.cli.workspace import Workspace, workspace
 
@@ -27,7 +27,7 @@ _FILES = ("requests.jsonl", "replies.jsonl")
 class Batch:
     """A target that is asked many times at once."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: CommandTemplate) -> None:
         self._launch = launch
         self._suspects: set[tuple[str, int]] = set()
         """Cases before whose reply the program broke off: each is asked for alone, so that it costs nobody else."""
@@ -69,7 +69,7 @@ class Batch:
         used, limit = self._launch.used, self._launch.max_output_bytes
         command = self._command(asked, private)
         heard = Replies(asked, "stdout", limit)
-        dialogue = Dialogue(heard.lines.feed)
+        dialogue = InteractivePipe(heard.lines.feed)
         dialogue.hang_up()
         try:
             done = await run(command, dialogue)
@@ -98,7 +98,7 @@ class Batch:
             lines = b""
         return self._launch.make({name: getattr(private, name) for name in IN_WORKSPACE}, lines)
 
-    def _answers(self, asked: dict[str, Request], heard: "Replies", done: Finished) -> list[ProviderResponse]:
+    def _answers(self, asked: dict[str, Request], heard: "Replies", done: ProcessResult) -> list[ProviderResponse]:
         missing = [request for wire_id, request in asked.items() if wire_id not in heard.found]
         self._suspects.difference_update(_key(asked[wire_id]) for wire_id in heard.found)
         if missing:
@@ -113,7 +113,7 @@ class Batch:
         return [replace(first, warnings=(*first.warnings, *remarks)) if remarks else first, *others]
 
 
-class Found(NamedTuple):
+class FoundReply(NamedTuple):
     """A reply, and where it was."""
 
     response: ProviderResponse
@@ -127,10 +127,10 @@ class Replies:
         self._asked = asked
         self._place = place
         self._limit = limit
-        self.found: dict[str, Found] = {}
+        self.found: dict[str, FoundReply] = {}
         self._remarks: list[str] = []
         self._unsaid = 0
-        self.lines = Lines(limit, self._take)
+        self.lines = LineSplitter(limit, self._take)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ class Replies:
         more = (f"{self._unsaid:,} more lines are nobody's either",) if self._unsaid else ()
         return (*self._remarks, *more)
 
-    def _take(self, line: Line) -> None:
+    def _take(self, line: OutputLine) -> None:
         record = read_record(line, self._place, self._limit, self._messages_of)
         if record.id is None or record.response is None:
             self._remark(record.remark)
@@ -147,9 +147,9 @@ class Replies:
         elif record.id in self.found:
             first = self.found[record.id].line
             message = f"two replies have the id {record.id!r}: lines {first:,} and {line.number:,} of {self._place}"
-            self.found[record.id] = Found(failure("protocol", message), first)
+            self.found[record.id] = FoundReply(failure("protocol", message), first)
         else:
-            self.found[record.id] = Found(record.response, line.number)
+            self.found[record.id] = FoundReply(record.response, line.number)
 
     def _messages_of(self, wire_id: str) -> Sequence[Message]:
         request = self._asked.get(wire_id)
@@ -174,7 +174,7 @@ async def _read_file(file: BinaryIO, asked: dict[str, Request], limit: int) -> R
     return None if is_empty else heard
 
 
-def _why_missing(heard: Replies, done: Finished, count: int) -> ProviderResponse:
+def _why_missing(heard: Replies, done: ProcessResult, count: int) -> ProviderResponse:
     """The reply of a case that got none, which may be the fault of another one unless it was asked for alone."""
     others = f" ({len(heard.found):,} of {count:,} came)" if count > 1 else ""
     nothing = f"no reply for this case{others}"
@@ -184,7 +184,7 @@ def _why_missing(heard: Replies, done: Finished, count: int) -> ProviderResponse
     return failure("agent", message, retryable=count > 1 or done.exit_code == TRY_AGAIN)
 
 
-def _ending(done: Finished) -> str:
+def _ending(done: ProcessResult) -> str:
     words = last_lines(done.stderr)
     return f"{ending_of(done)}: {words}" if words else ending_of(done)
 

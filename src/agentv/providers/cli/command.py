@@ -27,7 +27,7 @@ _MAX_ARGUMENT_BYTES = 131_071
 """What Linux lets one argument hold."""
 
 
-class Launch(Struct, frozen=True, kw_only=True):
+class CommandTemplate(Struct, frozen=True, kw_only=True):
     """What every process of a target has in common."""
 
     command: tuple[str, ...]

@@ -13,8 +13,8 @@ from agentv.formats.response import REPLY_KEYS
 from agentv.jsonio import parse_json, scrub_text
 from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse, ResponseError
-from agentv.process import Finished
-from agentv.process.pipes import Line
+from agentv.process import ProcessResult
+from agentv.process.pipes import OutputLine
 from agentv.providers.base import failure
 
 _MAX_LAST_LINES = 1_000
@@ -29,7 +29,9 @@ class Printed(NamedTuple):
     place: str = "stdout"
 
 
-def read_end(done: Finished, printed: Printed | FormatError, limit: int, asked: Sequence[Message]) -> ProviderResponse:
+def read_end(
+    done: ProcessResult, printed: Printed | FormatError, limit: int, asked: Sequence[Message]
+) -> ProviderResponse:
     """The reply of a program that has ended; why it could not be fetched, if it could not."""
     try:
         if isinstance(printed, FormatError):
@@ -84,7 +86,7 @@ def last_lines(printed: bytes) -> str:
     return "…" + (end.partition("\n")[2] or end)
 
 
-def ending_of(done: Finished) -> str:
+def ending_of(done: ProcessResult) -> str:
     """How a program ended, in words."""
     return f"exit code {done.exit_code}" if done.exit_code is not None else _signal_name(done.signal or 0)
 
@@ -118,7 +120,7 @@ Asked = Callable[[str], Sequence[Message]]
 """Gives the messages of the request with this id."""
 
 
-def read_record(line: Line, place: str, limit: int, asked: Asked) -> Record:
+def read_record(line: OutputLine, place: str, limit: int, asked: Asked) -> Record:
     """Read a line; whatever is wrong with it stays with it."""
     where = f"line {line.number:,} of {place}"
     if line.is_cut:
@@ -134,7 +136,7 @@ def read_record(line: Line, place: str, limit: int, asked: Asked) -> Record:
     return _read_object(value, line, where, asked) if isinstance(value, dict) else _noise(line, where)
 
 
-def _read_object(value: dict[str, Any], line: Line, where: str, asked: Asked) -> Record:
+def _read_object(value: dict[str, Any], line: OutputLine, where: str, asked: Asked) -> Record:
     found = value.pop("id", None)
     if isinstance(found, int) and not isinstance(found, bool):
         found = str(found)
@@ -145,11 +147,11 @@ def _read_object(value: dict[str, Any], line: Line, where: str, asked: Asked) ->
     return Record(found, read_reply(value, asked(found)))
 
 
-def _noise(line: Line, where: str) -> Record:
+def _noise(line: OutputLine, where: str) -> Record:
     return Record(remark=f"{where} is no reply: {shown(line.data)}; print logs to stderr")
 
 
-def _broken(line: Line, remark: str) -> Record:
+def _broken(line: OutputLine, remark: str) -> Record:
     """A line that is no JSON, with its id if that can be made out."""
     found = _ID_FIRST.match(line.data)
     if found is None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.process import Dialogue, run
-from agentv.process.pipes import Line, Lines, add_last_words
+from agentv.process import InteractivePipe, run
+from agentv.process.pipes import LineSplitter, OutputLine, add_last_words
 from agentv.providers.base import failure
-from agentv.providers.cli.command import IN_WORKSPACE, Launch, WireIds, not_started
+from agentv.providers.cli.command import IN_WORKSPACE, CommandTemplate, WireIds, not_started
 from agentv.providers.cli.output import TRY_AGAIN, ending_of, last_lines, read_record, shown
 from agentv.providers.cli.workspace import Workspace, workspace
 
@@ -34,7 +34,7 @@ _REMEMBERED = 100_000
 """How many ids are kept in mind, lest a second reply to an old request be taken for that of a new one."""
 
 
-class Ended(NamedTuple):
+class ExitInfo(NamedTuple):
     """Why a process is no more."""
 
     words: str
@@ -49,7 +49,7 @@ class Ended(NamedTuple):
     """Whether it said so of the next try, too."""
 
 
-class Asked:
+class PendingRequest:
     """A request that a process was sent."""
 
     __slots__ = ("id", "messages", "reply", "sent")
@@ -58,16 +58,16 @@ class Asked:
         self.id = wire_id
         self.messages = messages
         self.sent = time.monotonic()
-        self.reply: asyncio.Future[ProviderResponse | Ended] = asyncio.get_running_loop().create_future()
+        self.reply: asyncio.Future[ProviderResponse | ExitInfo] = asyncio.get_running_loop().create_future()
 
 
-class Life:
+class WorkerProcess:
     """A running process."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: CommandTemplate) -> None:
         self._launch = launch
         self._ids = WireIds(_REMEMBERED)
-        self._waiting: dict[str, Asked] = {}
+        self._waiting: dict[str, PendingRequest] = {}
         self._given_up: set[str] = set()
         """Ids of requests whose replies nobody waits for any more; they still keep the process busy."""
         self._remarks: dict[str, str] = {}
@@ -77,9 +77,9 @@ class Life:
         self._heard_at = time.monotonic()
         self._killed = ""
         self.asked = self.answered = 0
-        self.ended: Ended | None = None
-        self._lines = Lines(launch.max_output_bytes, self._take)
-        self._dialogue = Dialogue(self._lines.feed, self._on_deaf)
+        self.ended: ExitInfo | None = None
+        self._lines = LineSplitter(launch.max_output_bytes, self._take)
+        self._dialogue = InteractivePipe(self._lines.feed, self._on_deaf)
         self._task = asyncio.get_running_loop().create_task(self._live())
 
     @property
@@ -92,18 +92,18 @@ class Life:
         """How many requests it is busy with."""
         return len(self._waiting) + len(self._given_up)
 
-    def ask(self, request: Request) -> Asked:
+    def ask(self, request: Request) -> PendingRequest:
         """Send it a request."""
         wire_id = self._ids.make(request.id)
         while wire_id in self._waiting or wire_id in self._given_up:  # for so long that its id is forgotten
             wire_id = self._ids.make(request.id)
-        asked = Asked(wire_id, request.input_messages)
+        asked = PendingRequest(wire_id, request.input_messages)
         self.asked += 1
         self._waiting[asked.id] = asked
         self._dialogue.say(self._launch.request_line(request, asked.id))
         return asked
 
-    def give_up(self, asked: Asked, error: asyncio.CancelledError) -> None:
+    def give_up(self, asked: PendingRequest, error: asyncio.CancelledError) -> None:
         """Wait no longer for a reply, and note on the exception what the process printed instead."""
         for remark in self._remarks.values():
             error.add_note(remark)
@@ -129,7 +129,7 @@ class Life:
         if not self.is_over:
             self._killed = words
             self._task.cancel()
-            self._settle(Ended(words, by_itself=False))
+            self._settle(ExitInfo(words, by_itself=False))
 
     async def close(self) -> None:
         """Let it end by itself, for a while; when this returns, nothing of it is left."""
@@ -137,14 +137,14 @@ class Life:
         await asyncio.wait([self._task], timeout=_GRACE_S)
         self._task.cancel()
         await self.gone()
-        self._settle(Ended("the program was stopped", by_itself=False))  # a task that never began has told nobody
+        self._settle(ExitInfo("the program was stopped", by_itself=False))  # a task that never began has told nobody
 
     async def gone(self) -> None:
         """Wait until nothing of it is left."""
         await asyncio.wait([self._task])
 
     async def _live(self) -> None:
-        ended = Ended("the program was stopped", by_itself=False)
+        ended = ExitInfo("the program was stopped", by_itself=False)
         try:
             ended = await self._run()
         except asyncio.CancelledError:
@@ -154,7 +154,7 @@ class Life:
             self.ended = ended
             self._settle(ended)
 
-    async def _run(self) -> Ended:
+    async def _run(self) -> ExitInfo:
         try:
             with workspace() if self._launch.used & IN_WORKSPACE else nullcontext() as private:
                 self._private = private
@@ -164,15 +164,15 @@ class Life:
                 except OSError as error:
                     why = not_started(error, command).error
                     words, may_pass = (why.message, why.retryable) if why else (str(error), False)
-                    return Ended(words, started=False, may_pass=may_pass)
+                    return ExitInfo(words, started=False, may_pass=may_pass)
                 self._lines.end()
         except (FormatError, OSError) as error:
-            return Ended(f"the workspace cannot be used: {error}", started=False, may_pass=False)
+            return ExitInfo(f"the workspace cannot be used: {error}", started=False, may_pass=False)
         words = last_lines(done.stderr) or "; ".join(self._remarks.values())
         said = f"the program ended with {ending_of(done)}" + (f": {words}" if words else "")
-        return Ended(said, has_failed=done.exit_code != 0, asks_again=done.exit_code == TRY_AGAIN)
+        return ExitInfo(said, has_failed=done.exit_code != 0, asks_again=done.exit_code == TRY_AGAIN)
 
-    def _settle(self, ended: Ended) -> None:
+    def _settle(self, ended: ExitInfo) -> None:
         for asked in self._waiting.values():
             if not asked.reply.done():
                 asked.reply.set_result(ended)
@@ -183,7 +183,7 @@ class Life:
         kill = "the program closed its stdin, so it could not be asked anything more"
         asyncio.get_running_loop().call_later(_DEAF_S, self.kill, kill)
 
-    def _take(self, line: Line) -> None:
+    def _take(self, line: OutputLine) -> None:
         record = read_record(line, "stdout", self._launch.max_output_bytes, self._messages_of)
         if record.id is not None and record.response is not None:
             self._answer(record.id, record.response, line)
@@ -198,7 +198,7 @@ class Life:
         asked = self._waiting.get(wire_id)
         return () if asked is None else asked.messages
 
-    def _answer(self, wire_id: str, response: ProviderResponse, line: Line) -> None:
+    def _answer(self, wire_id: str, response: ProviderResponse, line: OutputLine) -> None:
         asked = self._waiting.pop(wire_id, None)
         if asked is None and wire_id not in self._given_up:
             self._remark("stranger", f"line {line.number:,} of stdout is a reply to {wire_id!r}, which nobody awaits")
@@ -235,7 +235,7 @@ class _Worker:
     """A place for one process at a time."""
 
     def __init__(self) -> None:
-        self.life: Life | None = None
+        self.life: WorkerProcess | None = None
         self.lock = asyncio.Lock()
         self.users = 0
         """Requests that were sent here or are about to be."""
@@ -246,10 +246,10 @@ class _Worker:
         return max(self.users, self.life.load if self.life is not None else 0)
 
 
-class Stream:
+class WorkerPool:
     """A target whose processes stay up."""
 
-    def __init__(self, launch: Launch, workers: int) -> None:
+    def __init__(self, launch: CommandTemplate, workers: int) -> None:
         self._launch = launch
         self._workers = [_Worker() for _ in range(workers)]
         self._failures = 0
@@ -270,7 +270,7 @@ class Stream:
         is_suspect = key in self._suspects
         async with self._isolation() if is_suspect else self._any_worker() as worker:
             life = await self._ready(worker)
-            if not isinstance(life, Life):
+            if not isinstance(life, WorkerProcess):
                 return life
             is_fresh, is_alone = not life.asked, is_suspect and not life.load
             asked = life.ask(request)
@@ -279,7 +279,7 @@ class Stream:
             except asyncio.CancelledError as error:
                 life.give_up(asked, error)
                 raise
-        if not isinstance(found, Ended):
+        if not isinstance(found, ExitInfo):
             self._suspects.discard(key)
             self._has_answered, self._failures = True, 0
             return found
@@ -330,7 +330,7 @@ class Stream:
         self._changed.clear()
         await self._changed.wait()
 
-    async def _ready(self, worker: _Worker) -> Life | ProviderResponse:
+    async def _ready(self, worker: _Worker) -> WorkerProcess | ProviderResponse:
         """The worker's process, a new one if need be, or why there is none."""
         async with worker.lock:
             life = worker.life
@@ -343,10 +343,10 @@ class Stream:
                     return self._hopeless
                 if self._failures:
                     await asyncio.sleep(min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (self._failures - 1)))
-                life = worker.life = Life(self._launch)
+                life = worker.life = WorkerProcess(self._launch)
         return life
 
-    def _count(self, life: Life) -> None:
+    def _count(self, life: WorkerProcess) -> None:
         """Take note of how a process ended."""
         ended = life.ended
         if ended is None or life.answered or not ended.by_itself:

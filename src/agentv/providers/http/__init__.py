@@ -16,7 +16,7 @@ from agentv.providers.base import attach_partial_reply, failure
 from agentv.providers.http.pointers import POINTERS, Pointers
 from agentv.providers.http.request import FORM, content_type, is_json
 from agentv.providers.http.template import PLACEHOLDER, check_template, names_in
-from agentv.providers.transport import Wired
+from agentv.providers.transport import HttpProvider
 from agentv.providers.transport import client as wire_check
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from agentv.model.request import Request, Scope
     from agentv.model.response import ProviderResponse
     from agentv.providers.http.events import Received
-    from agentv.providers.http.request import Outgoing, Writer
-    from agentv.providers.http.response import Reading
-    from agentv.providers.transport.client import Answer
+    from agentv.providers.http.request import HttpRequest, Writer
+    from agentv.providers.http.response import ReplySettings
+    from agentv.providers.transport.client import HttpResponse
 
 
 _SINGLE = re.compile(r"(?<![{$])\{ ?(?:prompt|messages|id|thread_id|attempt) ?\}(?!\})")
@@ -131,7 +131,7 @@ def check_streaming(given: Mapping[str, Any], stream: str | None, path: str) -> 
 _Plain = str | int | float | bool
 
 
-class Http(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Http(HttpProvider, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """An endpoint that is sent a request and answers with a reply, whole or as a stream."""
 
     templates: ClassVar[tuple[str, ...]] = ("url", "headers", "query", "body")
@@ -187,10 +187,10 @@ class Http(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=Tr
     async def open(self, scope: Scope) -> None:
         """Make the session; nothing is sent yet."""
         await super().open(scope)
-        from agentv.providers.http.request import Asking, Writer  # noqa: PLC0415 - as above
-        from agentv.providers.http.response import Reading  # noqa: PLC0415 - only a target that is used needs it
+        from agentv.providers.http.request import RequestSettings, Writer  # noqa: PLC0415 - as above
+        from agentv.providers.http.response import ReplySettings  # noqa: PLC0415 - only a target that is used needs it
 
-        asking = Asking(
+        asking = RequestSettings(
             url=self.url,
             method=self.method,
             headers=self.headers,
@@ -200,13 +200,13 @@ class Http(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=Tr
             stream=self.stream,
             thread_header=self.thread_header,
         )
-        reading = Reading(pointers=self.reply, done=self.done, events=self.events, snapshots=self.snapshots)
+        reading = ReplySettings(pointers=self.reply, done=self.done, events=self.events, snapshots=self.snapshots)
         self.__dict__.update(writer=Writer(asking), reading=reading)
         await self.connect({}, self.max_reply_bytes)
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """The endpoint's reply; when this is cancelled, the connection is closed."""
-        from agentv.providers.transport.client import WireError  # noqa: PLC0415 - loaded when it was opened
+        from agentv.providers.transport.client import TransportError  # noqa: PLC0415 - loaded when it was opened
 
         if self.new_thread_id and request.thread_id is None:
             from uuid import uuid4  # noqa: PLC0415 - only some targets need it
@@ -221,7 +221,7 @@ class Http(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=Tr
             response, head = await self._ask(outgoing, request.input_messages)
         except FormatError as error:
             return failure("protocol", str(error))
-        except WireError as error:
+        except TransportError as error:
             return _advised(error.response)
         told = head.headers.get(self.thread_header.lower()) if self.thread_header else None
         return replace(response, thread_id=self._thread(response, told) or request.thread_id)
@@ -232,12 +232,12 @@ class Http(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=Tr
             return response.thread_id
         return told or response.thread_id
 
-    async def _ask(self, outgoing: Outgoing, asked: Sequence[Message]) -> tuple[ProviderResponse, Answer]:
+    async def _ask(self, outgoing: HttpRequest, asked: Sequence[Message]) -> tuple[ProviderResponse, HttpResponse]:
         from agentv.providers.http.events import read_events, receive, stream_kind  # noqa: PLC0415 - as above
         from agentv.providers.http.response import read_document  # noqa: PLC0415 - as above
 
         wire = self.wire
-        reading: Reading = self.__dict__["reading"]
+        reading: ReplySettings = self.__dict__["reading"]
 
         def keep(cancelled: CancelledError, cut: Received) -> None:
             with suppress(Exception):  # as far as it came, it may be of no use
@@ -255,7 +255,7 @@ class Http(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=Tr
             return read_document(answer, reading, asked), answer
         return read_events(received, answer, kind, reading, asked), answer
 
-    def _refused(self, answer: Answer) -> ProviderResponse:
+    def _refused(self, answer: HttpResponse) -> ProviderResponse:
         from agentv.providers.transport.client import failure_from  # noqa: PLC0415 - only a failure needs it
 
         if answer.is_ok:

@@ -16,15 +16,15 @@ from agentv.formats.sse import EventReader, Lines
 from agentv.formats.streams import StreamEvent, fold_stream
 from agentv.jsonio import parse_json
 from agentv.model.response import ProviderResponse
-from agentv.providers.http.pointers import Pointed, add_pointed, error_of, grows, read_pointed
-from agentv.providers.http.response import Reading, failed, with_shape
-from agentv.providers.transport.client import failure_in_stream, wire_error
+from agentv.providers.http.pointers import PointerValues, add_pointed, error_of, grows, read_pointed
+from agentv.providers.http.response import ReplySettings, failed, with_shape
+from agentv.providers.transport.client import failure_in_stream, transport_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from agentv.model.conversation import Message
-    from agentv.providers.transport.client import Answer, Stream
+    from agentv.providers.transport.client import HttpResponse, ResponseStream
 
 
 DONE = "[DONE]"
@@ -59,7 +59,7 @@ def stream_kind(content_type: str, setting: str | None) -> str:
 Keep = Callable[[asyncio.CancelledError, Received], None]
 
 
-async def receive(stream: Stream, kind: str, done: str | None, keep: Keep | None = None) -> Received:
+async def receive(stream: ResponseStream, kind: str, done: str | None, keep: Keep | None = None) -> Received:
     """Return every event up to the mark that ends them, or to the end of the stream; `keep` those until it is cut."""
     reader = _Reader(kind)
     marks = (DONE, done)
@@ -86,7 +86,7 @@ async def receive(stream: Stream, kind: str, done: str | None, keep: Keep | None
     return Received(events, is_done=False)
 
 
-async def _drain(stream: Stream) -> None:
+async def _drain(stream: ResponseStream) -> None:
     """Read to the end what is about to end, so that the connection can be used again."""
     with suppress(Exception):  # the reply is whole: whatever happens now is not its fault
         async with asyncio.timeout(_DRAIN_S):
@@ -117,7 +117,7 @@ class _Reader:
 
 
 def read_events(
-    received: Received, head: Answer, kind: str, reading: Reading, asked: Sequence[Message]
+    received: Received, head: HttpResponse, kind: str, reading: ReplySettings, asked: Sequence[Message]
 ) -> ProviderResponse:
     """The reply that the events amount to; `FormatError` or `WireError` when they do not."""
     if received.trouble is not None:
@@ -131,7 +131,7 @@ def read_events(
         raise _cut_off(head, repr(reading.done))
     if not events:
         msg = f"{head.url} sent a stream without any event"
-        raise wire_error(msg, kind="protocol", code="malformed")
+        raise transport_error(msg, kind="protocol", code="malformed")
     wanted = [event for event in events if not reading.events or {event.name, event.kind} & set(reading.events)]
     if not wanted:
         msg = f"none of the {len(events):,} events is one of {', '.join(reading.events)}; there are {_kinds(events)}"
@@ -140,9 +140,9 @@ def read_events(
 
 
 def _read(
-    events: list[StreamEvent], received: Received, head: Answer, reading: Reading, asked: Sequence[Message]
+    events: list[StreamEvent], received: Received, head: HttpResponse, reading: ReplySettings, asked: Sequence[Message]
 ) -> ProviderResponse:
-    pointed = Pointed(reading.pointers, snapshots=reading.snapshots)
+    pointed = PointerValues(reading.pointers, snapshots=reading.snapshots)
     for event in events:
         pointed.add(event.value)
     if pointed.error is not None:
@@ -161,7 +161,7 @@ def _read(
     return with_shape(response, found.shape)
 
 
-def _parsed(received: Received, head: Answer, kind: str) -> list[StreamEvent]:
+def _parsed(received: Received, head: HttpResponse, kind: str) -> list[StreamEvent]:
     """The events with their data read; of a stream of plain words, the words."""
     events: list[StreamEvent] = []
     broken: tuple[int, FormatError] | None = None
@@ -190,11 +190,11 @@ def _is_structured(value: Any) -> bool:
     return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value))
 
 
-def _unreadable(broken: tuple[int, FormatError], received: Received, head: Answer) -> Exception:
+def _unreadable(broken: tuple[int, FormatError], received: Received, head: HttpResponse) -> Exception:
     number, error = broken
     if number == len(received.events) and not received.is_done:
         return _cut_off(head, f"the rest of event {number:,}")
-    return wire_error(f"event {number:,} of the stream cannot be read: {error}", kind="protocol", code="malformed")
+    return transport_error(f"event {number:,} of the stream cannot be read: {error}", kind="protocol", code="malformed")
 
 
 def _error_in(event: StreamEvent, *, is_told: bool) -> Any:
@@ -212,7 +212,7 @@ def _error_in(event: StreamEvent, *, is_told: bool) -> Any:
     return {"error": error} if error and isinstance(error, (str, dict)) and not value.get("choices") else None
 
 
-def _failure(error: Any, head: Answer) -> ProviderResponse:
+def _failure(error: Any, head: HttpResponse) -> ProviderResponse:
     """What the server says of itself by a name that is known, or else what the agent says."""
     inner = error.get("error", error) if isinstance(error, dict) else error
     if isinstance(inner, dict) and any(isinstance(inner.get(key), str) for key in ("type", "code")):
@@ -222,12 +222,12 @@ def _failure(error: Any, head: Answer) -> ProviderResponse:
     return with_shape(ProviderResponse(success=False, error=error_of(inner, None)), "error")
 
 
-def _cut_off(head: Answer, missing: str) -> Exception:
+def _cut_off(head: HttpResponse, missing: str) -> Exception:
     msg = f"the stream of {head.url} ended before {missing} came: it was cut off"
-    return wire_error(msg, kind="transport", retryable=True, code="cut_off")
+    return transport_error(msg, kind="transport", retryable=True, code="cut_off")
 
 
-def _noted(response: ProviderResponse, texts: Sequence[str], reading: Reading) -> ProviderResponse:
+def _noted(response: ProviderResponse, texts: Sequence[str], reading: ReplySettings) -> ProviderResponse:
     if reading.snapshots or not grows(texts):
         return response
     note = "each event's text begins with the one before it: if it is all of the text so far, write `snapshots: true`"

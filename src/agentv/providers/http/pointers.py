@@ -62,7 +62,7 @@ _TOLD = ("usage", "cost", "thread_id")
 """Parts whose absence is worth a word: the pointer may be misspelled."""
 
 
-class Pointed:
+class PointerValues:
     """What was found where the pointers lead, in one document or in many events."""
 
     def __init__(self, pointers: Pointers, *, snapshots: bool = False) -> None:
@@ -173,7 +173,7 @@ def error_of(value: Any, pointer: str | None) -> ResponseError:
     return ResponseError(kind="agent", message=f"the reply has an error at {pointer}: {_words(value)}")
 
 
-def read_pointed(pointed: Pointed, asked: Sequence[Message], seen: Any) -> ProviderResponse:
+def read_pointed(pointed: PointerValues, asked: Sequence[Message], seen: Any) -> ProviderResponse:
     """The answer where the pointers lead; `FormatError` when there is none at any of these places."""
     pointers, met = pointed.pointers, pointed.met
     if not met & {"text", "messages", "tool_calls"}:
@@ -196,7 +196,7 @@ def read_pointed(pointed: Pointed, asked: Sequence[Message], seen: Any) -> Provi
     return replace(response, text=text, warnings=(*response.warnings, *warnings))
 
 
-def add_pointed(response: ProviderResponse, pointed: Pointed) -> ProviderResponse:
+def add_pointed(response: ProviderResponse, pointed: PointerValues) -> ProviderResponse:
     """The reply with everything else that the pointers lead to."""
     pointers, warnings = pointed.pointers, list(response.warnings)
     for name in _TOLD:

@@ -30,7 +30,7 @@ _AT_QUERY = re.compile(r"([^?#]*)([?#]?)(.*)", re.DOTALL)
 _ANY = "application/json, text/event-stream;q=0.9, */*;q=0.8"
 
 
-class Outgoing(Struct, frozen=True, kw_only=True):
+class HttpRequest(Struct, frozen=True, kw_only=True):
     """What is sent."""
 
     method: str
@@ -39,7 +39,7 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     data: bytes | None
 
 
-class Asking(Struct, frozen=True, kw_only=True):
+class RequestSettings(Struct, frozen=True, kw_only=True):
     """How requests are written, as the settings have it."""
 
     url: str
@@ -55,7 +55,7 @@ class Asking(Struct, frozen=True, kw_only=True):
 class Writer:
     """Writes requests; the settings are read once."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: RequestSettings) -> None:
         self._asking = asking
         self._url = _compile_address(asking.url)
         self._query = {name: compile_value(value) for name, value in asking.query.items()}
@@ -63,14 +63,14 @@ class Writer:
         self._body: Callable[[Request, Values], Any] = self._writer_of_body()
         self._type = content_type(asking.headers)
 
-    def write(self, request: Request) -> Outgoing:
+    def write(self, request: Request) -> HttpRequest:
         """What to send; `FormatError` when the case lacks a value, or one fits nowhere."""
         values = values_of(request, self._asking.message_format)
         body = self._body(request, values)
         headers = {"Accept": _ACCEPTED.get(self._asking.stream or "", _ANY)}
         if body is not None and not self._type:
             headers["Content-Type"] = "application/json"
-        return Outgoing(
+        return HttpRequest(
             method=self._asking.method,
             url=_with_query(self._url(values), {name: fill(values) for name, fill in self._query.items()}),
             headers=_joined(headers, self._filled_headers(request, values)),

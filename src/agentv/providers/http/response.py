@@ -12,23 +12,23 @@ from agentv.formats.detect import point_at_text
 from agentv.formats.reader import UNKNOWN, UNKNOWN_SHAPE, detect_reply, read_reply
 from agentv.jsonio import parse_json, scrub_text
 from agentv.model.response import ProviderResponse
-from agentv.providers.http.pointers import Pointed, add_pointed, error_of, read_pointed
+from agentv.providers.http.pointers import PointerValues, add_pointed, error_of, read_pointed
 from agentv.providers.http.request import is_json
-from agentv.providers.transport.client import WireError, failure_in_stream, hide, read_json, wire_error
+from agentv.providers.transport.client import TransportError, failure_in_stream, read_json, redact_url, transport_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agentv.model.conversation import Message
     from agentv.providers.http.pointers import Pointers
-    from agentv.providers.transport.client import Answer
+    from agentv.providers.transport.client import HttpResponse
 
 
 _UNSAID = ("", "application/octet-stream", "binary/octet-stream")
 _PAGES = ("text/html", "application/xhtml+xml")
 
 
-class Reading(Struct, frozen=True, kw_only=True):
+class ReplySettings(Struct, frozen=True, kw_only=True):
     """How replies are read, as the settings have it."""
 
     pointers: Pointers
@@ -37,40 +37,40 @@ class Reading(Struct, frozen=True, kw_only=True):
     snapshots: bool
 
 
-def read_document(answer: Answer, reading: Reading, asked: Sequence[Message]) -> ProviderResponse:
-    """A reply that came in one piece; `FormatError` or `WireError` when it is none."""
+def read_document(answer: HttpResponse, reading: ReplySettings, asked: Sequence[Message]) -> ProviderResponse:
+    """A reply that came in one piece; `FormatError` or `TransportError` when it is none."""
     if answer.truncated:
         msg = f"the reply of {answer.url} is longer than {len(answer.body):,} bytes: raise `max_reply_bytes`"
-        raise wire_error(msg, kind="protocol", code="too_large")
+        raise transport_error(msg, kind="protocol", code="too_large")
     if not answer.body.strip():
         msg = f"{answer.url} answered {answer.status} with an empty body"
-        raise wire_error(msg, kind="protocol", code="malformed")
+        raise transport_error(msg, kind="protocol", code="malformed")
     kind = answer.content_type
     if is_json(kind) or (kind in _UNSAID and answer.body.lstrip()[:1] in (b"{", b"[", b'"')):
         return _read_value(_parsed(answer), reading, asked, answer)
     if kind in _UNSAID or (kind.startswith("text/") and kind not in _PAGES):
         return _read_text(answer, reading, asked)
     page = " A proxy or a login page in between?" if kind in _PAGES else ""
-    words = hide(_text_of(answer)[:200], answer.hidden) if kind in _PAGES else ""
+    words = redact_url(_text_of(answer)[:200], answer.hidden) if kind in _PAGES else ""
     begins = f" It begins: {' '.join(words.split())}" if words else ""
     msg = f"{answer.url} answered {answer.status} with {kind}, where JSON or text was expected.{page}{begins}"
-    raise wire_error(msg, kind="protocol", code="malformed")
+    raise transport_error(msg, kind="protocol", code="malformed")
 
 
-def _parsed(answer: Answer) -> Any:
+def _parsed(answer: HttpResponse) -> Any:
     if answer.body.lstrip().startswith((b"data:", b"event:")):
         kind = answer.content_type or "nothing of its type"
         msg = f"{answer.url} says {kind} and sent a stream of events: write `stream: sse`"
-        raise wire_error(msg, kind="protocol", code="malformed")
+        raise transport_error(msg, kind="protocol", code="malformed")
     charset = _charset(answer)
     if charset not in ("utf-8", "utf8", "us-ascii"):
         return read_json(replace(answer, body=_text_of(answer).encode()))
     try:
         return read_json(answer)
-    except WireError as error:
+    except TransportError as error:
         if b"\n" in answer.body.strip() and _is_json_line(answer.body.lstrip().partition(b"\n")[0]):
             message = f"{error.error.message}; its first line is JSON of its own: write `stream: ndjson`"
-            raise wire_error(message, kind="protocol", code="malformed") from None
+            raise transport_error(message, kind="protocol", code="malformed") from None
         raise
 
 
@@ -81,8 +81,8 @@ def _is_json_line(line: bytes) -> bool:
         return False
 
 
-def _read_value(value: Any, reading: Reading, asked: Sequence[Message], answer: Answer) -> ProviderResponse:
-    pointed = Pointed(reading.pointers)
+def _read_value(value: Any, reading: ReplySettings, asked: Sequence[Message], answer: HttpResponse) -> ProviderResponse:
+    pointed = PointerValues(reading.pointers)
     pointed.add(value)
     if pointed.error is not None:
         return failed(pointed)
@@ -98,7 +98,7 @@ def _read_value(value: Any, reading: Reading, asked: Sequence[Message], answer: 
     return with_shape(response, found.shape)
 
 
-def _known_failure(value: Any, answer: Answer) -> ProviderResponse | None:
+def _known_failure(value: Any, answer: HttpResponse) -> ProviderResponse | None:
     """What an error means by the name that it has with the makers of models, such as `overloaded_error`."""
     error = value.get("error") if isinstance(value, dict) else None
     names = [error.get(key) for key in ("type", "code")] if isinstance(error, dict) else []
@@ -110,13 +110,13 @@ def _known_failure(value: Any, answer: Answer) -> ProviderResponse | None:
     return response if is_known or {"server_error", "api_error"} & {str(name) for name in names} else None
 
 
-def failed(pointed: Pointed) -> ProviderResponse:
+def failed(pointed: PointerValues) -> ProviderResponse:
     """The reply of an agent that says it failed, where the settings say that it would."""
     response = ProviderResponse(success=False, error=error_of(pointed.error, pointed.pointers.error))
     return with_shape(replace(response, thread_id=pointed.thread_id), "reply")
 
 
-def _read_text(answer: Answer, reading: Reading, asked: Sequence[Message]) -> ProviderResponse:
+def _read_text(answer: HttpResponse, reading: ReplySettings, asked: Sequence[Message]) -> ProviderResponse:
     """Plain text, unless it is a reply in JSON that only says that it is text."""
     text = _text_of(answer)
     value = _json_in(text)
@@ -150,7 +150,7 @@ def with_shape(response: ProviderResponse, shape: str) -> ProviderResponse:
     return replace(response, metadata={**metadata, "shape": shape})
 
 
-def _charset(answer: Answer) -> str:
+def _charset(answer: HttpResponse) -> str:
     for part in answer.headers.get("content-type", "").split(";")[1:]:
         name, _, value = part.partition("=")
         if name.strip().lower() == "charset":
@@ -158,7 +158,7 @@ def _charset(answer: Answer) -> str:
     return "utf-8"
 
 
-def _text_of(answer: Answer) -> str:
+def _text_of(answer: HttpResponse) -> str:
     try:
         text = answer.body.decode(_charset(answer), "replace")
     except (LookupError, ValueError):  # a charset that nobody knows, or one that is no text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import UNSET, Meta
 
 from agentv.errors import Problem
-from agentv.providers.transport import Wired
+from agentv.providers.transport import HttpProvider
 
 if TYPE_CHECKING:
     from agentv.model.request import Request, Scope
@@ -18,7 +18,7 @@ MAX_RUN_BYTES = 1024 * 1024 * 1024
 """What the server may send for one run: every task comes with its whole input again, and none of that is kept."""
 
 
-class LangGraph(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class LangGraph(HttpProvider, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """A graph that a LangGraph server runs."""
 
     provider: Literal["langgraph"] = "langgraph"

@@ -18,14 +18,14 @@ from agentv.providers.base import attach_partial_reply
 from agentv.providers.langgraph.bodies import UPDATES, first_body, resume_body, wire_messages
 from agentv.providers.langgraph.rejections import rejected_calls, with_rejected
 from agentv.providers.langgraph.server import CANCEL_S, Server, agent_error, asked, ended, refused
-from agentv.providers.transport.client import WireError, read_json, wire_error
+from agentv.providers.transport.client import TransportError, read_json, transport_error
 
 if TYPE_CHECKING:
     from agentv.formats.sse import ServerEvent
     from agentv.model.request import Request
     from agentv.model.response import ProviderResponse
     from agentv.providers.langgraph import LangGraph
-    from agentv.providers.transport.client import Answer, Stream, Wire
+    from agentv.providers.transport.client import HttpClient, HttpResponse, ResponseStream
 
 
 MAX_RAW_BYTES = 100_000
@@ -48,7 +48,7 @@ _WITHOUT_TASKS = Unread(
 class Attempt:
     """One invocation, with what has come of it so far."""
 
-    def __init__(self, settings: LangGraph, wire: Wire, request: Request) -> None:
+    def __init__(self, settings: LangGraph, wire: HttpClient, request: Request) -> None:
         self._settings = settings
         self._request = request
         self._key = "messages" if settings.input_text else settings.input_key
@@ -67,7 +67,7 @@ class Attempt:
         """The graph's reply; when it fails, the failure with all that came before."""
         try:
             error = await self._converse()
-        except WireError as trouble:
+        except TransportError as trouble:
             if self._server.run_id is not None:
                 await self._server.cancel()
             error = trouble.error
@@ -117,12 +117,12 @@ class Attempt:
         self._server.run_id = None  # it is over, and there is nothing to cancel
         return error
 
-    async def _follow(self, stream: Stream) -> ResponseError | None:
+    async def _follow(self, stream: ResponseStream) -> ResponseError | None:
         """Read the events of a run while they come."""
         if stream.head.content_type != "text/event-stream":
             kind = stream.head.content_type or "no content type"
             msg = f"{stream.url} answered with {kind} where events were expected; is `url` that of a LangGraph server?"
-            raise wire_error(msg, kind="protocol", code="malformed")
+            raise transport_error(msg, kind="protocol", code="malformed")
         error = None
         reader = EventReader(MAX_BYTES)
         try:
@@ -133,7 +133,7 @@ class Attempt:
                     error = self._take(event) or error
         except FormatError as broken:
             msg = f"{stream.url} sent what cannot be read: {broken}"
-            raise wire_error(msg, kind="protocol", code="malformed") from None
+            raise transport_error(msg, kind="protocol", code="malformed") from None
         return error
 
     def _take(self, event: ServerEvent) -> ResponseError | None:
@@ -153,7 +153,7 @@ class Attempt:
             self._server.run_id = self._server.run_id or data["run_id"]  # where a proxy dropped the header
         return None
 
-    async def _wait(self, stream: Stream) -> ResponseError | None:
+    async def _wait(self, stream: ResponseStream) -> ResponseError | None:
         """Wait until the run is over, then read the events that the server recorded; empty lines come until then."""
         answer = await stream.read()
         state = read_json(answer)
@@ -176,7 +176,7 @@ class Attempt:
                 if not stream.is_ok or stream.head.content_type != "text/event-stream":
                     return False, None
                 error = await self._follow(stream)
-        except WireError:
+        except TransportError:
             return False, None
         return self._began, error
 
@@ -274,6 +274,6 @@ def _error_in(state: Any) -> ResponseError | None:
     return agent_error(state["__error__"]) if isinstance(state, dict) and "__error__" in state else None
 
 
-def _refuses_tasks(answer: Answer, body: dict[str, Any]) -> bool:
+def _refuses_tasks(answer: HttpResponse, body: dict[str, Any]) -> bool:
     """Tell a server of before there was the mode `tasks`."""
     return answer.status == _INVALID and b"stream_mode" in answer.body and body["stream_mode"] != [*UPDATES]

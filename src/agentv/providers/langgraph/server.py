@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from agentv.formats.langgraph_updates import describe_interrupts, excerpt
 from agentv.model.response import ResponseError
-from agentv.providers.transport.client import WireError, failure_from, join_url, read_json
+from agentv.providers.transport.client import TransportError, failure_from, join_url, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractAsyncContextManager
 
-    from agentv.providers.transport.client import Answer, Stream, Wire
+    from agentv.providers.transport.client import HttpClient, HttpResponse, ResponseStream
 
 
 CANCEL_S = 2.0
@@ -34,7 +34,7 @@ _LIVE = ("pending", "running")
 class Server:
     """One thread on a server, and the run that is under way there."""
 
-    def __init__(self, wire: Wire, url: str, assistant: str, thread_id: str | None) -> None:
+    def __init__(self, wire: HttpClient, url: str, assistant: str, thread_id: str | None) -> None:
         self._wire = wire
         self._url = url
         self._assistant = assistant
@@ -44,7 +44,7 @@ class Server:
         self.thread_id = thread_id or str(uuid4())
         self.run_id: str | None = None
 
-    def start(self, body: dict[str, Any], *, stream: bool) -> AbstractAsyncContextManager[Stream]:
+    def start(self, body: dict[str, Any], *, stream: bool) -> AbstractAsyncContextManager[ResponseStream]:
         """Start a run, whose reply is its events, or the state that it ends with."""
         self.run_id = None
         return self._wire.stream("POST", self._place("runs", "stream" if stream else "wait"), json=body)
@@ -69,7 +69,7 @@ class Server:
         url = _with_query(self._place("runs", self.run_id or "", "join"), "cancel_on_disconnect=1")
         return self._read(await self._wire.send("GET", url))
 
-    def replay(self) -> AbstractAsyncContextManager[Stream]:
+    def replay(self) -> AbstractAsyncContextManager[ResponseStream]:
         """Ask for the events that the server recorded of the run, from the first on."""
         return self._wire.stream("GET", self._place("runs", self.run_id or "", "stream"), headers=_FROM_THE_FIRST)
 
@@ -95,7 +95,7 @@ class Server:
             async with asyncio.timeout(CANCEL_S):
                 for run_id in [self.run_id] if self.run_id else await self._live_runs():
                     await self._wire.send("POST", self._place("runs", run_id, "cancel"))
-        except (WireError, TimeoutError):
+        except (TransportError, TimeoutError):
             pass  # the server was told on the way in, too: to stop when nobody listens any more
 
     async def _live_runs(self) -> list[str]:
@@ -115,9 +115,9 @@ class Server:
     def _place(self, *names: str) -> str:
         return join_url(self._url, "/".join(quote(name, safe="") for name in ("threads", self.thread_id, *names)))
 
-    def _read(self, answer: Answer) -> dict[str, Any]:
+    def _read(self, answer: HttpResponse) -> dict[str, Any]:
         if not answer.is_ok:
-            raise WireError(refused(answer, self._assistant, self.thread_id))
+            raise TransportError(refused(answer, self._assistant, self.thread_id))
         told = read_json(answer)
         return told if isinstance(told, dict) else {}
 
@@ -133,7 +133,7 @@ _ENDS = {
 }
 
 
-def refused(answer: Answer, assistant: str, thread_id: str | None) -> ResponseError:
+def refused(answer: HttpResponse, assistant: str, thread_id: str | None) -> ResponseError:
     """The error for a status that is not success; where the server does not know a name, it says which."""
     error = failure_from(answer).error
     if error is None:

@@ -13,8 +13,8 @@ from msgspec import Struct
 from agentv.jsonio import MAX_BYTES, dump_json
 from agentv.model.request import Request, Scope  # noqa: TC001 - fields of structs
 from agentv.process import Command
-from agentv.providers.cli.command import Launch
-from agentv.providers.cli.stream import Stream
+from agentv.providers.cli.command import CommandTemplate
+from agentv.providers.cli.stream import WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agentv.model.response import ProviderResponse
 
 
-class WorkerLaunch(Launch, frozen=True, kw_only=True):
+class WorkerLaunch(CommandTemplate, frozen=True, kw_only=True):
     """How a worker is started: the same Python with the same environment, in the eval's folder."""
 
     job: bytes
@@ -56,7 +56,7 @@ class Workers:
             max_output_bytes=MAX_BYTES,
             job=dump_json(job) + b"\n",
         )
-        self._stream = Stream(launch, most)
+        self._stream = WorkerPool(launch, most)
         self._free = asyncio.Semaphore(most)
         """Each worker has one request at a time: a second one would wait in it, with its clock running."""
 

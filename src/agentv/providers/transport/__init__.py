@@ -9,29 +9,29 @@ from agentv.providers.base import ProviderBase
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agentv.providers.transport.client import Wire
+    from agentv.providers.transport.client import HttpClient
 
 
-class Wired(ProviderBase, frozen=True, kw_only=True, dict=True):
+class HttpProvider(ProviderBase, frozen=True, kw_only=True, dict=True):
     """A target behind HTTP."""
 
     async def connect(self, headers: Mapping[str, str], max_body_bytes: int | None = None) -> None:
         """Make the session, whose requests all send these headers; nothing is sent yet."""
-        from agentv.providers.transport.client import Wire  # noqa: PLC0415 - a target is checked without HTTP
+        from agentv.providers.transport.client import HttpClient  # noqa: PLC0415 - a target is checked without HTTP
 
         limit = {} if max_body_bytes is None else {"max_body_bytes": max_body_bytes}
-        wire = Wire(headers=headers, **limit)
+        wire = HttpClient(headers=headers, **limit)
         await wire.open()
         self.__dict__["wire"] = wire
 
     @property
-    def wire(self) -> Wire:
+    def wire(self) -> HttpClient:
         """The session."""
-        wire: Wire = self.__dict__["wire"]
+        wire: HttpClient = self.__dict__["wire"]
         return wire
 
     async def close(self) -> None:
         """Close every connection."""
-        wire: Wire | None = self.__dict__.pop("wire", None)
+        wire: HttpClient | None = self.__dict__.pop("wire", None)
         if wire is not None:
             await wire.close()

@@ -10,13 +10,13 @@ from agentv.errors import Problem
 from agentv.jsonio import dump_json
 from agentv.providers.transport.failures import (
     NO_HEADERS,
-    Answer,
-    WireError,
+    HttpResponse,
+    TransportError,
     failure_from,
     failure_in_stream,
-    hide,
     read_json,
-    wire_error,
+    redact_url,
+    transport_error,
 )
 from agentv.redaction.credential_patterns import credential_span, is_credential_field
 
@@ -57,18 +57,18 @@ def check_headers(headers: Mapping[str, str], path: str) -> Iterator[Problem]:
 
 __all__ = [
     "MAX_BODY_BYTES",
-    "Answer",
-    "Stream",
-    "Wire",
-    "WireError",
+    "HttpClient",
+    "HttpResponse",
+    "ResponseStream",
+    "TransportError",
     "failure_from",
     "failure_in_stream",
-    "hide",
     "join_url",
     "merge_headers",
     "read_json",
+    "redact_url",
     "shown_url",
-    "wire_error",
+    "transport_error",
 ]
 
 MAX_BODY_BYTES = 10_000_000
@@ -81,7 +81,7 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*").fullmatch
 _LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
 
 
-class Wire:
+class HttpClient:
     """One client session: opened and closed with its provider, in the same event loop."""
 
     def __init__(self, *, headers: Mapping[str, str] = NO_HEADERS, max_body_bytes: int = MAX_BODY_BYTES) -> None:
@@ -119,8 +119,8 @@ class Wire:
         headers: Mapping[str, str] = NO_HEADERS,
         json: Any = None,
         data: bytes | str | None = None,
-    ) -> Answer:
-        """The whole reply, whatever its status; `WireError` when there is none."""
+    ) -> HttpResponse:
+        """The whole reply, whatever its status; `TransportError` when there is none."""
         async with self.stream(method, url, headers=headers, json=json, data=data) as stream:
             return await stream.read()
 
@@ -133,7 +133,7 @@ class Wire:
         headers: Mapping[str, str] = NO_HEADERS,
         json: Any = None,
         data: bytes | str | None = None,
-    ) -> AsyncIterator[Stream]:
+    ) -> AsyncIterator[ResponseStream]:
         """The reply while it comes; what is not read when the block ends closes its connection."""
         if self._session is None:
             msg = "the wire is not open"
@@ -142,13 +142,13 @@ class Wire:
         ours = self._headers if json is None else self._json_headers
         sent = merge_headers(ours, headers) if headers else ours
         hidden = (*self._hidden, *_credentials(headers)) if headers else self._hidden
-        with _Telling(shown_url(url), hidden):
+        with _ErrorTranslation(shown_url(url), hidden):
             response = await self._session.request(
                 method, url, headers=sent, data=body, proxy=self._proxy(url), allow_redirects=False
             )
         # What happens inside is the caller's, and passes as it is.
         async with response:
-            yield Stream(response, shown_url(url), hidden, self._max)
+            yield ResponseStream(response, shown_url(url), hidden, self._max)
 
     def _proxy(self, url: str) -> str | None:
         """The proxy that the environment names for this address; none for this machine itself."""
@@ -166,12 +166,12 @@ class Wire:
         found = None if local else proxies.get(parts.scheme) or proxies.get("all")
         if found is not None and found.startswith("socks"):
             msg = f"the environment names a SOCKS proxy for {shown_url(origin)}, and only HTTP proxies are supported"
-            raise wire_error(msg, kind="protocol", code="unreachable")
+            raise transport_error(msg, kind="protocol", code="unreachable")
         self._proxies[origin] = found if found is None or "://" in found else f"http://{found}"
         return self._proxies[origin]
 
 
-class Stream:
+class ResponseStream:
     """A reply whose head is there: iterate for its chunks, or `read` all of it."""
 
     def __init__(self, response: aiohttp.ClientResponse, url: str, hidden: tuple[str, ...], limit: int) -> None:
@@ -183,9 +183,9 @@ class Stream:
         self.hidden = hidden
 
     @property
-    def head(self) -> Answer:
+    def head(self) -> HttpResponse:
         """The reply without its body, for messages about it."""
-        return Answer(status=self.status, headers=self.headers, url=self.url, hidden=self.hidden)
+        return HttpResponse(status=self.status, headers=self.headers, url=self.url, hidden=self.hidden)
 
     @property
     def is_ok(self) -> bool:
@@ -198,17 +198,17 @@ class Stream:
             total += len(chunk)
             if total > self._limit:
                 msg = f"the reply of {self.url} is longer than {self._limit:,} bytes and was cut off"
-                raise wire_error(msg, kind="protocol", code="too_large")
+                raise transport_error(msg, kind="protocol", code="too_large")
             yield chunk
 
-    async def read(self) -> Answer:
+    async def read(self) -> HttpResponse:
         """All of the body that is left, up to the limit."""
         chunks, room, truncated = [], self._limit, False
         while not truncated and (chunk := await self._next()):
             chunks.append(chunk[:room])
             truncated = len(chunk) > room
             room -= len(chunk)
-        return Answer(
+        return HttpResponse(
             status=self.status,
             headers=self.headers,
             body=b"".join(chunks),
@@ -218,12 +218,12 @@ class Stream:
         )
 
     async def _next(self) -> bytes:
-        with _Telling(self.url, self.hidden):
+        with _ErrorTranslation(self.url, self.hidden):
             return await self._response.content.readany()
 
 
-class _Telling:
-    """Turns what the client raises inside into a `WireError` that says what happened to whom."""
+class _ErrorTranslation:
+    """Turns what the client raises inside into a `TransportError` that says what happened to whom."""
 
     __slots__ = ("_hidden", "_url")
 
@@ -235,10 +235,10 @@ class _Telling:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if isinstance(error, Exception) and not isinstance(error, WireError):
-            from agentv.providers.transport.network_errors import trouble  # noqa: PLC0415 - it knows the client, and loads it
+        if isinstance(error, Exception) and not isinstance(error, TransportError):
+            from agentv.providers.transport.network_errors import to_transport_error  # noqa: PLC0415 - it knows the client, and loads it
 
-            told = trouble(error, self._url, self._hidden)
+            told = to_transport_error(error, self._url, self._hidden)
             if told is not None:
                 raise told from None
 
@@ -254,10 +254,10 @@ def merge_headers(*layers: Mapping[str, str]) -> dict[str, str]:
             text = value.strip()
             if not _HEADER_NAME(name):
                 msg = f"{name!r} cannot be the name of an HTTP header"
-                raise wire_error(msg, kind="protocol", code="bad_request")
+                raise transport_error(msg, kind="protocol", code="bad_request")
             if not _HEADER_VALUE(text):
                 msg = f"the header {name!r} holds a character that HTTP does not allow, such as a line break"
-                raise wire_error(msg, kind="protocol", code="bad_request")
+                raise transport_error(msg, kind="protocol", code="bad_request")
             merged[name.lower()] = name, text
     return dict(merged.values())
 

@@ -92,7 +92,7 @@ MAX_WORDS = 300
 NO_HEADERS: Mapping[str, str] = {}
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class HttpResponse(Struct, frozen=True, kw_only=True):
     """A whole reply, read to its end or to the limit."""
 
     status: int
@@ -117,14 +117,14 @@ class Answer(Struct, frozen=True, kw_only=True):
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-class WireError(ProviderError):
+class TransportError(ProviderError):
     """There is no reply to work with; `response` is what the run gets instead."""
 
     def __init__(self, error: ResponseError) -> None:
         super().__init__(error.message, transient=error.retryable)
         self.error = error
 
-    def __reduce__(self) -> tuple[type[WireError], tuple[ResponseError]]:
+    def __reduce__(self) -> tuple[type[TransportError], tuple[ResponseError]]:
         return type(self), (self.error,)
 
     @property
@@ -133,11 +133,11 @@ class WireError(ProviderError):
         return ProviderResponse(success=False, error=self.error)
 
 
-def wire_error(
+def transport_error(
     message: str, *, kind: ErrorKind = "transport", retryable: bool = False, code: str | UnsetType = UNSET
-) -> WireError:
+) -> TransportError:
     """An error to raise, from its words."""
-    return WireError(ResponseError(kind=kind, message=message, retryable=retryable, code=code))
+    return TransportError(ResponseError(kind=kind, message=message, retryable=retryable, code=code))
 
 
 class _Meaning(Struct, frozen=True):
@@ -195,7 +195,7 @@ _NAMED = {
 """What an error object calls itself, where no status tells: inside a stream that began well."""
 
 
-def failure_from(answer: Answer) -> ProviderResponse:
+def failure_from(answer: HttpResponse) -> ProviderResponse:
     """The reply of a target that answered with anything but success."""
     try:
         body: Any = parse_json(answer.body) if answer.body and not answer.truncated else None
@@ -207,9 +207,9 @@ def failure_from(answer: Answer) -> ProviderResponse:
     return ProviderResponse(success=False, error=_error_of(answer, body, said or ""))
 
 
-def failure_in_stream(error: Any, answer: Answer, about: str = "") -> ProviderResponse:
+def failure_in_stream(error: Any, answer: HttpResponse, about: str = "") -> ProviderResponse:
     """The reply of a target that took the request, and then sent an error in place of its reply or of the rest."""
-    told = Answer(status=_status_of(error), headers=answer.headers, url=answer.url, hidden=answer.hidden)
+    told = HttpResponse(status=_status_of(error), headers=answer.headers, url=answer.url, hidden=answer.hidden)
     about = about or f"{answer.url or 'the target'} sent an error in the middle of its reply"
     return ProviderResponse(success=False, error=_error_of(told, error, error_words(error) or "", about))
 
@@ -223,22 +223,22 @@ def _status_of(error: Any) -> int:
     return next((_NAMED[name] for name in _names(error) if name in _NAMED), 500)
 
 
-def read_json(answer: Answer) -> Any:
-    """The body of a reply that is JSON, or a `WireError` that quotes its first words."""
+def read_json(answer: HttpResponse) -> Any:
+    """The body of a reply that is JSON, or a `TransportError` that quotes its first words."""
     if answer.truncated:
         msg = f"the reply of {answer.url} is longer than {len(answer.body):,} bytes and was cut off"
-        raise wire_error(msg, kind="protocol", code="too_large")
+        raise transport_error(msg, kind="protocol", code="too_large")
     if not answer.body.strip():
         msg = f"{answer.url} answered {answer.status} with an empty body"
-        raise wire_error(msg, kind="protocol", code="malformed")
+        raise transport_error(msg, kind="protocol", code="malformed")
     try:
         return parse_json(answer.body)
     except FormatError as error:
         kind = answer.content_type or "no content type"
         hint = "; a proxy or a login page in between?" if _is_page(answer) else ""
-        words = hide(first_words(answer.body), answer.hidden)
+        words = redact_url(first_words(answer.body), answer.hidden)
         msg = f"{answer.url} answered {answer.status} with {kind} where JSON was expected{hint} ({error}): {words}"
-        raise wire_error(msg, kind="protocol", code="malformed") from None
+        raise transport_error(msg, kind="protocol", code="malformed") from None
 
 
 def error_words(body: Any) -> str | None:
@@ -259,35 +259,35 @@ def first_words(body: bytes) -> str:
     return _short(body[: 4 * MAX_WORDS].decode("utf-8", "replace"))
 
 
-def hide(text: str, hidden: Iterable[str]) -> str:
+def redact_url(text: str, hidden: Iterable[str]) -> str:
     """The text without the credentials that were sent."""
     for secret in hidden:
         text = text.replace(secret, "[redacted]")
     return text
 
 
-def _error_of(answer: Answer, body: Any, said: str, about: str = "") -> ResponseError:
+def _error_of(answer: HttpResponse, body: Any, said: str, about: str = "") -> ResponseError:
     meaning = _meaning(answer, body, said)
     about = about or f"{answer.url or 'the target'} answered {answer.status}"
     message = "; ".join(part for part in (f"{about}: {said}" if said else about, meaning.hint) if part)
     pause = retry_after_s(answer.headers) if meaning.retryable else None
     return ResponseError(
         kind=meaning.kind,
-        message=hide(message, answer.hidden),
+        message=redact_url(message, answer.hidden),
         retryable=meaning.retryable,
         code=meaning.code,
         retry_after_s=UNSET if pause is None else pause,
     )
 
 
-def _meaning(answer: Answer, body: Any, said: str) -> _Meaning:
+def _meaning(answer: HttpResponse, body: Any, said: str) -> _Meaning:
     lowered = said.lower()
     if any(part in name for name in _names(body) for part in _QUOTA_NAMES) or any(
         words in lowered for words in _QUOTA_WORDS
     ):
         return _QUOTA
     if 300 <= answer.status < 400:  # noqa: PLR2004 - redirections
-        place = hide(_short(answer.headers.get("location", "")), answer.hidden)
+        place = redact_url(_short(answer.headers.get("location", "")), answer.hidden)
         return _Meaning("transport", "redirected", hint=f"it redirects to {place or 'nowhere'}, which is not followed")
     meaning = _MEANINGS.get(answer.status) or (_SERVER_ERROR if answer.status >= 500 else _MEANINGS[400])  # noqa: PLR2004
     should = answer.headers.get("x-should-retry", "").strip().lower()
@@ -318,7 +318,7 @@ def _errors_in(body: Any) -> Iterator[Any]:
     yield body
 
 
-def _is_page(answer: Answer) -> bool:
+def _is_page(answer: HttpResponse) -> bool:
     return answer.content_type in ("text/html", "application/xhtml+xml") or answer.body[
         :200
     ].lstrip().lower().startswith((b"<!doctype html", b"<html"))

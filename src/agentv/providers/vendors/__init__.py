@@ -13,14 +13,21 @@ from agentv.errors import FormatError
 from agentv.formats.sse import EventReader, ServerEvent
 from agentv.formats.unread import with_unread_fields
 from agentv.providers.base import attach_partial_reply, failure
-from agentv.providers.transport.client import WireError, failure_from, failure_in_stream, hide, read_json, wire_error
+from agentv.providers.transport.client import (
+    TransportError,
+    failure_from,
+    failure_in_stream,
+    read_json,
+    redact_url,
+    transport_error,
+)
 from agentv.providers.transport.failures import first_words
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 
     from agentv.model.response import ProviderResponse
-    from agentv.providers.transport.client import Answer, Wire
+    from agentv.providers.transport.client import HttpClient, HttpResponse
 
 
 _EVENTS = "text/event-stream"
@@ -59,7 +66,7 @@ class Dialect(NamedTuple):
     """The keys of a body that are read; all others are searched for calls."""
 
 
-async def ask_model(wire: Wire, url: str, body: Mapping[str, Any], dialect: Dialect) -> ProviderResponse:
+async def ask_model(wire: HttpClient, url: str, body: Mapping[str, Any], dialect: Dialect) -> ProviderResponse:
     """The model's reply, normalised, with the time that it took; a failure is a reply too."""
     start = perf_counter()
     try:
@@ -67,16 +74,16 @@ async def ask_model(wire: Wire, url: str, body: Mapping[str, Any], dialect: Dial
             response = await _ask_for_pieces(wire, url, body, dialect)
         else:
             response = _read(await wire.send("POST", url, json=body), dialect)
-    except WireError as error:
+    except TransportError as error:
         response = error.response
     return replace(response, latency_ms=round((perf_counter() - start) * 1000, 3))
 
 
-def _read(answer: Answer, dialect: Dialect) -> ProviderResponse:
+def _read(answer: HttpResponse, dialect: Dialect) -> ProviderResponse:
     return _normalise(read_json(answer), answer, dialect) if answer.is_ok else failure_from(answer)
 
 
-def _normalise(body: Any, head: Answer, dialect: Dialect) -> ProviderResponse:
+def _normalise(body: Any, head: HttpResponse, dialect: Dialect) -> ProviderResponse:
     error = dialect.error_in(body)
     if error is not None:
         return failure_in_stream(error, head, f"{head.url} answered {head.status} with an error")
@@ -90,7 +97,7 @@ def _normalise(body: Any, head: Answer, dialect: Dialect) -> ProviderResponse:
     return replace(response, metadata={**(response.metadata or {}), "request_id": request_id})
 
 
-async def _ask_for_pieces(wire: Wire, url: str, body: Mapping[str, Any], dialect: Dialect) -> ProviderResponse:
+async def _ask_for_pieces(wire: HttpClient, url: str, body: Mapping[str, Any], dialect: Dialect) -> ProviderResponse:
     pieces = dialect.pieces()
     async with wire.stream("POST", url, json=body, headers={"Accept": _EVENTS}) as stream:
         head = stream.head
@@ -105,7 +112,7 @@ async def _ask_for_pieces(wire: Wire, url: str, body: Mapping[str, Any], dialect
         return failure_in_stream(pieces.error, head)
     if not pieces.is_complete:
         msg = f"{head.url} ended its reply in the middle"
-        raise wire_error(msg, retryable=True, code="cut_off")
+        raise transport_error(msg, retryable=True, code="cut_off")
     return _normalise(pieces.body, head, dialect)
 
 
@@ -113,7 +120,7 @@ async def _once(body: bytes) -> AsyncIterator[bytes]:
     yield body
 
 
-async def _gather(chunks: AsyncIterable[bytes], pieces: Pieces, head: Answer, dialect: Dialect) -> None:
+async def _gather(chunks: AsyncIterable[bytes], pieces: Pieces, head: HttpResponse, dialect: Dialect) -> None:
     """Feed all events, up to an error among them; when this is cancelled, the reply until then is kept."""
     reader = EventReader()
     event: ServerEvent | None = None
@@ -129,9 +136,9 @@ async def _gather(chunks: AsyncIterable[bytes], pieces: Pieces, head: Answer, di
                 attach_partial_reply(cancelled, _normalise(pieces.body, head, dialect))
         raise
     except FormatError as error:
-        words = hide(first_words(event.data.encode()), head.hidden) if event else ""
+        words = redact_url(first_words(event.data.encode()), head.hidden) if event else ""
         msg = f"{head.url} sent an event that cannot be read ({error}): {words}"
-        raise wire_error(msg, kind="protocol", code="malformed") from None
+        raise transport_error(msg, kind="protocol", code="malformed") from None
     for event in reader.finish():
         with suppress(FormatError):  # it was cut off, and so is the reply
             pieces.feed(event)

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from agentv.errors import ProviderError
 from agentv.formats.anthropic import FORMAT, MessagePieces, decode_message, error_in_message, to_anthropic
-from agentv.providers.transport import Wired
+from agentv.providers.transport import HttpProvider
 from agentv.providers.transport.client import check_address, check_headers, join_url, merge_headers
 from agentv.providers.vendors import Dialect
 from agentv.providers.vendors.openai import check_extra_body, with_extra
@@ -59,7 +59,7 @@ BASE_URL = "https://api.anthropic.com"
 KEY_NAME = "ANTHROPIC_API_KEY"
 
 
-class Anthropic(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Anthropic(HttpProvider, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """A model behind Anthropic's Messages API."""
 
     provider: Literal["anthropic"] = "anthropic"

@@ -18,7 +18,7 @@ from agentv.formats.openai_responses import (
     new_items,
     to_responses,
 )
-from agentv.providers.transport import Wired
+from agentv.providers.transport import HttpProvider
 from agentv.providers.transport.client import check_address, check_headers, join_url, merge_headers
 from agentv.providers.vendors import Dialect
 
@@ -143,7 +143,7 @@ BASE_URL = "https://api.openai.com/v1"
 KEY_NAME = "OPENAI_API_KEY"
 
 
-class OpenAI(Wired, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class OpenAI(HttpProvider, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """A model behind OpenAI's wire."""
 
     provider: Literal["openai"] = "openai"

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
     from agentv.evals import CheckedCase
     from agentv.spec.cases import CaseReader
-    from agentv.spec.dataset.columns import Template, Where
-    from agentv.spec.dataset.files import Row, RowFile
-    from agentv.spec.dataset.sampling import Picks
-    from agentv.spec.validation import Ids, Seen
+    from agentv.spec.dataset.columns import RowFilter, Template
+    from agentv.spec.dataset.files import DatasetRow, RowFile
+    from agentv.spec.dataset.sampling import Sampler
+    from agentv.spec.validation import CaseCounts, IdRegistry
 
 
 NOT_A_ROW = "expected a row as a mapping of columns"
 
 
-class Line(NamedTuple):
+class DatasetLine(NamedTuple):
     """One row of a dataset: a case, or what is wrong with it."""
 
     case: CheckedCase | None
@@ -40,7 +40,7 @@ class Line(NamedTuple):
     """Which row of the dataset it is, from 0, whatever is left out."""
 
 
-_Read = tuple[int, "Row", int, "CheckedCase | list[Problem]"]
+_Read = tuple[int, "DatasetRow", int, "CheckedCase | list[Problem]"]
 """A file, a row, its number, and what it was made into."""
 
 
@@ -48,10 +48,10 @@ class Plan(NamedTuple):
     """What becomes of the rows."""
 
     template: Template | None = None
-    where: Where | None = None
+    where: RowFilter | None = None
     limit: int | None = None
     """How many are read."""
-    picks: Picks | None = None
+    picks: Sampler | None = None
     """Those to run, once all were read; without it they are run as they come."""
 
 
@@ -80,13 +80,13 @@ class Dataset:
             msg = f"{error.filename or 'a file of the dataset'} can no longer be read: {error.strerror}"
             raise FormatError(msg) from error
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[DatasetLine]:
         """Every row that becomes a case, or should, looked at more closely than while running."""
         for at, row, number, case in self._rows():
             if isinstance(case, list):
-                yield Line(None, case, at)
+                yield DatasetLine(None, case, at)
             else:
-                yield Line(case, _repeated(case, row), at, row.offset, number)
+                yield DatasetLine(case, _repeated(case, row), at, row.offset, number)
 
     def _rows(self) -> Iterator[_Read]:
         number = given = 0
@@ -104,7 +104,7 @@ class Dataset:
                             return
         self.read = number
 
-    def _picked(self, picks: Picks) -> Iterator[_Read]:
+    def _picked(self, picks: Sampler) -> Iterator[_Read]:
         """The rows at these places; a file stays open until one of another file comes."""
         opened = -1
         stream = None
@@ -122,7 +122,7 @@ class Dataset:
                     raise FormatError(msg)
                 yield pick.file, row, pick.number, case
 
-    def _make(self, file: RowFile, row: Row, number: int) -> CheckedCase | list[Problem] | None:
+    def _make(self, file: RowFile, row: DatasetRow, number: int) -> CheckedCase | list[Problem] | None:
         """The row as a case, or what is wrong with it; nothing when it is left out."""
         data = row.data
         if row.problem:
@@ -136,7 +136,7 @@ class Dataset:
             problems = [Problem("", f"expected {file.wanted}", "whole")]
         return self._wrong(file, row, problems)
 
-    def _make_from_columns(self, file: RowFile, row: Row, number: int) -> CheckedCase | list[Problem] | None:
+    def _make_from_columns(self, file: RowFile, row: DatasetRow, number: int) -> CheckedCase | list[Problem] | None:
         template, where = self.plan.template, self.plan.where
         cells, problem = (row.data, None) if isinstance(row.data, dict) else _decoded(row.data)
         if problem:
@@ -152,14 +152,14 @@ class Dataset:
         checked, problems = self._reader.read(text, self._first + number, place, files=files)
         return checked or self._wrong(file, row, problems)
 
-    def _text(self, row: Row, columns: dict[str, Any], *, is_table: bool) -> tuple[bytes | None, list[Problem]]:
+    def _text(self, row: DatasetRow, columns: dict[str, Any], *, is_table: bool) -> tuple[bytes | None, list[Problem]]:
         """The case of these columns as JSON."""
         if self.plan.template is not None:
             case, problems = self.plan.template.fill(columns, is_table=is_table)
             return (None, problems) if problems else as_json(case, "")
         return as_json(_case_of(row.data), "") if isinstance(row.data, dict) else (row.data, [])
 
-    def _wrong(self, file: RowFile, row: Row, problems: list[Problem]) -> list[Problem]:
+    def _wrong(self, file: RowFile, row: DatasetRow, problems: list[Problem]) -> list[Problem]:
         if self.plan.template is not None:
             # Where in the template is said beside where in the data, since either may be at fault.
             problems = [_in_template(problem) for problem in problems]
@@ -192,7 +192,7 @@ def _decoded(text: bytes) -> tuple[dict[str, Any], Problem | None]:
     return (row, None) if isinstance(row, dict) else ({}, Problem("", NOT_A_ROW, "whole"))
 
 
-def _repeated(case: CheckedCase, row: Row) -> list[Problem]:
+def _repeated(case: CheckedCase, row: DatasetRow) -> list[Problem]:
     keys = () if isinstance(row.data, dict) else repeated_keys(row.data)
     return [Problem("", f"duplicate key {key!r}", "whole", case.place) for key in keys]
 
@@ -219,7 +219,7 @@ MAX_PROBLEMS = 100
 KEY = "dataset"
 
 
-class Folders(NamedTuple):
+class SearchPaths(NamedTuple):
     """Where names are looked for."""
 
     root: Path
@@ -234,7 +234,9 @@ def _entry(written: Any) -> DatasetEntry | None:
     return build(DatasetEntry, text, KEY)[0] if text else None
 
 
-def open_dataset(written: Any, reader: CaseReader, first: int, within: Folders) -> tuple[Dataset | None, list[Problem]]:
+def open_dataset(
+    written: Any, reader: CaseReader, first: int, within: SearchPaths
+) -> tuple[Dataset | None, list[Problem]]:
     """The dataset that is written so, its cases counted from `first`; or what is wrong with it."""
     entry = _entry(written)
     if entry is None:
@@ -272,17 +274,17 @@ def _plan(entry: DatasetEntry) -> tuple[Plan, list[Problem]]:
         plan = plan._replace(template=template)
         problems = [problem._replace(path=f"{KEY}.template.{problem.path}") for problem in template.problems]
     if entry.where:
-        from agentv.spec.dataset.columns import Where  # noqa: PLC0415 - as above
+        from agentv.spec.dataset.columns import RowFilter  # noqa: PLC0415 - as above
 
-        plan = plan._replace(where=Where(entry.where))
+        plan = plan._replace(where=RowFilter(entry.where))
     if entry.sample or entry.shuffle is not False:
-        from agentv.spec.dataset.sampling import Picks  # noqa: PLC0415 - as above
+        from agentv.spec.dataset.sampling import Sampler  # noqa: PLC0415 - as above
 
-        plan = plan._replace(limit=None, picks=Picks(entry))
+        plan = plan._replace(limit=None, picks=Sampler(entry))
     return plan, problems
 
 
-def survey(dataset: Dataset, ids: Ids, seen: Seen) -> list[Problem]:
+def validate_dataset(dataset: Dataset, ids: IdRegistry, seen: CaseCounts) -> list[Problem]:
     """Count its cases, and find everything that is wrong with them."""
     notes = _Notes(together=dataset.plan.template is not None)
     try:
@@ -304,7 +306,7 @@ def survey(dataset: Dataset, ids: Ids, seen: Seen) -> list[Problem]:
     return found
 
 
-def _read(dataset: Dataset, ids: Ids, seen: Seen, notes: _Notes) -> None:
+def _read(dataset: Dataset, ids: IdRegistry, seen: CaseCounts, notes: _Notes) -> None:
     picks = dataset.plan.picks
     for line in dataset.lines():
         if line.problems:

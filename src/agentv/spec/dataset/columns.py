@@ -214,7 +214,7 @@ class _Rule(NamedTuple):
     wanted: bool
 
 
-class Where:
+class RowFilter:
     """What the columns of a row must hold."""
 
     def __init__(self, written: Mapping[str, Any]) -> None:

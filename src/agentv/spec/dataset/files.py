@@ -13,7 +13,7 @@ from agentv.files import find_below
 from agentv.jsonio import MAX_BYTES
 from agentv.matching.text import is_glob, name_match
 from agentv.spec.validation import as_json, shown
-from agentv.spec.yaml import Source
+from agentv.spec.yaml import SourceFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -106,7 +106,7 @@ class Name(NamedTuple):
     """From the project's root, with slashes: the same wherever the command is run."""
 
 
-class Row(NamedTuple):
+class DatasetRow(NamedTuple):
     """One row, or what is wrong with it."""
 
     data: bytes | dict[str, Any]
@@ -130,10 +130,10 @@ class RowFile(Protocol):
     def open(self) -> Stream:
         """What `rows` reads from."""
 
-    def rows(self, stream: BinaryIO | None, offset: int = 0, line: int = 1) -> Iterator[Row]:
+    def rows(self, stream: BinaryIO | None, offset: int = 0, line: int = 1) -> Iterator[DatasetRow]:
         """Every row from this place on."""
 
-    def locate(self, problem: Problem, row: Row) -> Problem:
+    def locate(self, problem: Problem, row: DatasetRow) -> Problem:
         """The problem with its place; its path is one within the row."""
 
 
@@ -169,7 +169,7 @@ class JsonLines:
         """The file."""
         return self.name.path.open("rb")
 
-    def rows(self, stream: BinaryIO | None, offset: int = 0, line: int = 1) -> Iterator[Row]:
+    def rows(self, stream: BinaryIO | None, offset: int = 0, line: int = 1) -> Iterator[DatasetRow]:
         """Every line that holds something."""
         assert stream is not None  # noqa: S101 - `open` gives one
         stream.seek(offset)
@@ -177,14 +177,14 @@ class JsonLines:
         while data := readline(MAX_BYTES + 1):
             size = len(data)
             if size > MAX_BYTES:
-                yield Row(b"", line, offset, f"a line of more than {MAX_BYTES:,} bytes")
+                yield DatasetRow(b"", line, offset, f"a line of more than {MAX_BYTES:,} bytes")
                 size += 0 if data.endswith(b"\n") else skip_line(stream)
             elif text := data.strip() if offset else data.removeprefix(BOM).strip():
-                yield Row(text, line, offset)
+                yield DatasetRow(text, line, offset)
             offset += size
             line += 1
 
-    def locate(self, problem: Problem, row: Row) -> Problem:
+    def locate(self, problem: Problem, row: DatasetRow) -> Problem:
         """On its line."""
         return problem._replace(place=Place(self.name.shown, row.line))
 
@@ -197,8 +197,8 @@ class YamlRows:
 
     def __init__(self, name: Name) -> None:
         self.name = name
-        self._source: Source | None = None
-        source = Source(name.path, name.shown)
+        self._source: SourceFile | None = None
+        source = SourceFile(name.path, name.shown)
         self.warnings = source.warnings
         if not isinstance(source.data, list):
             got = "an empty file" if source.data is None else shown(source.data)
@@ -206,23 +206,23 @@ class YamlRows:
             raise SpecError([source.locate(problem)])
         self._rows = [self._row(source, at, data) for at, data in enumerate(source.data)]
 
-    def _row(self, source: Source, at: int, data: Any) -> Row:
+    def _row(self, source: SourceFile, at: int, data: Any) -> DatasetRow:
         text, problems = as_json(data, "")
-        return Row(text or b"", source.place(f"[{at}]").line, at, problems[0].message if problems else "")
+        return DatasetRow(text or b"", source.place(f"[{at}]").line, at, problems[0].message if problems else "")
 
     def open(self) -> Stream:
         """Nothing, for there is nothing more to read."""
         return nullcontext(None)
 
-    def rows(self, stream: BinaryIO | None, offset: int = 0, line: int = 1) -> Iterator[Row]:
+    def rows(self, stream: BinaryIO | None, offset: int = 0, line: int = 1) -> Iterator[DatasetRow]:
         """Every item of the list."""
         del stream, line
         yield from self._rows[offset:] if offset else self._rows
 
-    def locate(self, problem: Problem, row: Row) -> Problem:
+    def locate(self, problem: Problem, row: DatasetRow) -> Problem:
         """At its value."""
         # Once there is a problem nothing will run, and the places may take their memory.
-        self._source = self._source or Source(self.name.path, self.name.shown)
+        self._source = self._source or SourceFile(self.name.path, self.name.shown)
         below = f".{problem.path}" if problem.path and problem.path[0] != "[" else problem.path
         place = self._source.place(f"[{row.offset}]{below}", problem.about)
         return problem._replace(place=place)
@@ -261,7 +261,7 @@ class Table:
         """The file."""
         return self.name.path.open("rb")
 
-    def rows(self, stream: BinaryIO | None, offset: int = 0, line: int = 1) -> Iterator[Row]:
+    def rows(self, stream: BinaryIO | None, offset: int = 0, line: int = 1) -> Iterator[DatasetRow]:
         """Every row; the first one names the columns, and is only told of when it is wrong."""
         assert stream is not None  # noqa: S101 - `open` gives one
         stream.seek(offset)
@@ -271,25 +271,25 @@ class Table:
             problem = self._read_columns(reader, lines)
             if problem:
                 # Without names nothing in the rest means anything.
-                yield Row({}, lines.first, 0, problem)
+                yield DatasetRow({}, lines.first, 0, problem)
                 return
         while (cells := _next(reader, lines)) is not None:
             if isinstance(cells, str):
-                yield Row({}, lines.first, lines.start, cells)
+                yield DatasetRow({}, lines.first, lines.start, cells)
                 if lines.lost:
                     return
             elif cells:
                 problem = self._misfit(cells)
                 named = {} if problem else dict(zip(self._columns, cells, strict=True))
                 named.pop("", None)
-                yield Row(named, lines.first, lines.start, problem)
+                yield DatasetRow(named, lines.first, lines.start, problem)
 
     @property
     def columns(self) -> list[str]:
         """Their names, once the first row was read; one without a name, as pandas writes, is passed over."""
         return [name for name in self._columns if name]
 
-    def locate(self, problem: Problem, row: Row) -> Problem:
+    def locate(self, problem: Problem, row: DatasetRow) -> Problem:
         """On the line at which the row begins."""
         return problem._replace(place=Place(self.name.shown, row.line))
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from agentv.evals import CheckedCase
     from agentv.spec.file_format import DatasetEntry
-    from agentv.spec.validation import Seen
+    from agentv.spec.validation import CaseCounts
 
 
 KEY_BYTES = 8
@@ -32,7 +32,7 @@ class Pick(NamedTuple):
     number: int
 
 
-class Picks:
+class Sampler:
     """The cases to run, in 20 bytes each: a file, an offset, a line, a number.
 
     Chance is a hash of the seed and the id. So it is the same whatever the order of the rows and the files they are
@@ -60,7 +60,7 @@ class Picks:
         if self._most is not None and len(self._arrays[0]) > 2 * self._most + _SLACK:
             self._keep(_ordered(self._arrays[_KEY])[: self._most])
 
-    def settle(self, seen: Seen) -> None:
+    def settle(self, seen: CaseCounts) -> None:
         """No more will come: choose, put in order, and count."""
         if self._sample:
             self._keep(_ordered(self._arrays[_KEY])[: self._sample.n])

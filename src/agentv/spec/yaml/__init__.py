@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import yaml
 
 from agentv.errors import AgentVError, Place, Problem, SpecError
-from agentv.spec.yaml.composer import Composer, Finding
-from agentv.spec.yaml.positions import Mark, Marks
+from agentv.spec.yaml.composer import Composer, SyntaxFinding
+from agentv.spec.yaml.positions import Mark, Positions
 from agentv.spec.yaml.scalars import TextError, encoding_of, read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Source:
+class SourceFile:
     """One YAML file: its data, and a place for every path in it."""
 
     def __init__(self, path: Path, shown: str) -> None:
@@ -74,7 +74,7 @@ except ImportError:  # PyYAML was built without libyaml: the same events, many t
             yaml.parser.Parser.__init__(self)
 
 
-__all__ = ["MAX_BYTES", "Document", "Finding", "Mark", "Marks", "YamlError", "read_yaml"]
+__all__ = ["MAX_BYTES", "Document", "Mark", "Positions", "SyntaxFinding", "YamlError", "read_yaml"]
 
 MAX_BYTES: Final = 10 * 1024 * 1024
 
@@ -83,8 +83,8 @@ class Document(NamedTuple):
     """What a YAML file says."""
 
     data: Any
-    marks: Marks
-    warnings: tuple[Finding, ...]
+    marks: Positions
+    warnings: tuple[SyntaxFinding, ...]
 
 
 class YamlError(AgentVError, ValueError):

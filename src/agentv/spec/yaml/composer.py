@@ -15,7 +15,7 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from agentv.spec.yaml.positions import MERGE, Mark, Marks
+from agentv.spec.yaml.positions import MERGE, Mark, Positions
 from agentv.spec.yaml.scalars import SUSPECT, ScalarError, plain, shown, tagged
 from agentv.spec.yaml.syntax_errors import FORBIDDEN_TAG, explain
 
@@ -120,7 +120,7 @@ _TAGS = {_STANDARD_TAG + kind: kind for kind in ("str", "int", "float", "bool", 
 _NO_KEY = "\0"  # stands for a key that is wrong, while the rest of the file is read
 
 
-class Finding(NamedTuple):
+class SyntaxFinding(NamedTuple):
     """Something to say about a file, and where."""
 
     mark: Mark
@@ -145,9 +145,9 @@ class Composer:
 
     def __init__(self, text: Text) -> None:
         self.data: Any = None
-        self.marks = Marks(text.raw)
+        self.marks = Positions(text.raw)
         self.problems: list[tuple[Mark, str]] = []
-        self.warnings: list[Finding] = []
+        self.warnings: list[SyntaxFinding] = []
         self._text = text
         self._box: dict[Any, Any] | list[Any] | None = None
         self._slot = 0
@@ -290,7 +290,7 @@ class Composer:
             return None
         if surprise and len(self.warnings) <= MAX_FINDINGS:
             message = surprise if len(self.warnings) < MAX_FINDINGS else "from here on such words are no longer listed"
-            self.warnings.append(Finding(self._mark(event), message))
+            self.warnings.append(SyntaxFinding(self._mark(event), message))
         return value
 
     def _tagged(self, event: Event, text: str) -> Any:

@@ -29,7 +29,7 @@ class Mark(NamedTuple):
     """How many characters of this line belong to it, at least 1."""
 
 
-class Marks:
+class Positions:
     """The places of a document's parts, found by their path."""
 
     # Nodes stand in flat arrays, in the order of the file and named by their slot: 20 bytes each, where a tree of
