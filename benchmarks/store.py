@@ -19,7 +19,7 @@ from agentv.model.results import ResultRecord
 from agentv.run.options import RunOptions
 from agentv.run.plan import PlannedRun
 from agentv.run.store_writer import StoreWriter
-from agentv.stores.connection import steps
+from agentv.stores.connection import migration_files
 from benchmarks.clock import child_environment, process_starts, timed
 from benchmarks.ours import SCRIPT, write_eval
 from benchmarks.table import Bar, Row
@@ -48,7 +48,7 @@ def _writing(folder: Path) -> Row:
         keeping = begin(store, new_execution(prepared, command_of([], (), RunOptions())))
         told: list[RunFinished] = []
         ledger = StoreWriter(
-            store, keeping.execution.id, prepared.redactor, persist="messages", tell=told.extend, fail=_fail
+            store, keeping.execution.id, prepared.redactor, persist="messages", on_written=told.extend, on_error=_fail
         )
         ours.append(timed(partial(asyncio.run, _keep(ledger, runs, events)))[0])
         assert len(told) == _WRITTEN
@@ -70,7 +70,7 @@ async def _keep(ledger: StoreWriter, runs: list[PlannedRun], events: list[RunFin
             block = runs[start : start + _BLOCK]
             assert len(await ledger.claim(block, lambda _: 0)) == len(block)
             for event in events[start : start + _BLOCK]:
-                room = ledger.save(event, (Attempt(number=1, latency_ms=1.0),))
+                room = ledger.enqueue(event, (Attempt(number=1, latency_ms=1.0),))
                 if room is not None:
                     await room.wait()
 
@@ -118,7 +118,7 @@ def _write_bare(path: Path, rows: dict[str, list[tuple[object, ...]]]) -> None:
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
-    for step in steps():
+    for step in migration_files():
         db.executescript(step.read_text())
     _insert(db, "executions", rows["executions"])
     for start in range(0, _WRITTEN, _BLOCK):

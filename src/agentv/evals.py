@@ -1,4 +1,4 @@
-"""What may run: evaluators, cases, targets and evals in which nothing was found wrong."""
+"""Validated evals: evaluators, cases and targets, ready to run."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -13,93 +13,114 @@ from agentv.protocols import Evaluator, Provider
 
 
 class ConfiguredEvaluator(Struct, frozen=True):
-    """An evaluator that may run."""
+    """Evaluator with a valid configuration."""
 
     evaluator: Evaluator
+    """The evaluator."""
     config: Mapping[str, Any]
+    """Its configuration as written; empty if it was made in Python."""
     warnings: tuple[str, ...] = ()
+    """Warnings about its configuration."""
 
 
 def iter_evaluators(checks: Iterable[ConfiguredEvaluator]) -> Iterator[ConfiguredEvaluator]:
-    """These evaluators, and those that they are made of."""
-    for checked in checks:
-        yield checked
-        yield from iter_evaluators(getattr(checked.evaluator, "inner", ()))
+    """Yield these evaluators, each followed by those inside it."""
+    for check in checks:
+        yield check
+        yield from iter_evaluators(getattr(check.evaluator, "inner", ()))
 
 
 class CheckedCase(Struct, frozen=True, kw_only=True):
-    """A case that may run."""
+    """Valid case of an eval."""
 
     case: Case
+    """The case."""
     checks: tuple[ConfiguredEvaluator, ...]
+    """Its evaluators."""
     index: int
-    """Its place in the eval, from 0, whatever is selected."""
+    """Position in the eval, from 0, independent of the selection."""
     repeat: int = 1
+    """Number of runs with each target."""
     skip: bool | str = False
+    """`True`, or the reason, if it is not run."""
     only: bool = False
+    """`True` if cases without `only` are not run."""
     place: Place | None = None
+    """Place in a file."""
     warnings: tuple[str, ...] = ()
+    """Warnings about the case."""
 
 
 class Target(NamedTuple):
-    """A named system under test."""
+    """Named system under test."""
 
     name: str
+    """Name of the target."""
     provider: str
+    """Name of its provider."""
     settings: Mapping[str, Any]
-    """As written: `${NAME}` stands for an environment variable, and only the name is ever stored."""
+    """Settings as written: `${NAME}` stands for an environment variable, and only its name is ever stored."""
     place: Place | None = None
-    made: Provider | None = None
-    """The provider itself, when it does not come from a file."""
+    """Place in a file."""
+    instance: Provider | None = None
+    """The provider, if it was made in Python."""
 
 
 class Limits(NamedTuple):
-    """What an eval says about time and tries, where its targets do not."""
+    """Limits of an eval, for targets that set none."""
 
     timeout_s: float | None = None
+    """Time limit of one attempt."""
     retries: int | None = None
+    """Attempts after the first that a run may have."""
     max_concurrency: int | None = None
+    """Runs that may be in flight at the same time."""
     max_cost: float | None = None
+    """US dollars that an execution may spend."""
     max_tokens: int | None = None
+    """Tokens that an execution may use."""
 
 
 class Eval(Struct, frozen=True, kw_only=True):
-    """An eval that may run."""
+    """Valid eval."""
 
     id: str
+    """Id of the eval."""
     cases: Iterable[CheckedCase]
-    """All of them, as often as they are asked for; a dataset is read anew each time and never held."""
+    """All cases; may be iterated repeatedly: a dataset is read again each time and never held in memory."""
     targets: tuple[Target, ...] = ()
-    """Those that were selected."""
+    """Selected targets."""
     file: str | None = None
+    """File of the eval."""
     folder: str = "."
-    """Names in the eval are relative to it, and programs run in it."""
+    """Folder of the eval: paths are relative to it, and programs run in it."""
     root: str = "."
-    """The project's folder: nothing outside it is read by name."""
+    """Folder of the project: no file outside of it is read by name."""
     texts: tuple[str, ...] = ()
-    """The files whose content the cases and targets themselves show: the eval, its project, its dataset."""
+    """Files whose content cases and targets are made of: the eval, its project, its dataset."""
     inputs: tuple[str, ...] = ()
-    """Every file it was read from, which no output may replace."""
+    """All files that it was read from, which no output may overwrite."""
     store: str | None = None
-    """Where its project keeps runs; `off` for nowhere, `None` for the usual place."""
+    """Store of its project; `off` for none, `None` for the default."""
     persist: Persist | None = None
-    """How much of a run its project keeps."""
+    """Extent to which its project stores replies."""
     is_settled: bool = False
-    """Whether `texts` hold all that its cases are made of: no folder is searched for further files."""
+    """`True` if `texts` determine all cases: no folder is searched for further files."""
     limits: Limits = Limits()
+    """Limits for targets that set none."""
     judge: str | None = None
-    """The name of the target that judges where an evaluator names none."""
+    """Name of the judge of evaluators that name none."""
     judges: tuple[Target, ...] = ()
-    """The targets that any of its evaluators asks."""
+    """Targets that its evaluators ask."""
     prices: Mapping[str, Price] = {}
-    """What models cost, where the project says so."""
+    """Prices of models that the project sets."""
     count: int = 0
-    """How many cases there are."""
+    """Number of cases."""
     skipped: int = 0
-    """How many of them say `skip`."""
+    """Number of cases with `skip`."""
     repeats: int = 0
-    """How often all the others together are run."""
+    """Number of runs of all other cases with one target."""
     has_only: bool = False
-    """Whether a case says `only`."""
+    """`True` if a case has `only`."""
     warnings: tuple[Any, ...] = ()
-    """Surprises in the file: allowed, and probably not meant."""
+    """Warnings about the file."""

@@ -1,6 +1,8 @@
-"""Everything one may implement, and what it is handed, on one page."""
+"""Protocols that plugins and stores implement: Provider, Evaluator, Reporter, Store, JudgeClient and the Context."""
 
+import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -8,43 +10,52 @@ from msgspec import Struct
 from agentv.errors import Problem
 from agentv.model.conversation import Message, ToolCall, TraceEvent, TraceSummary
 from agentv.model.events import Event
-from agentv.model.judging import Calibration, Judged
+from agentv.model.judging import Calibration, JudgeReply
 from agentv.model.request import Case, Request, Scope
 from agentv.model.response import ProviderResponse, Unread
 from agentv.model.results import EvaluatorResult, Kind, Summary, Verdict
-from agentv.model.stored import ActiveWorker, Claim, ExecutionRow, Outcome, ResultRow, StoredResult
+from agentv.model.stored import (
+    ActiveWorker,
+    Claim,
+    ExecutionRow,
+    Outcome,
+    ResultRow,
+    RunRow,
+    StoredResult,
+    StoredRun,
+)
 
 
 class JudgeClient(Protocol):
-    """How an evaluator reaches a model: through the targets, with their limits, retries and costs."""
+    """Access of an evaluator to judges, with the rate limits, retries and costs of their targets."""
 
     @property
     def default(self) -> str | None:
-        """The judge of evaluators that name none."""
+        """Name of the judge of evaluators that name none."""
         ...
 
     async def __call__(self, target: str | None, messages: Sequence[Message]) -> ProviderResponse:
-        """The reply of a target; `EvaluationError` when there is none."""
+        """Return the reply of a target; raise `EvaluationError` if there is none."""
         ...
 
-    async def judge(self, target: str | None, messages: Sequence[Message]) -> Judged:
-        """The same with what it took; it is remembered for the next time only when `keep` is told so."""
+    async def judge(self, target: str | None, messages: Sequence[Message]) -> JudgeReply:
+        """Return the reply of a target with its usage; it is cached only by `remember`."""
         ...
 
-    def keep(self, judged: Sequence[Judged]) -> None:
-        """Remember these replies: they made sense."""
+    def remember(self, replies: Sequence[JudgeReply]) -> None:
+        """Cache these replies, which could be understood."""
         ...
 
-    def clean(self, text: str) -> str:
-        """The text without secrets, as a model may see it."""
+    def redact(self, text: str) -> str:
+        """Return the text without secrets, as a model may see it."""
         ...
 
-    def word(self, content: bytes) -> str:
-        """A word that only this content has, and that nobody who wrote it can know."""
+    def nonce(self, content: bytes) -> str:
+        """Return a word that depends on this content and on a secret, so that its author cannot know it."""
         ...
 
     def calibration(self, target: str | None, rubric_key: str) -> Calibration | None:
-        """The last calibration of this judge for this rubric."""
+        """Return the last calibration of this judge for this rubric."""
         ...
 
 
@@ -52,30 +63,44 @@ class Context(Struct, frozen=True, kw_only=True):
     """The sole input of every evaluator."""
 
     response: ProviderResponse
+    """Reply of the target, normalized."""
     case: Case = Case()
+    """Case that was run."""
     candidate: str = ""
-    """The final text."""
+    """Final text of the reply."""
     output_messages: tuple[Message, ...] | None = None
-    """`None` when the agent sent none."""
+    """Messages that the agent added to the conversation; `None` if it sent none."""
     trace: tuple[TraceEvent, ...] | None = None
-    """Deprecated: `None` when the agent sent none; use `output_messages` or `calls`."""
+    """Deprecated: `None` if the agent sent none; use `output_messages` or `calls`."""
     trace_summary: TraceSummary | None = None
-    """`None` when the agent sent neither messages nor a trace."""
+    """Counts of tool calls; `None` if the agent sent neither messages nor a trace."""
     calls: tuple[ToolCall, ...] | None = None
-    """Every call from the one source that was chosen; `None` when only counts, or nothing, is known."""
+    """All tool calls, from the source in `calls_source`; `None` if only counts, or nothing, are known."""
     calls_source: Literal["output_messages", "trace", "trace_summary"] | None = None
-    """Where `calls` and the counts come from; `None` when the agent sent nothing to tell from."""
+    """Source of `calls` and of the counts; `None` if the agent sent none."""
     calls_complete: bool = True
-    """Whether everything that may hold a call was understood; when false, `calls` is a lower bound."""
+    """`False` if a part of the reply that may hold a call was not understood: `calls` is then a lower bound."""
     unread: tuple[Unread, ...] = ()
-    """The places of the reply that were not understood, each with its reason."""
+    """Places of the reply that were not understood, each with its reason."""
     expected_messages: tuple[Message, ...] | None = None
+    """Expected messages of the case; `None` if it has none."""
     config: Mapping[str, Any] = {}
-    """The evaluator's configuration as it was written."""
+    """Configuration of the evaluator as written."""
     scope: Scope | None = None
-    """Where the eval lies, for an evaluator that names a file of its own; `None` when there is no eval."""
+    """Folders of the eval, for an evaluator that reads a file; `None` without an eval."""
     ask: JudgeClient | None = None
-    """`await ask(target, messages)`: how a judge reaches a model; `None` where there is no judge to ask."""
+    """Judge client, called as `await ask(target, messages)`; `None` where no judge is configured."""
+
+
+def _show_field_docs(cls: type) -> None:
+    """Append the docstrings of the fields to that of the class, where `help` shows them; takes about 0.1 ms."""
+    with suppress(OSError), open(__file__, encoding="utf-8") as file:  # noqa: PTH123 - `pathlib` is not loaded yet
+        body = file.read().partition(f"\nclass {cls.__name__}(")[2].partition("\n\n\n")[0]
+        docs = re.findall(r'^    (\w+): .*\n    """(.*)"""$', body, re.MULTILINE)
+        cls.__doc__ = "\n".join([f"{cls.__doc__}\n\nFields:", *(f"    {name}: {text}" for name, text in docs)])
+
+
+_show_field_docs(Context)
 
 
 class Evaluator(Protocol):
@@ -130,164 +155,188 @@ class Evaluator(Protocol):
 
 
 class Provider(Protocol):
-    """The code that talks to a target; `agentv.providers.base.ProviderBase` brings all of it but `invoke`."""
+    """Code that talks to a target; `agentv.providers.base.ProviderBase` implements all of it but `invoke`."""
 
     async def open(self, scope: Scope) -> None:
-        """Get ready; called once, before the first `invoke`."""
+        """Acquire resources; called once, before the first `invoke`."""
         ...
 
     async def invoke(self, request: Request) -> ProviderResponse:
-        """One reply; a failure is a reply too, with its `error`.
+        """Send a request and return the reply; a failure is a reply with an `error`.
 
-        It is cancelled when its time is over and must then leave nothing running. The `CancelledError` that it
-        passes on may carry the reply as far as it had come: see `PARTIAL_REPLY`.
+        It is cancelled after the timeout, and must then leave nothing running. The `CancelledError` that it passes on
+        may carry the part of the reply that had arrived: see `PARTIAL_REPLY`.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of everything; called once, after the last `invoke`."""
+        """Release all resources; called once, after the last `invoke`."""
         ...
 
 
 class ReplyReader(Protocol):
-    """What a format may ask of the reader that called it."""
+    """Methods of the reader that a reply format may call."""
 
     @property
     def asked(self) -> Sequence[Message] | None:
-        """The messages of the request; `None` when they are not known."""
+        """Messages of the request; `None` if they are not known."""
         ...
 
     def read(self, value: Any) -> ProviderResponse:
-        """Read a reply that stands inside of another."""
+        """Read a reply that is part of another."""
         ...
 
     def read_messages(self, items: Sequence[Any], *, declared: bool = False) -> ProviderResponse:
-        """Read a list of messages, items or events; `declared` when it is said to hold only what the agent added."""
+        """Read a list of messages, items or events; `declared` if it is known to hold only what the agent added."""
         ...
 
 
 class ReplyFormat(Struct, frozen=True, kw_only=True):
-    """A shape of replies: one entry of the table that the reader goes through."""
+    """Format of replies, an entry of the reader's table."""
 
     name: str
+    """Name of the format."""
     detect: Callable[[Any], bool]
-    """Tell whether a reply has this shape; it is plain JSON data, an object or a list."""
+    """Tell whether a reply has this format; it is plain JSON data, an object or a list."""
     read: Callable[[Any, ReplyReader], ProviderResponse]
-    """Read a reply of this shape. What is not understood is kept: as content blocks, in `metadata`, or in `unread`."""
+    """Read a reply of this format; unknown parts are preserved in content blocks, `metadata`, or `unread`."""
     items: bool = False
-    """Whether the shape is that of a list of messages, items or events: then both functions are given such a list."""
+    """`True` for a list of messages, items or events, which both functions then receive."""
     events: bool = False
-    """Whether the shape is that of a list of events, as a stream sends them one by one."""
+    """`True` for a list of events, as a stream sends them one by one."""
     translates: bool = False
-    """Whether `read` writes the items as messages and gives them to `read_messages`, which leaves out the request's."""
+    """`True` if `read` passes the items as messages to `read_messages`, which leaves out those of the request."""
     keys: frozenset[str] | None = None
-    """The keys of the object that are read; all others are searched for calls. `None` when `read` keeps the others."""
+    """Keys of the object that are read; all others are searched for calls. `None` if `read` preserves the others."""
     detect_object: Callable[[Any], bool] | None = None
-    """Tell whether a Python object is one of this library's that cannot be written as plain data."""
+    """Tell whether a Python object belongs to this format and cannot be converted to plain data."""
     read_object: Callable[[Any, ReplyReader], ProviderResponse] | None = None
     """Read such an object."""
 
 
 REPLIES = "replies"
-"""Under this name a `CancelledError` may carry the replies that came in time, by the place of their requests."""
+"""Attribute of a `CancelledError` with the replies that came in time, by the index of their requests."""
 
 
 PARTIAL_REPLY = "partial_reply"
-"""Under this name the `CancelledError` that ends an `invoke` may carry the reply as far as it had come.
+"""Attribute of the `CancelledError` that ends an `invoke`, with the part of the reply that had arrived.
 
-A run that ran out of time keeps its messages, usage and thread, as a reply that is only partly understood.
+A run that exceeds its timeout keeps its messages, usage and thread, as a partly understood reply.
 `agentv.providers.base.attach_partial_reply` sets it."""
 
 
 class BatchProvider(Provider, Protocol):
-    """A provider that would rather be asked many times at once."""
+    """Provider that takes several requests at once."""
 
     @property
     def batch_size(self) -> int:
-        """How many requests it takes at most."""
+        """Largest number of requests in one call."""
         ...
 
     async def invoke_many(self, requests: Sequence[Request]) -> Sequence[ProviderResponse]:
-        """One reply for each request, in the same order."""
+        """Send requests and return one reply for each, in the same order."""
         ...
 
 
 class Reporter(Protocol):
-    """Hears of everything that happens: a file, a terminal, a page."""
+    """Receiver of the events of an execution, such as a result file or the terminal."""
 
     def handle(self, event: Event) -> None:
-        """Take note of one event."""
+        """Process one event."""
         ...
 
 
 class Store(Protocol):
-    """Where runs are kept: every method is a step that is on the disk when it returns. One thread uses it at a time."""
+    """Store of executions and runs; each method that writes is one durable transaction. Used by one thread at a time.
+
+    A process claims runs before it runs them. Its claims are valid while it renews its lease by `heartbeat`.
+    """
 
     name: str
-    """What people call it: a file, a database."""
+    """Name for messages, such as the path of a file."""
 
     def begin(self, execution: ExecutionRow) -> None:
-        """A new execution, before anything of it runs."""
+        """Add a new execution, before any of its runs."""
         ...
 
     def resume(self, execution: ExecutionRow) -> None:
-        """An execution that goes on; what dead processes had claimed is free again."""
+        """Reopen an execution; claims of dead processes are released."""
         ...
 
     def write(
-        self, execution_id: str, claims: Sequence[Claim], saved: Sequence[ResultRow], again: Collection[str] = ()
+        self, execution_id: str, claims: Sequence[Claim], results: Sequence[ResultRow], rerun: Collection[str] = ()
     ) -> tuple[set[str], set[str]]:
-        """Claim these runs and keep those results; returns the keys of both that this process may have.
+        """Claim runs and write results in one transaction; return the keys that were claimed, and those written.
 
-        A claim holds for as long as `beat` is called. `again` names what may be claimed although it has a result.
+        Runs whose verdict is in `rerun` (`error`, `fail`) may be claimed although they have a result.
         """
         ...
 
-    def beat(self) -> None:
-        """Say that this process still lives."""
+    def heartbeat(self) -> None:
+        """Renew the lease of this process."""
+        ...
+
+    def active_workers(self, execution_id: str, *, recover: bool = True) -> list[ActiveWorker]:
+        """Return the other processes that run parts of this execution; `recover` releases the claims of dead ones."""
         ...
 
     def finish(self, execution_id: str, summary: Summary | None) -> None:
-        """An execution has come to its end, for now; what was claimed and not finished is free again.
+        """Finish an execution, and release unfinished claims.
 
-        Without a summary, when only a part of it was run, its runs are counted to see how it stands.
+        Without a summary, when only a part of it was run, its status is computed from its runs.
         """
         ...
 
-    def replace(self, execution_id: str, keys: Iterable[str], *, replaced: bool = True) -> None:
-        """These runs are no longer part of their execution: their cases were edited, or are gone; or they are again."""
+    def mark_superseded(self, execution_id: str, keys: Iterable[str], *, superseded: bool = True) -> None:
+        """Exclude runs from their execution because their cases were edited or removed; or include them again."""
         ...
 
-    def move(self, execution_id: str, places: Mapping[str, tuple[int, str]]) -> None:
-        """These runs stand elsewhere now: their position in the plan, and where their case is written, by key."""
+    def update_positions(self, execution_id: str, places: Mapping[str, tuple[int, str]]) -> None:
+        """Set the positions of runs in the plan, and the places of their cases in files, by key."""
         ...
 
     def executions(self, limit: int = -1) -> list[ExecutionRow]:
-        """Those that are kept, the last one first, without their summaries."""
+        """Return the executions, newest first, without their summaries."""
         ...
 
     def find_execution(self, name: str) -> list[ExecutionRow]:
-        """The execution of this id with its summary, or all whose id begins so."""
+        """Return the execution of this id with its summary, or all whose id begins with it."""
         ...
 
     def outcomes(self, execution_id: str) -> dict[str, Outcome]:
-        """How every run of an execution stands, by its key; replaced ones too."""
+        """Return the state of every run of an execution by key, superseded ones included."""
         ...
 
-    def kept(
+    def results(
         self, execution_id: str, keys: Sequence[str] | None = None, *, replies: bool = True
     ) -> Iterator[StoredResult]:
-        """The results of an execution in the order of its plan, or those of these keys; with replies, or without."""
+        """Yield the results of an execution in plan order, or those of these keys; with or without replies."""
+        ...
+
+    def runs(self, execution_id: str) -> Iterator[RunRow]:
+        """Yield the runs of an execution in plan order, without texts."""
+        ...
+
+    def stored_runs(self, execution_id: str, key: str | None = None) -> Iterator[StoredRun]:
+        """Yield all data of an execution's runs, or of the run with this key; superseded ones included."""
+        ...
+
+    def find_keys(self, execution_id: str, *, beginning: str = "", case_id: str | None = None) -> list[str]:
+        """Return the keys of an execution's runs that begin with this text, or of the runs of one case."""
         ...
 
     def target_records(self, target: str, limit: int) -> Iterator[bytes]:
-        """Yield the result records of a target's finished runs in all executions, the newest first."""
+        """Yield the result records of a target's finished runs in all executions, newest first."""
         ...
 
-    def holders(self, execution_id: str) -> list[ActiveWorker]:
-        """The other processes that are running something of it; those that died are relieved of it."""
+    def add(self, execution: ExecutionRow, runs: Iterable[StoredRun]) -> int:
+        """Import an execution of another store in one transaction; return the number of its runs."""
+        ...
+
+    def delete(self, execution_ids: Sequence[str]) -> None:
+        """Delete executions with all their runs."""
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release the unfinished claims of this process, and close the store."""
         ...

@@ -19,7 +19,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempt, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(attempt, "FIRST_BACKOFF_S", 0.01)
 
 
 class Eval:

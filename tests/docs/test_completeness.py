@@ -15,13 +15,13 @@ from agentv.cli.main import COMMANDS, group
 from agentv.evaluators.base import EvaluatorBase
 from agentv.model.comparison import (
     CallPair,
+    CaseChange,
     CaseList,
-    CaseName,
+    CasePreference,
+    CaseReference,
     CaseSide,
-    Change,
     Comparison,
-    JudgedCase,
-    JudgedSide,
+    JudgePreference,
     Measure,
     Measures,
     SampleSize,
@@ -67,8 +67,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 RECORD = (ResultRecord, EvaluatorResult, TraceSummary, TokensUsage, ResponseError)
 SUMMARY = (Summary, OutcomeCounts, Distribution, Coverage, Repeats, RepeatedCase, RepeatedTarget, JudgeSums)
 COMPARISON = (
-    *(Comparison, Side, Measures, Measure, Change, CaseSide, CallPair, CaseList, CaseName, SampleSize),
-    *(JudgedSide, JudgedCase),
+    *(Comparison, Side, Measures, Measure, CaseChange, CaseSide, CallPair, CaseList, CaseReference, SampleSize),
+    *(JudgePreference, CasePreference),
 )
 
 

@@ -1,6 +1,9 @@
 """Values: plain, immutable, compared by content."""
 
+import ast
 import pickle
+import pydoc
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -66,3 +69,19 @@ def test_results_and_errors_travel_between_processes(value: Any) -> None:
     copy = pickle.loads(pickle.dumps(value))  # noqa: S301 - our own value, made a moment ago
     assert str(copy) == str(value)
     assert type(copy) is type(value)
+
+
+@pytest.mark.parametrize("path", sorted(Path(agentv.__file__).parent.glob("model/*.py")), ids=lambda path: path.stem)
+def test_every_field_has_a_docstring(path: Path) -> None:
+    classes = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
+    assert not [
+        f"{cls.name}: {ast.unparse(field)}"
+        for cls in classes
+        for field, after in zip(cls.body, [*cls.body[1:], None], strict=True)
+        if isinstance(field, ast.AnnAssign) and not isinstance(after, ast.Expr)
+    ]
+
+
+def test_help_shows_the_fields_of_a_context() -> None:
+    text = pydoc.plain(pydoc.render_doc(agentv.Context))
+    assert all(f"      {name}: " in text for name in agentv.Context.__struct_fields__)

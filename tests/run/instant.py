@@ -1,4 +1,4 @@
-"""An event loop in which waiting takes no time: its clock jumps to the next thing that is due."""
+"""Event loop in which waiting takes no time: its clock jumps to the next timer."""
 
 import asyncio
 import selectors
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class _Selector(selectors.DefaultSelector):
-    """Lets time pass instead of waiting for it."""
+    """Selector that advances the clock instead of waiting."""
 
     now = 0.0
 
@@ -24,7 +24,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class InstantLoop(asyncio.SelectorEventLoop):
-    """Everything happens in order and at its time, and a minute is over at once."""
+    """Event loop with a simulated clock."""
 
     def __init__(self) -> None:
         self._clock = _Selector()
@@ -35,11 +35,11 @@ class InstantLoop(asyncio.SelectorEventLoop):
 
 
 def instantly(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns."""
+    """Return the result of a coroutine."""
     with asyncio.Runner(loop_factory=InstantLoop) as runner:
         return runner.run(work)
 
 
 def now() -> float:
-    """Seconds since the loop began, rounded so that sums of them can be compared."""
+    """Return the seconds since the start of the loop, rounded so that sums can be compared."""
     return round(asyncio.get_running_loop().time(), 6)

@@ -1,4 +1,4 @@
-"""Attempts: what is tried again and what is not, what each of them leaves behind, and whose time is whose."""
+"""Attempts: retries, backoff, timeouts, and the log of attempts."""
 
 import asyncio
 import itertools
@@ -23,7 +23,7 @@ from agentv.model.response import ProviderResponse, ResponseError, TokensUsage, 
 from agentv.providers.base import ProviderBase, attach_partial_reply, failure
 from agentv.run import attempt
 from agentv.run.attempt import RetryPolicy, RunAttempts, try_many, try_run
-from agentv.run.rate_limit import Limiter, RateLimits
+from agentv.run.rate_limit import RateLimiter, RateLimits
 from tests.run.instant import instantly, now
 from tests.wires.server import Server, running
 
@@ -41,7 +41,7 @@ def busy(**fields: Any) -> ProviderResponse:
 
 
 class Script:
-    """A provider that answers as it is told, one after the other, and the last for ever."""
+    """Provider with scripted replies; the last one is repeated."""
 
     def __init__(self, *replies: ProviderResponse, seconds: float = 0.0) -> None:
         self._replies = list(replies)
@@ -60,12 +60,12 @@ class Script:
         pass
 
 
-def tried(provider: Any, *, pace: RateLimits | None = None, **patience: Any) -> RunAttempts:
-    """What comes of one run."""
-    settings = {"timeout_s": 60.0, "retries": 2, "retry_timeouts": False, **patience}
+def tried(provider: Any, *, limits: RateLimits | None = None, **policy: Any) -> RunAttempts:
+    """Return the attempts of one run."""
+    settings = {"timeout_s": 60.0, "retries": 2, "retry_timeouts": False, **policy}
 
     async def scene() -> RunAttempts | None:
-        limiter = Limiter(pace or RateLimits())
+        limiter = RateLimiter(limits or RateLimits())
         request = Request(id="c", thread_id="given")
         return await try_run(provider, request, RetryPolicy(**settings, limiter=limiter), lambda: False)
 
@@ -137,7 +137,7 @@ class TestBusy:
 
     def test_it_ends_all_the_same(self) -> None:
         found = tried(Script(busy()))
-        assert found.attempts == 1 + attempt.MOST_LIMITED
+        assert found.attempts == 1 + attempt.MAX_RATE_LIMITED
         assert found.response.error is not None
         assert found.response.error.code == "rate_limited"
 
@@ -146,7 +146,7 @@ class TestBusy:
 
     def test_a_wait_that_is_too_long_is_the_error_and_nothing_hangs(self) -> None:
         provider = Script(busy(retry_after_s=3600.0), OK)
-        found = tried(provider, pace=RateLimits(max_retry_after_s=30))
+        found = tried(provider, limits=RateLimits(max_retry_after_s=30))
         assert found.response.error is not None
         assert "asks to wait 3,600 s, longer than `max_retry_after_s` (30 s)" in found.response.error.message
         assert (found.attempts, len(provider.asked)) == (1, 1)
@@ -160,7 +160,7 @@ class TestBusy:
 
 
 class Many(Script):
-    """The same, for many at once."""
+    """The same for a batch provider."""
 
     batch_size = 10
 
@@ -168,10 +168,10 @@ class Many(Script):
         return [await self.invoke(request) for request in requests]
 
 
-def many(provider: Many, count: int, limiter: Limiter | None = None) -> list[RunAttempts | None]:
+def many(provider: Many, count: int, limiter: RateLimiter | None = None) -> list[RunAttempts | None]:
     async def scene() -> list[RunAttempts | None]:
-        patience = RetryPolicy(60.0, 2, retry_timeouts=False, limiter=limiter or Limiter())
-        return await try_many(provider, [Request(id=str(at)) for at in range(count)], patience, lambda: False)
+        policy = RetryPolicy(60.0, 2, retry_timeouts=False, limiter=limiter or RateLimiter())
+        return await try_many(provider, [Request(id=str(at)) for at in range(count)], policy, lambda: False)
 
     return instantly(scene())
 
@@ -297,8 +297,8 @@ class TestAReplyThatIsCut:
 
 def test_what_cancels_a_run_takes_its_story_along() -> None:
     async def scene() -> tuple[Attempt, ...]:
-        patience = RetryPolicy(60.0, 2, retry_timeouts=False, limiter=Limiter())
-        run = asyncio.ensure_future(try_run(Script(error(), OK, seconds=2), Request(id="c"), patience, lambda: False))
+        policy = RetryPolicy(60.0, 2, retry_timeouts=False, limiter=RateLimiter())
+        run = asyncio.ensure_future(try_run(Script(error(), OK, seconds=2), Request(id="c"), policy, lambda: False))
         await asyncio.sleep(3.5)
         run.cancel()
         with pytest.raises(asyncio.CancelledError) as cut:
@@ -314,7 +314,7 @@ def test_what_cancels_a_run_takes_its_story_along() -> None:
 
 
 class Throws(ProviderBase, frozen=True, kw_only=True, dict=True):
-    """A provider that ends more than it should, or tries to."""
+    """Provider that raises exceptions which would end a task or the program."""
 
     provider: str = "throws"
     thrown: type[BaseException]
@@ -328,7 +328,7 @@ class Throws(ProviderBase, frozen=True, kw_only=True, dict=True):
 
 @pytest.mark.parametrize("thrown", [SystemExit, asyncio.CancelledError, pytest.fail.Exception, ValueError])
 def test_whatever_a_provider_throws_ends_its_run_alone(thrown: type[BaseException]) -> None:
-    execution = evaluate(Target("throws", "throws", {}, made=Throws(thrown=thrown)), 3)
+    execution = evaluate(Target("throws", "throws", {}, instance=Throws(thrown=thrown)), 3)
     assert [record.status for record in execution.results] == ["error", "pass", "pass"]
     assert execution.results[0].error == ResponseError(kind="agent", message=f"{thrown.__name__}: mine")
 
@@ -347,7 +347,7 @@ def test_stopping_sends_away_those_who_wait_for_their_turn() -> None:
 
 
 class Wire(ProviderBase, frozen=True, kw_only=True, dict=True):
-    """Asks a real server, as any provider would."""
+    """Provider of a real server."""
 
     provider: str = "wire"
     url: str
@@ -380,7 +380,7 @@ class Wire(ProviderBase, frozen=True, kw_only=True, dict=True):
 
 @asynccontextmanager
 async def server(answer: Callable[[int], web.Response]) -> AsyncIterator[tuple[str, list[float]]]:
-    """A server on this machine, and when it was asked."""
+    """Local server that records the times of requests."""
     times: list[float] = []
 
     async def handle(request: web.Request) -> web.Response:
@@ -407,12 +407,12 @@ async def ask_server(
     check = {"type": "contains", "value": "done"}
     cases = [{"id": f"c{at}", "input": "x", "evaluators": [check]} for at in range(count)]
     async with server(answer) as (url, times):
-        target = Target("wire", "wire", {"url": url}, made=Wire(url=url, **settings))
+        target = Target("wire", "wire", {"url": url}, instance=Wire(url=url, **settings))
         return await agentv.aevaluate({"cases": cases}, target=target, **options), times
 
 
 def answers(times: int, status: int, **headers: str) -> Callable[[int], web.Response]:
-    """A server that fails so often, and then answers."""
+    """Server that fails this number of times, and then answers."""
 
     def answer(number: int) -> web.Response:
         return web.Response(status=status, headers=headers) if number <= times else web.json_response({"text": "done"})
@@ -422,7 +422,7 @@ def answers(times: int, status: int, **headers: str) -> Callable[[int], web.Resp
 
 class TestARealServer:
     def test_that_fails_and_then_answers(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(attempt, "FIRST_PAUSE_S", 0.01)
+        monkeypatch.setattr(attempt, "FIRST_BACKOFF_S", 0.01)
         execution, times = asyncio.run(ask_server(answers(2, 503), 1, {}))
         assert execution.passed
         assert execution.results[0].attempts == len(times) == 3
@@ -440,22 +440,22 @@ class TestARealServer:
         execution, times = asyncio.run(ask_server(answers(4, 429, **{"Retry-After": "0.4"}), 8, {"max_concurrency": 4}))
         assert execution.passed
         assert len(times) == 12
-        # Four came before the pause was known; nobody came in it.
+        # Four requests came before the pause was known, and none during it.
         assert times[4] - times[3] >= 0.39
 
     def test_is_asked_no_faster_than_allowed(self) -> None:
         execution, times = asyncio.run(ask_server(answers(0, 200), 8, {"max_concurrency": 8}, requests_per_minute=1200))
         assert execution.passed
         gaps = [after - before for before, after in itertools.pairwise(times)]
-        # 50 ms apart; what one is late by, the next may be early by.
+        # 50 ms apart; the delay of one may be made up for by the next.
         assert sum(gaps) >= 7 * 0.05 - 0.04
 
     def test_that_never_stops_refusing_ends_in_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(attempt, "FIRST_PAUSE_S", 0.001)
+        monkeypatch.setattr(attempt, "FIRST_BACKOFF_S", 0.001)
         execution, times = asyncio.run(ask_server(answers(math.inf, 429), 1, {}))  # type: ignore[arg-type]
         (record,) = execution.results
         assert record.error is not None
-        assert (record.error.message, record.attempts) == ("too many requests", 1 + attempt.MOST_LIMITED)
+        assert (record.error.message, record.attempts) == ("too many requests", 1 + attempt.MAX_RATE_LIMITED)
         assert len(times) == record.attempts
 
 
@@ -466,7 +466,7 @@ def wires() -> Iterator[Server]:
 
 
 class TestAModelBehindAWire:
-    """The same with the `openai` provider, which reads what the server says in its headers and bodies."""
+    """The same with the `openai` provider, which reads headers and bodies of the server."""
 
     def evaluate(self, wires: Server, model: str, count: int, **settings: Any) -> agentv.Execution:
         target = {"provider": "openai", "model": model, "base_url": wires.url, **settings}
@@ -477,7 +477,7 @@ class TestAModelBehindAWire:
         return agentv.evaluate({"cases": cases}, target=target, max_concurrency=2)
 
     def test_that_is_unavailable_twice(self, wires: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(attempt, "FIRST_PAUSE_S", 0.001)
+        monkeypatch.setattr(attempt, "FIRST_BACKOFF_S", 0.001)
         (record,) = self.evaluate(wires, "flaky-2", 1).results
         assert (record.status, record.attempts) == ("pass", 3)
 
@@ -503,7 +503,7 @@ class TestAModelBehindAWire:
 
 
 class TestPlainBlocks:
-    """Unread places that are blocks of a declared type are dropped, whoever made the reply."""
+    """Unread places that are blocks of a declared type are dropped, also from replies that user code built."""
 
     CHART = Unread(path="a[0]", reason=unknown_block_reasons("chart")[0])
     MAP = Unread(path="a[1]", reason=unknown_block_reasons("map")[1])
@@ -527,6 +527,6 @@ class TestPlainBlocks:
             return [await provider.invoke(request) for request in requests]
 
         provider.invoke_many = invoke_many
-        patience = RetryPolicy(timeout_s=60.0, retries=0, retry_timeouts=False)
-        work = try_many(provider, [Request(id="a"), Request(id="b")], patience, lambda: False)
+        policy = RetryPolicy(timeout_s=60.0, retries=0, retry_timeouts=False)
+        work = try_many(provider, [Request(id="a"), Request(id="b")], policy, lambda: False)
         assert [one and one.response.unread for one in asyncio.run(work)] == [(), ()]

@@ -1,4 +1,4 @@
-"""Work that is begun at once ends as it would have ended otherwise."""
+"""Work that is started eagerly ends like work that is awaited."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentv.run.attempt import within
+from agentv.run.attempt import run_eagerly
 
 Work = Callable[[], Awaitable[Any]]
 
@@ -39,7 +39,7 @@ async def with_others() -> str:
 @pytest.mark.parametrize("work", [at_once, after_waiting, with_others])
 def test_it_gives_what_the_work_gives(work: Work) -> None:
     async def main() -> Any:
-        return await within(asyncio.timeout(10), work())
+        return await run_eagerly(asyncio.timeout(10), work())
 
     assert asyncio.run(main()) == "done"
 
@@ -47,7 +47,7 @@ def test_it_gives_what_the_work_gives(work: Work) -> None:
 @pytest.mark.parametrize("work", [fails_at_once, fails_later])
 def test_it_throws_what_the_work_throws(work: Work) -> None:
     async def main() -> Any:
-        return await within(asyncio.timeout(10), work())
+        return await run_eagerly(asyncio.timeout(10), work())
 
     with pytest.raises(KeyError):
         asyncio.run(main())
@@ -57,7 +57,7 @@ def test_anything_that_can_be_awaited_will_do() -> None:
     async def main() -> Any:
         future = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().call_soon(future.set_result, "done")
-        return await within(asyncio.timeout(10), future)
+        return await run_eagerly(asyncio.timeout(10), future)
 
     assert asyncio.run(main()) == "done"
 
@@ -75,7 +75,7 @@ def test_the_deadline_ends_it_and_it_may_clean_up() -> None:
     async def main() -> bool:
         deadline = asyncio.timeout(0.01)
         with pytest.raises(TimeoutError):
-            await within(deadline, slow())
+            await run_eagerly(deadline, slow())
         return deadline.expired()
 
     assert asyncio.run(main())
@@ -93,7 +93,7 @@ def test_whoever_is_cancelled_cancels_the_work() -> None:
             raise
 
     async def main() -> None:
-        task = asyncio.create_task(within(asyncio.timeout(10), slow()))
+        task = asyncio.create_task(run_eagerly(asyncio.timeout(10), slow()))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

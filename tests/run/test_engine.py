@@ -1,4 +1,4 @@
-"""The engine: attempts, time, concurrency, and that nobody's failure is anybody else's."""
+"""The engine: attempts, timeouts, concurrency, and isolation of failures."""
 
 import asyncio
 import sys
@@ -32,11 +32,11 @@ def eval_of(count: int = 1, **case: Any) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempt, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(attempt, "FIRST_BACKOFF_S", 0.001)
 
 
 def failing(times: int, **error: Any) -> tuple[Callable[..., Any], list[Request]]:
-    """An agent that fails so often and then answers."""
+    """Agent that fails this number of times, and then answers."""
     asked: list[Request] = []
 
     async def agent(request: Request) -> Any:
@@ -338,7 +338,7 @@ def test_summaries_are_in_the_order_of_the_plan() -> None:
 
 
 class Batch(ProviderBase, frozen=True, kw_only=True, dict=True):
-    """Answers many at once; the first time, every third not."""
+    """Batch provider; the first time, every third request fails."""
 
     provider: str = "batch"
     batch_size: int = 4
@@ -358,7 +358,7 @@ class Batch(ProviderBase, frozen=True, kw_only=True, dict=True):
 class TestMany:
     def evaluate(self, count: int, wrong: Any = None, **options: Any) -> tuple[agentv.Execution, list[Any]]:
         provider = Batch(asked=[], wrong=wrong)
-        target = Target("batch", "batch", {}, made=provider)
+        target = Target("batch", "batch", {}, instance=provider)
         return agentv.evaluate(eval_of(count), target=target, **options), provider.asked
 
     def test_runs_are_gathered_and_only_what_failed_is_asked_again(self) -> None:

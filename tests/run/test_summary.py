@@ -1,4 +1,4 @@
-"""The sum of an execution: rates with their intervals, and what repeated runs say of the cases."""
+"""Summary of an execution: rates with intervals, and statistics of repeated cases."""
 
 import tracemalloc
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from scipy.stats import binomtest  # type: ignore[import-untyped]  # it has no t
 import agentv
 from agentv.model.results import Repeats, ResultRecord, Summary
 from agentv.run.plan import PlanCounts as Planned
-from agentv.run.summary import MAX_LISTED, CaseOutcomes, Names, Totals
+from agentv.run.summary import MAX_LISTED, ExecutionEnd, PlanNames, Totals
 
 STATUSES = {"p": "pass", "f": "fail", "e": "error"}
 
@@ -50,10 +50,10 @@ def runs(**cases: str) -> list[ResultRecord]:
 
 def summed(records: Iterable[ResultRecord], *, repeats: bool = True, targets: tuple[str, ...] = ("agent",)) -> Summary:
     planned = Planned(cases=0, skipped=0, left_out=0, runs=0, repeats=repeats)
-    totals = Totals("e", planned, Names(["support", "sales"], targets), "")
+    totals = Totals("e", planned, PlanNames(["support", "sales"], targets), "")
     for each in records:
         totals.add(each)
-    return totals.summary(CaseOutcomes("", 0.0), out=())
+    return totals.summary(ExecutionEnd("", 0.0), out=())
 
 
 def repeated(records: Iterable[ResultRecord], **more: Any) -> Repeats:
@@ -151,15 +151,15 @@ def test_the_list_is_bounded_and_says_how_many_are_missing() -> None:
 
 
 def kept_bytes(cases: int, times: int) -> float:
-    """What the sums hold for each case, its latencies not counted."""
+    """Return the memory that the sums need per case, without latencies."""
     chance = Random(1)  # noqa: S311 - no secret hangs on it
     planned = Planned(cases=0, skipped=0, left_out=0, runs=0, repeats=times > 1)
-    totals = Totals("e", planned, Names(["support"], ["agent"]), "")
+    totals = Totals("e", planned, PlanNames(["support"], ["agent"]), "")
     tracemalloc.start()
     try:
         for at in range(cases):
             for repeat in range(times):
-                # As it comes from an agent: every record has a name of its own.
+                # As from an agent: every record has its own string.
                 totals.add(record(f"case-{at}", chance.choice("pf"), repeat, latency_ms=None))
         return tracemalloc.get_traced_memory()[0] / cases
     finally:

@@ -1,4 +1,4 @@
-"""`agentv.evaluate` keeps nothing unless it is asked to, and then what `agentv eval` would keep."""
+"""`agentv.evaluate` stores runs only on request, and then as `agentv eval` does."""
 
 import json
 import time
@@ -72,7 +72,7 @@ def test_whoever_stood_still_and_lost_its_runs_to_another_asks_for_nothing_more(
             later = owners.uptime() + owners.LEASE_S + 1
             with monkeypatch.context() as patch:
                 patch.setattr(owners, "uptime", lambda: later)
-                assert other.holders(other.executions()[0].id) == []
+                assert other.active_workers(other.executions()[0].id) == []
             other.close()
         time.sleep(0.1)
         return text

@@ -1,4 +1,4 @@
-"""A run as a line of an export: what goes out comes back, to the letter."""
+"""Exported runs: reading them back gives the same runs."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from agentv.stores.sqlite import SqliteStore
 
 NAME = "20261116T000000-abcdef"
 KEY = "0123456789abcdef"
-# Whatever an agent or an author may write: other alphabets, NUL, lone surrogates, slashes, escapes, long names.
+# Any text of an agent or an author: other alphabets, NUL, lone surrogates, slashes, escapes, long names.
 TEXTS = st.one_of(
     st.text(max_size=20),
     st.sampled_from(["", "a/b", "\x00", "\ud800", "\u202e", "x" * 300, '"\\', "\x1b[31m", "null", "é\u2028"]),
@@ -86,7 +86,7 @@ ATTEMPTS = st.lists(
 
 
 def clean(value: Any) -> Any:
-    """A text as the store has it: what JSON cannot carry was scrubbed on the way."""
+    """Return a text as the store has it, without characters that JSON cannot hold."""
     return msgspec.json.decode(dump_json(value))
 
 
@@ -128,7 +128,7 @@ def runs(draw: Any) -> StoredRun:
         target_id=target_id,
         repeat=0,
         place=clean(draw(TEXTS)),
-        # A run that is run again has a result of before, and a beginning of now.
+        # A run that is run again has the earlier result and a new time of start.
         status=draw(st.sampled_from(["completed", "error", "running", "cancelled"] if has_result else ["queued"])),
         tries=draw(st.integers(1, 5)),
         started_at=draw(st.sampled_from([record.started_at, "2026-11-17T00:00:00.000Z"])),
@@ -158,7 +158,7 @@ def test_a_run_comes_back_to_the_letter(run: StoredRun) -> None:
 def test_a_store_gives_back_what_was_put_into_it(tmp_path_factory: Any, run: StoredRun) -> None:
     store = SqliteStore(tmp_path_factory.mktemp("lines") / "runs.db")
     store.add(ExecutionRow(id=NAME, status="pass", started_at="x"), [run])
-    assert list(store.stored(NAME)) == [run]
+    assert list(store.stored_runs(NAME)) == [run]
     unread = run.line and msgspec.json.decode(run.line, type=ResultRecord).unread
     assert [row.unread for row in store.runs(NAME)] == ([] if run.replaced else [unread or None])
     store.close()

@@ -1,4 +1,4 @@
-"""The run store: whole or not at all, claimed by one, found again after any crash."""
+"""Run store: transactions, exclusive claims, leases, and recovery after crashes."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ from agentv.stores.leases import Heartbeat, ProcessIdentity, is_alive, this_proc
 from agentv.stores.sqlite import SqliteStore
 
 NOBODY = 2**22 + 1
-"""No process has this number."""
+"""No process has this id."""
 NAME = "20261116T000000-abcdef"
 PLACE = Unread(path="output_messages[0].content[1]", reason="a block of type 'chart' was not understood")
 _numbers = count()
@@ -92,7 +92,7 @@ def partly(key: str, *places: Unread) -> ResultRow:
 
 
 def write_earlier(path: Path) -> None:
-    """A file with one finished run, in the columns that the first version had."""
+    """Create a file with one finished run, with the columns of the first version."""
     Connection(path).close()
     done = saved("a")
     with closing(sqlite3.connect(path)) as db, db:
@@ -115,12 +115,12 @@ def somebody(**changed: Any) -> ProcessIdentity:
 
 
 def after_the_lease(path: Path, monkeypatch: pytest.MonkeyPatch) -> SqliteStore:
-    """Another process, to which the lease of the first one is over."""
+    """Return another process, for which the lease of the first one has expired."""
     other = SqliteStore(path)
     later = owners.uptime() + owners.LEASE_S + 1
     with monkeypatch.context() as patch:
         patch.setattr(owners, "uptime", lambda: later)
-        assert other.holders(NAME) == []
+        assert other.active_workers(NAME) == []
     return other
 
 
@@ -159,28 +159,28 @@ class TestClaims:
     def test_a_dead_owners_runs_come_back(self, store: SqliteStore, path: Path) -> None:
         dead = subprocess.Popen([sys.executable, "-c", ""])
         dead.wait()
-        other = SqliteStore(path, somebody(pid=dead.pid, born="1"))
-        other.beat()
+        other = SqliteStore(path, somebody(pid=dead.pid, started="1"))
+        other.heartbeat()
         assert other.write(NAME, [claim("a")], [])[0] == {"a"}
         assert store.write(NAME, [claim("a")], [])[0] == set()
-        assert store.holders(NAME) == []
+        assert store.active_workers(NAME) == []
         assert store.write(NAME, [claim("a")], [])[0] == {"a"}
         assert other.write(NAME, [], [saved("a")])[1] == set(), "too late: it is somebody else's now"
 
     def test_a_living_owner_is_named(self, store: SqliteStore, path: Path) -> None:
         other = SqliteStore(path)
-        other.beat()
+        other.heartbeat()
         other.write(NAME, [claim("a"), claim("b")], [])
-        (holder,) = store.holders(NAME)
+        (holder,) = store.active_workers(NAME)
         assert (holder.pid, holder.runs) == (os.getpid(), 2)
         other.close()
-        assert store.holders(NAME) == []
+        assert store.active_workers(NAME) == []
         assert store.write(NAME, [claim("a")], [])[0] == {"a"}, "whoever leaves gives up what it had"
 
     def test_an_owner_that_stood_still_notices(
         self, store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        store.beat()
+        store.heartbeat()
         store.write(NAME, [claim("a"), claim("b")], [])
         other = after_the_lease(path, monkeypatch)
         assert other.write(NAME, [claim("b")], [])[0] == {"b"}
@@ -193,7 +193,7 @@ class TestClaims:
         store.write(NAME, [claim("a"), claim("b")], [])
         other = after_the_lease(path, monkeypatch)
         assert other.write(NAME, [claim("a")], [])[0] == {"a"}
-        store.beat()
+        store.heartbeat()
         assert store.write(NAME, [], [saved("a", "fail")])[1] == set()
         assert other.write(NAME, [], [saved("a")])[1] == {"a"}
         assert store.write(NAME, [], [saved("a", "fail"), saved("b")])[1] == set()
@@ -204,10 +204,10 @@ class TestClaims:
 
     def test_a_run_that_came_from_elsewhere_while_it_was_running_is_free(self, store: SqliteStore, path: Path) -> None:
         store.write(NAME, [claim("a")], [])
-        (run,) = store.stored(NAME)
+        (run,) = store.stored_runs(NAME)
         moved = SqliteStore(path.with_name("moved.db"))
         moved.add(ExecutionRow(id=NAME, status="running", planned=1, started_at="x"), [run])
-        assert list(moved.stored(NAME)) == [run]
+        assert list(moved.stored_runs(NAME)) == [run]
         assert moved.write(NAME, [claim("a")], [])[0] == {"a"}
         moved.close()
 
@@ -221,8 +221,8 @@ class TestLeases:
     def test_a_lease_ends_on_the_machines_own_clock(self) -> None:
         sign = self.sign()
         assert is_alive(sign, self.HERE)
-        assert is_alive(sign, self.HERE, now=sign.beat + owners.LEASE_S - 1)
-        assert not is_alive(sign, self.HERE, now=sign.beat + owners.LEASE_S + 1)
+        assert is_alive(sign, self.HERE, now=sign.uptime + owners.LEASE_S - 1)
+        assert not is_alive(sign, self.HERE, now=sign.uptime + owners.LEASE_S + 1)
 
     @pytest.mark.parametrize("jump", [-1e6, -3600, 3600, 1e6])
     def test_a_clock_that_jumps_neither_ends_nor_prolongs_it(
@@ -232,13 +232,13 @@ class TestLeases:
         moved = time.time() + jump
         monkeypatch.setattr(time, "time", lambda: moved)
         assert is_alive(sign, self.HERE)
-        assert not is_alive(sign._replace(beat=sign.beat - owners.LEASE_S - 1), self.HERE)
+        assert not is_alive(sign._replace(uptime=sign.uptime - owners.LEASE_S - 1), self.HERE)
 
     def test_a_process_number_that_was_given_again_is_another_process(self) -> None:
-        assert not is_alive(self.sign(born="1"), self.HERE)
+        assert not is_alive(self.sign(started="1"), self.HERE)
 
     def test_in_another_container_numbers_mean_nothing(self) -> None:
-        assert is_alive(self.sign(names="pid:[1]", pid=2**22 + 1), self.HERE)
+        assert is_alive(self.sign(pid_namespace="pid:[1]", pid=2**22 + 1), self.HERE)
 
     def test_a_machine_that_was_started_anew_runs_nothing_of_before(self) -> None:
         host = self.HERE.machine.partition("/")[0]
@@ -247,12 +247,12 @@ class TestLeases:
     def test_another_machine_is_believed_for_a_lease(self) -> None:
         sign = self.sign(machine="elsewhere/x")
         assert is_alive(sign, self.HERE)
-        assert not is_alive(sign._replace(seen_at=time.time() - owners.LEASE_S - 1), self.HERE)
+        assert not is_alive(sign._replace(at=time.time() - owners.LEASE_S - 1), self.HERE)
 
 
 class TestFile:
     def test_it_is_for_its_owner_only_and_ignored_by_git(self, store: SqliteStore, path: Path) -> None:
-        store.beat()
+        store.heartbeat()
         modes = {each.name: each.stat().st_mode & 0o777 for each in path.parent.iterdir()}
         assert modes["runs.db"] == modes["runs.db-wal"] == modes["runs.db-shm"] == 0o600
         assert (path.parent / ".gitignore").read_text() == "runs.db*\n"
@@ -320,16 +320,16 @@ class TestFile:
 
 
 class TestMigrations:
-    @pytest.mark.parametrize("version", range(1, len(migrations.steps()) + 1))
+    @pytest.mark.parametrize("version", range(1, len(migrations.migration_files()) + 1))
     def test_a_file_of_any_earlier_version_is_brought_forward_with_its_runs(
         self, path: Path, monkeypatch: pytest.MonkeyPatch, version: int
     ) -> None:
-        all_steps = migrations.steps()
+        all_steps = migrations.migration_files()
         with monkeypatch.context() as patch:
-            patch.setattr(migrations, "steps", lambda: all_steps[:version])
+            patch.setattr(migrations, "migration_files", lambda: all_steps[:version])
             write_earlier(path)
         new = SqliteStore(path)
-        assert [each.key for each in new.kept(NAME)] == ["a"]
+        assert [each.key for each in new.results(NAME)] == ["a"]
         assert [row.unread for row in new.runs(NAME)] == [None]
         assert [row.partly_understood for row in new.executions()] == [0]
         new.write(NAME, [claim("b")], [])
@@ -348,9 +348,9 @@ class TestMigrations:
         SqliteStore(path).close()
         broken = tmp_path / "9999_broken.sql"
         broken.write_text("CREATE TABLE half (x);\nCREATE TABLE executions (twice);\n")
-        all_steps = migrations.steps()
+        all_steps = migrations.migration_files()
         with monkeypatch.context() as patch:
-            patch.setattr(migrations, "steps", lambda: [*all_steps, broken])
+            patch.setattr(migrations, "migration_files", lambda: [*all_steps, broken])
             with pytest.raises(StoreError, match="already exists"):
                 SqliteStore(path)
         store = SqliteStore(path)
@@ -391,7 +391,7 @@ class TestKeeping:
         store.write(NAME, [], [saved("a", "error")._replace(attempts=attempts)])
         store.write(NAME, [claim("a", 1)], [], ["error"])
         store.write(NAME, [], [saved("a")])
-        (run,) = store.stored(NAME)
+        (run,) = store.stored_runs(NAME)
         assert run.attempts == ((1, attempts[0]), (1, attempts[1]), (2, Attempt(number=1, latency_ms=1.5)))
         assert store.db.execute("SELECT count(*) FROM evaluator_results").fetchone() == (1,)
 
@@ -401,7 +401,7 @@ class TestKeeping:
         store.write(NAME, [], [saved("a"), partly("b"), partly("c", PLACE, other)])
         assert [row.unread for row in store.runs(NAME)] == [None, (PLACE,), (PLACE, other)]
         assert store.find_execution(NAME)[0].partly_understood == 2
-        store.replace(NAME, ["c"])
+        store.mark_superseded(NAME, ["c"])
         assert store.executions()[0].partly_understood == 1
 
     def test_a_reply_that_is_understood_the_second_time_counts_no_more(self, store: SqliteStore) -> None:
@@ -429,7 +429,7 @@ class TestKeeping:
         assert store.write(NAME, [], [written, saved("b")])[1] == {"a", "b"}
         first = next(store.runs(NAME))
         assert (first.input_tokens, first.output_tokens, first.total_tokens) == (None, 1, None)
-        assert [kept.line for kept in store.kept(NAME, ["a"])] == [written.line]
+        assert [kept.line for kept in store.results(NAME, ["a"])] == [written.line]
 
     @pytest.mark.parametrize(("name", "counted"), [("one", ["b"]), ("key [redacted]", ["a", "b"])])
     def test_a_result_takes_the_place_of_one_of_the_same_case_unless_its_name_was_redacted(
@@ -480,7 +480,7 @@ ACTIONS = st.lists(
 def test_any_interleaving_of_writes_and_crashes_leaves_a_store_that_opens_lists_and_resumes(
     tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, int, int]]
 ) -> None:
-    """Two processes at one store; a crash is what `kill -9` leaves: the files as they are, and an owner gone."""
+    """Two processes with one store; a crash leaves the files as they are and a dead owner, like `kill -9`."""
     path = tmp_path_factory.mktemp("crash") / "runs.db"
     first = SqliteStore(path)
     first.begin(ExecutionRow(id=NAME, status="running", planned=8, started_at="x"))
@@ -495,7 +495,7 @@ def test_any_interleaving_of_writes_and_crashes_leaves_a_store_that_opens_lists_
             assert not kept & finished, "a result is kept once"
             finished |= kept
         elif action == "beat":
-            process.beat()
+            process.heartbeat()
         else:
             if action == "crash":
                 path = crashed(path, processes, who)
@@ -506,16 +506,16 @@ def test_any_interleaving_of_writes_and_crashes_leaves_a_store_that_opens_lists_
     last = SqliteStore(path)
     last.resume(replace(ExecutionRow(id=NAME, status="running"), planned=8))
     assert [row.id for row in last.executions()] == [NAME]
-    assert {each.key for each in last.kept(NAME)} == finished
+    assert {each.key for each in last.results(NAME)} == finished
     todo = {f"{number:x}" for number in range(8)} - finished
     assert last.write(NAME, [claim(key) for key in sorted(todo)], [])[0] == todo
     assert last.write(NAME, [], [saved(key) for key in todo])[1] == todo
-    assert len(list(last.kept(NAME))) == 8
+    assert len(list(last.results(NAME))) == 8
     last.close()
 
 
 def crashed(path: Path, processes: list[SqliteStore], who: int) -> Path:
-    """The store as a killed process leaves it: its files are copied while it has them open."""
+    """Return the store as a killed process leaves it: its files are copied while they are open."""
     folder = path.parent / f"after-{next(_numbers)}"
     folder.mkdir()
     for each in path.parent.glob("runs.db*"):
@@ -527,9 +527,9 @@ def crashed(path: Path, processes: list[SqliteStore], who: int) -> Path:
     db.close()
     other = processes[1 - who]
     replacement = SqliteStore(copy, other._owner)  # noqa: SLF001 - as above
-    replacement._mine.update(other._mine)  # noqa: SLF001 - as above
-    replacement._works = True  # noqa: SLF001 - as above
+    replacement._claimed.update(other._claimed)  # noqa: SLF001 - as above
+    replacement._is_writer = True  # noqa: SLF001 - as above
     other.db.close()
     processes[1 - who] = replacement
-    replacement.holders(NAME)
+    replacement.active_workers(NAME)
     return copy

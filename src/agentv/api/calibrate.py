@@ -12,7 +12,7 @@ from agentv.api.score import following
 from agentv.errors import Problem, SpecError
 from agentv.evals import ConfiguredEvaluator, iter_evaluators
 from agentv.evaluators.judge.llm_judge import LlmJudge, RubricJudge
-from agentv.model.judging import Calibration, CalibrationReport, Confusion, LabelDifference, UnreadableVerdict
+from agentv.model.judging import Calibration, CalibrationReport, ItemAgreement, LabelDifference, UnreadableVerdict
 from agentv.model.request import Scope
 from agentv.run.options import DEFAULT_CONCURRENCY, RunOptions
 from agentv.run.records import now
@@ -165,7 +165,7 @@ def _report(subject: LabelledReply, judge_key: str, judged: list[tuple[Label, Ev
         ),
         over="verdicts" if over_verdicts else "items",
         table=main.table,
-        items={name: Confusion(**agree(pairs, ITEMS)._asdict()) for name, pairs in by_item.items()},
+        items={name: ItemAgreement(**agree(pairs, ITEMS)._asdict()) for name, pairs in by_item.items()},
         differences=tuple(differences),
         unread=tuple(unread),
         judges=used.sums(),

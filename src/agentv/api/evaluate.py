@@ -161,7 +161,7 @@ def function_target(function: Callable[..., Any], **settings: Any) -> Target:
     own = getattr(function, "__name__", None) or getattr(function, "name", None)
     name = settings.pop("name", None) or (own if isinstance(own, str) and own else type(function).__name__)
     words = {"name": name, "provider": "function", **settings}
-    return Target(name, "function", words, made=Function(function=function, name=name, **settings))
+    return Target(name, "function", words, instance=Function(function=function, name=name, **settings))
 
 
 def _target_of(settings: Mapping[str, Any], what: str) -> Target:

@@ -31,10 +31,10 @@ from agentv.run.costs import with_limits
 from agentv.run.engine import Engine
 from agentv.run.options import DEFAULT_CONCURRENCY
 from agentv.run.plan import PlanCounts as Planned
-from agentv.run.plan import choose_part, count_runs, plan_runs
+from agentv.run.plan import count_runs, plan_runs, plan_shard
 from agentv.run.records import new_id, now
 from agentv.run.store_writer import StoreWriter
-from agentv.run.summary import CaseOutcomes, Names, Totals
+from agentv.run.summary import ExecutionEnd, PlanNames, Totals
 from agentv.spec.targets import add_plain_blocks, make_provider, variables_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from agentv.protocols import Provider, Reporter
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
-    from agentv.run.plan import Part, PlannedRun
+    from agentv.run.plan import PlannedRun, ShardPlan
     from agentv.scoring.scorer import Follow
 
 
@@ -118,19 +118,19 @@ class ExecutionStore:
             execution_id,
             redactor,
             persist=keeping.persist,
-            again=keeping.again,
-            tell=tell,
-            fail=self._fail,
+            rerun=keeping.again,
+            on_written=tell,
+            on_error=self._fail,
         )
         self.share = SharedClaims(
             keeping.store,
             self.ledger,
             execution_id,
             keeping.known,
-            again=keeping.again,
+            rerun=keeping.again,
             is_whole=keeping.is_whole,
-            tell=self._replay,
-            wait=keeping.wait,
+            on_stored=self._replay,
+            on_wait=keeping.wait,
         )
 
     async def __aenter__(self) -> None:
@@ -153,7 +153,7 @@ class ExecutionStore:
                 known = self._keeping.known
                 gone = [key for key in known.keys() - self.share.seen if not known[key].replaced]
                 if gone:
-                    store.replace(execution_id, gone)
+                    store.mark_superseded(execution_id, gone)
             # What was not told again counts too, and of others' runs one that stops has not heard.
             store.finish(execution_id, summary if is_whole else None)
         except StoreError as error:
@@ -182,7 +182,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     """The targets that judge, by eval and name."""
     memory: JudgeCache | None = None
     """What judges said before; without it, they are remembered for this execution only."""
-    part: Part | None = None
+    part: ShardPlan | None = None
     """Which shard of the plan is run, when it is not all of it."""
     keep: Callable[[PlannedRun], bool] | None = None
     """Which of the runs are wanted, when not all are."""
@@ -190,7 +190,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     def runs(self) -> Iterator[PlannedRun]:
         """Every run, made when it is asked for."""
         runs = plan_runs(self.evals, self.options)
-        runs = runs if self.part is None else filter(self.part.holds, runs)
+        runs = runs if self.part is None else filter(self.part.contains, runs)
         return runs if self.keep is None else filter(self.keep, runs)
 
 
@@ -233,7 +233,7 @@ def prepare(
         raise SpecError([_nothing_selected(evals, options, planned)])
     part = None
     if options.shard is not None:
-        part = choose_part(partial(plan_runs, evals, options), *options.shard)
+        part = plan_shard(partial(plan_runs, evals, options), *options.shard)
         planned = planned._replace(runs=part.runs)
     return Prepared(
         evals=evals,
@@ -315,7 +315,7 @@ class _Execution:
         if keeping is not None:
             self._id, started_at = keeping.execution.id, keeping.execution.started_at
         self._targets = tuple({target.name: None for each in prepared.evals for target in each.targets})
-        names = Names([each.id for each in prepared.evals], self._targets)
+        names = PlanNames([each.id for each in prepared.evals], self._targets)
         self._totals = Totals(self._id, prepared.planned, names, started_at)
         self._audience = ReporterGroup(reporters)
         self.keeper = None
@@ -330,7 +330,7 @@ class _Execution:
             self._keep,
             prepared.part,
             self._audience.attempts,
-            share=None if self.keeper is None else self.keeper.share,
+            claims=None if self.keeper is None else self.keeper.share,
         )
         self.engine.judges = make_judges(prepared, self.engine)
         if self.keeper is not None:
@@ -355,12 +355,12 @@ class _Execution:
         engine, keeper, audience = self.engine, self.keeper, self._audience
         planned, runs = self._prepared.planned.runs, self._totals.runs
         broken = audience.broken or engine.broken or (keeper and keeper.broken) or self._incomplete()
-        ended = CaseOutcomes(
+        ended = ExecutionEnd(
             now(),
             (perf_counter() - self._began) * 1000,
             engine.interrupted,
             broken is not None,
-            stopped=None if engine.interrupted else engine.spending.stopped(planned - runs, planned),
+            stopped=None if engine.interrupted else engine.spending.stop_reason(planned - runs, planned),
             warnings=engine.spending.warnings,
         )
         summary = self._totals.summary(ended, out=() if audience.broken else out)
@@ -375,7 +375,7 @@ class _Execution:
     def _keep(self, event: RunFinished, attempts: tuple[Attempt, ...]) -> asyncio.Event | None:
         """A run has its result: it is told at once, or when it is on the disk."""
         if self.keeper is not None:
-            return self.keeper.ledger.save(event, attempts)
+            return self.keeper.ledger.enqueue(event, attempts)
         self._hear((event,))
         return None
 

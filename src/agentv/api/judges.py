@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from agentv.protocols import JudgeClient, Provider
     from agentv.run.engine import Engine
     from agentv.run.judges import JudgeCache
-    from agentv.stores.judge_cache import Judgements
+    from agentv.stores.judge_cache import SqliteJudgeCache
 
 
 OURS = frozenset((
@@ -92,7 +92,7 @@ def identity_of(target: Target, environment: Mapping[str, str]) -> bytes:
 
     A Python function has none: whether it is still the same cannot be told.
     """
-    if target.made is not None:
+    if target.instance is not None:
         return b""
     settings: dict[str, Any] = {key: value for key, value in target.settings.items() if key not in OURS}
     plain = {
@@ -103,14 +103,14 @@ def identity_of(target: Target, environment: Mapping[str, str]) -> bytes:
     return dump_json({**resolved_settings(settings, plain), "provider": target.provider})
 
 
-def open_memory(path: Path | None, say: Callable[[str], None] | None = None) -> Judgements | None:
+def open_memory(path: Path | None, say: Callable[[str], None] | None = None) -> SqliteJudgeCache | None:
     """What judges said before, in the file of the run store; without it, nothing is remembered."""
     if path is None:
         return None
-    from agentv.stores.judge_cache import Judgements  # noqa: PLC0415 - sqlite3 is loaded when it is used
+    from agentv.stores.judge_cache import SqliteJudgeCache  # noqa: PLC0415 - sqlite3 is loaded when it is used
 
     try:
-        return Judgements(path)
+        return SqliteJudgeCache(path)
     except StoreError as error:
         if say is not None:
             say(f"what judges say is not remembered: {error}")
@@ -161,7 +161,7 @@ def with_read_only_cache(prepared: Prepared) -> Iterator[Prepared]:
 class _ReadOnly:
     """A memory that is only asked."""
 
-    def __init__(self, memory: Judgements) -> None:
+    def __init__(self, memory: SqliteJudgeCache) -> None:
         self.secret = memory.secret
         self.get = memory.get
         self.calibration = memory.calibration

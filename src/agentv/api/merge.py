@@ -14,7 +14,7 @@ from agentv.errors import FormatError
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.model.response import ProviderResponse
 from agentv.run.plan import PlanCounts as Planned
-from agentv.run.summary import CaseOutcomes, Names, Totals
+from agentv.run.summary import ExecutionEnd, PlanNames, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,7 +111,7 @@ def merge(found: FoundRecord, reporters: Sequence[Reporter], out: tuple[str, ...
     """Tell the reporters of every result as if one machine had run it all; an `OutputError` when one cannot write."""
     shard = found.check()
     planned = Planned(cases=0, skipped=0, left_out=0, runs=shard.total, repeats=found.repeats)
-    names = Names(_in_order(found.evals), _in_order(found.targets))
+    names = PlanNames(_in_order(found.evals), _in_order(found.targets))
     totals = Totals(found.execution_id, planned, names, found.started_at)
     started = ExecutionStarted(
         execution_id=found.execution_id,
@@ -126,7 +126,7 @@ def merge(found: FoundRecord, reporters: Sequence[Reporter], out: tuple[str, ...
     for order, record in enumerate(found.records()):
         totals.add(record)
         audience.tell(RunFinished(record=record, response=ProviderResponse(text=record.candidate), order=order))
-    ended = CaseOutcomes(found.completed_at, _between(found), broken=audience.broken is not None)
+    ended = ExecutionEnd(found.completed_at, _between(found), broken=audience.broken is not None)
     summary = totals.summary(ended, out=() if audience.broken else out)
     audience.tell(ExecutionFinished(summary=summary))
     if audience.broken is not None:

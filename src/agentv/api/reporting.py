@@ -86,7 +86,7 @@ def replay_execution(
         targets=tuple(summary.targets),
     )
     audience.tell(started)
-    events = (replay_result(kept, options) for kept in store.kept(execution.id, replies=options.include_trace))
+    events = (replay_result(kept, options) for kept in store.results(execution.id, replies=options.include_trace))
     while audience.broken is None and (some := list(islice(events, AT_ONCE))):
         audience.tell_results(some)
     audience.tell(ExecutionFinished(summary=summary))

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from agentv.api.execution import Prepared
     from agentv.model.response import ProviderResponse
     from agentv.model.stored import ExecutionRow, RunRow
+    from agentv.protocols import Store
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
-    from agentv.stores.sqlite import SqliteStore
 
 
 class Rescored(NamedTuple):
@@ -38,7 +38,7 @@ class Rescored(NamedTuple):
 class _Replies:
     """The kept replies of an execution, found by what they are replies to."""
 
-    def __init__(self, store: SqliteStore, execution_id: str, plain_blocks: tuple[str, ...]) -> None:
+    def __init__(self, store: Store, execution_id: str, plain_blocks: tuple[str, ...]) -> None:
         self._store = store
         self._execution_id = execution_id
         self._plain_blocks = plain_blocks
@@ -49,19 +49,19 @@ class _Replies:
         key = self._keys.get((eval_id, target, case_id, repeat))
         if key is None:
             return None
-        found = self._store.stored(self._execution_id, key)
+        found = self._store.stored_runs(self._execution_id, key)
         return next((response_of(run, self._plain_blocks) for run in found), None)
 
     def target(self, eval_id: str, name: str) -> Target:
         """A target that answers with what was kept of the one of this name."""
         provider: Any = Stored(lambda case_id, repeat: self.find(eval_id, name, case_id, repeat))
         return Target(
-            name, "stored", {"name": name, "provider": "stored", "execution": self._execution_id}, made=provider
+            name, "stored", {"name": name, "provider": "stored", "execution": self._execution_id}, instance=provider
         )
 
 
 def prepare_rescore(
-    store: SqliteStore, execution: ExecutionRow, options: RunOptions, paths: Sequence[str | Path] = ()
+    store: Store, execution: ExecutionRow, options: RunOptions, paths: Sequence[str | Path] = ()
 ) -> Rescored:
     """Everything checked and nothing evaluated yet; a `StoreError` when too little was kept to evaluate."""
     if execution.persist == "summary":
@@ -104,7 +104,7 @@ def _of_files(replies: _Replies, paths: Sequence[str | Path]) -> list[Eval]:
     return [each for each in found if each.targets]
 
 
-def _of_snapshots(store: SqliteStore, execution_id: str, replies: _Replies) -> list[Eval]:
+def _of_snapshots(store: Store, execution_id: str, replies: _Replies) -> list[Eval]:
     """The evals as they were: each case with the evaluators that it had."""
     evals = []
     for eval_id in {row.eval_id: None for row in replies.rows}:
@@ -120,11 +120,9 @@ def _of_snapshots(store: SqliteStore, execution_id: str, replies: _Replies) -> l
     return with_project_judges(evals)
 
 
-def _snapshots(
-    store: SqliteStore, execution_id: str, keys: dict[str, str], repeats: dict[str, int]
-) -> Iterator[CheckedCase]:
+def _snapshots(store: Store, execution_id: str, keys: dict[str, str], repeats: dict[str, int]) -> Iterator[CheckedCase]:
     for index, (case_id, key) in enumerate(keys.items()):
-        for run in store.stored(execution_id, key):
+        for run in store.stored_runs(execution_id, key):
             case, configs = case_of(run)
             checks = check_evaluators(configs)
             if not can_fail(checks):

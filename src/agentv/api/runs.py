@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from agentv.model.conversation import Message
     from agentv.model.response import ProviderResponse
     from agentv.model.stored import StoredRun
-    from agentv.stores.sqlite import SqliteStore
+    from agentv.protocols import Store
 
 KEY_LENGTH = 16
 _decode_record = msgspec.json.Decoder(ResultRecord).decode
@@ -48,7 +48,7 @@ class NamedRuns(NamedTuple):
     key: str | None = None
 
 
-def resolve(store: SqliteStore, name: str) -> NamedRuns:
+def resolve(store: Store, name: str) -> NamedRuns:
     """The execution or the run of this id; `last` or nothing for the last execution, a beginning where it is clear."""
     head, _, tail = name.rpartition("-")
     if head and "-" in head and not any(row.id == name for row in store.find_execution(name)):
@@ -89,12 +89,12 @@ def conversation_of(run: StoredRun) -> tuple[Message, ...]:
     return (*case_of(run)[0].input_messages, *((response and response.output_messages) or ()))
 
 
-def export_runs(store: SqliteStore, named: NamedRuns, *, openai: bool = False) -> Iterator[bytes]:
+def export_runs(store: Store, named: NamedRuns, *, openai: bool = False) -> Iterator[bytes]:
     """Lines that `import_runs` reads again; with `openai`, each run with its messages in OpenAI's form instead."""
     execution = named.execution
     if not openai:
         yield write_execution(execution)
-    for run in store.stored(execution.id, named.key):
+    for run in store.stored_runs(execution.id, named.key):
         with whole():
             line = write_run(run, execution.id)
         yield line if not openai else _in_openai_form(line, run)
@@ -109,7 +109,7 @@ def _in_openai_form(line: bytes, run: StoredRun) -> bytes:
     return msgspec.json.encode({**kept, "messages": messages})
 
 
-def import_runs(store: SqliteStore, lines: Iterable[bytes]) -> list[tuple[ExecutionRow, int]]:
+def import_runs(store: Store, lines: Iterable[bytes]) -> list[tuple[ExecutionRow, int]]:
     """Put runs back that were exported, or were kept in the older shape; each execution whole or not at all."""
     executions: dict[str, ExecutionRow] = {}
     runs: dict[str, dict[str, StoredRun]] = {}

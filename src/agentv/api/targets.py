@@ -19,14 +19,22 @@ from agentv.formats.plain_blocks import plain_block_problem, unknown_block_name
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
-from agentv.model.targets import CallHistory, ListedTarget, SecondTurn, TargetCheck, Undecidable, UnreadPlace, Variable
+from agentv.model.targets import (
+    CallHistory,
+    ListedTarget,
+    SecondTurn,
+    TargetCheck,
+    UndecidedEvaluator,
+    UnreadPlace,
+    Variable,
+)
 from agentv.providers.base import failure
 from agentv.redaction import Redactor
 from agentv.registry import evaluator_names, find_evaluator, find_provider
 from agentv.run.attempt import RetryPolicy, try_many, try_run
 from agentv.run.costs import Spending
 from agentv.run.options import DEFAULT_TIMEOUT_S
-from agentv.run.rate_limit import Limiter, RateLimits
+from agentv.run.rate_limit import RateLimiter, RateLimits
 from agentv.scoring.calls import resolve_calls
 from agentv.spec.describe import describe
 from agentv.spec.discovery import find_evals
@@ -256,8 +264,8 @@ async def check_target(
         timeout_s=getattr(provider, "timeout_s", None) or found.project.defaults.timeout_s or DEFAULT_TIMEOUT_S,
         retries=0,
         retry_timeouts=False,
-        limiter=Limiter(RateLimits.of(provider)),
-        account=spending.accountant(provider, found.project.prices),
+        limiter=RateLimiter(RateLimits.of(provider)),
+        count_cost=spending.make_cost_counter(provider, found.project.prices),
     )
     second = None
     try:
@@ -329,7 +337,7 @@ def _unread_place(place: Unread) -> UnreadPlace:
     return UnreadPlace(path=place.path, reason=place.reason, fix=fix)
 
 
-def undecidable(response: ProviderResponse) -> list[Undecidable]:
+def undecidable(response: ProviderResponse) -> list[UndecidedEvaluator]:
     """Every evaluator that could not tell anything of such a reply: each is tried with its own example."""
     found = []
     for name in evaluator_names():
@@ -338,7 +346,7 @@ def undecidable(response: ProviderResponse) -> list[Undecidable]:
         except AgentVError:  # somebody's plugin, whose defect is told elsewhere
             continue
         if reason:
-            found.append(Undecidable(evaluator=name, reason=reason))
+            found.append(UndecidedEvaluator(evaluator=name, reason=reason))
     return found
 
 

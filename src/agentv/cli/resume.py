@@ -193,7 +193,7 @@ def _say_resumed(keeping: StoreSession, prepared: Prepared, *, is_unchanged: boo
 def _mention_unfinished(store: Store) -> None:
     """Say how to go on with the last execution if it did not come to its end and nobody is at it."""
     newest = store.executions(1)
-    if not newest or newest[0].status not in UNFINISHED or store.holders(newest[0].id):
+    if not newest or newest[0].status not in UNFINISHED or store.active_workers(newest[0].id):
         return
     last = newest[0]
     outcomes = store.outcomes(last.id).values()

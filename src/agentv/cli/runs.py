@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
     from agentv.model.results import ResultRecord
     from agentv.model.stored import ActiveWorker, ExecutionRow, RunRow, StoredRun
-    from agentv.stores.sqlite import SqliteStore
+    from agentv.protocols import Store
 
 
-def as_it_stands(store: SqliteStore, row: ExecutionRow) -> tuple[ExecutionRow, list[ActiveWorker]]:
+def as_it_stands(store: Store, row: ExecutionRow) -> tuple[ExecutionRow, list[ActiveWorker]]:
     """An execution and who is at work on it; what nobody works on was interrupted, whatever it says of itself."""
     if row.status != "running":
         return row, []
     from msgspec.structs import replace  # noqa: PLC0415 - only an unfinished one needs it
 
-    holders = store.at_work(row.id)
+    holders = store.active_workers(row.id, recover=False)
     return (row if holders else replace(row, status="interrupted")), holders
 
 
@@ -49,7 +49,7 @@ def begun_with(row: ExecutionRow) -> str:
     return clean(f"rescore {row.command.rescored}" if row.command.rescored else " ".join(row.command.paths))
 
 
-def show_execution(store: SqliteStore, execution: ExecutionRow, given: dict[str, Any]) -> None:
+def show_execution(store: Store, execution: ExecutionRow, given: dict[str, Any]) -> None:
     """Print an execution with its runs, those that did not pass first."""
     execution, holders = as_it_stands(store, execution)
     rows = [row for row in store.runs(execution.id) if given["status"] in (None, row.verdict or "unfinished")]
@@ -223,7 +223,7 @@ def show(name: str, store: str | None, **given: Any) -> None:
             show_execution(opened, named.execution, given)
             return
         for key in keys:
-            for run in opened.stored(named.execution.id, key):
+            for run in opened.stored_runs(named.execution.id, key):
                 if given["as_json"]:
                     from agentv.api.resume import whole  # noqa: PLC0415 - as above
                     from agentv.formats.run_export import write_run  # noqa: PLC0415 - as above
@@ -330,7 +330,7 @@ def prune(keep: int | None, older_than: int | None, store: str | None, *, dry_ru
 
             limit = (datetime.now(UTC) - timedelta(days=older_than)).strftime("%Y-%m-%dT%H:%M:%S")
             old = [row for row in old if row.started_at < limit]
-        old = [row for row in old if not opened.holders(row.id)]
+        old = [row for row in old if not opened.active_workers(row.id)]
         if not dry_run and old:
             opened.delete([row.id for row in old])
     for row in old:
@@ -339,15 +339,15 @@ def prune(keep: int | None, older_than: int | None, store: str | None, *, dry_ru
         click.echo("nothing to delete")
 
 
-def _refuse_held(store: SqliteStore, rows: list[ExecutionRow]) -> None:
+def _refuse_held(store: Store, rows: list[ExecutionRow]) -> None:
     for row in rows:
-        holders = store.holders(row.id)
+        holders = store.active_workers(row.id)
         if holders:
             fail_usage(f"{row.id} is being run by process {holders[0].pid}; stop that one first")
 
 
 @contextmanager
-def _opened(path: str | None) -> Iterator[SqliteStore]:
+def _opened(path: str | None) -> Iterator[Store]:
     """The store, for as long as a command needs it; what is wrong with it is said in a sentence."""
     from agentv.api.resume import existing_store, open_store  # noqa: PLC0415 - `--help` needs none of it
     from agentv.errors import AgentVError  # noqa: PLC0415 - as above

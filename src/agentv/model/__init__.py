@@ -1,6 +1,6 @@
-"""The values everything else passes around: plain, typed, immutable, compared by content.
+"""Data model: plain, typed, immutable values that are compared by content.
 
-They never form cycles, so the garbage collector need not look at them (`gc=False`).
+They never form reference cycles, so that the garbage collector can skip them (`gc=False`).
 """
 
 from agentv.model.conversation import ContentBlock, EventType, Message, Status, ToolCall, TraceEvent, TraceSummary

@@ -1,4 +1,4 @@
-"""What two executions of the same cases say of each other."""
+"""Comparison of two executions of the same cases."""
 
 from typing import Literal
 
@@ -8,196 +8,248 @@ from agentv.model.judging import JudgeSums
 from agentv.model.results import DiffLabels, EvaluatorResult, Verdict
 
 COMPARISON_SCHEMA = "agentv.comparison/1"
-Judgement = Literal["better", "worse", "no difference seen", "nothing measured"]
+ComparisonVerdict = Literal["better", "worse", "no difference seen", "nothing measured"]
 
 
 class Side(Struct, frozen=True, kw_only=True):
-    """One of the two, as far as it was compared."""
+    """One of the two compared executions, as far as it was compared."""
 
     name: str
-    """As it was given: a file."""
+    """Name as given, such as a file."""
     execution_ids: tuple[str, ...]
+    """Executions of the results."""
     targets: tuple[str, ...]
-    """Those that were compared."""
+    """Targets that were compared."""
     targets_left_out: tuple[str, ...] = ()
-    """Those that the other side does not have."""
+    """Targets that the other side does not have."""
     cases: int
+    """Number of cases."""
     runs: int
+    """Number of runs."""
     errors: int
-    """Runs that could not be measured."""
+    """Number of runs that could not be measured."""
     cut_off: bool = False
-    """The last line of the file was torn, as by a crash, and is left out."""
+    """`True` if the last line of the file was incomplete, as after a crash, and is left out."""
 
 
 class Measure(Struct, frozen=True, kw_only=True):
-    """One number on both sides, over the cases that both measured; `None` is a number that nobody reported."""
+    """One number on both sides, over the cases that both measured; `None` if it was not reported."""
 
     a: float | None
+    """Value of side A."""
     b: float | None
+    """Value of side B."""
     difference: float | None = None
     """B minus A."""
     interval: tuple[float, float] | None = None
-    """Of the difference."""
+    """Confidence interval of the difference."""
     method: Literal["newcombe", "bootstrap"] | None = None
-    """How the interval was found."""
+    """Method of the interval."""
     cases: int = 0
-    """Over how many cases."""
+    """Number of cases that it is computed over."""
 
 
 class Measures(Struct, frozen=True, kw_only=True):
-    """Everything that is set side by side; tokens and cost are those of a run, on average."""
+    """All compared numbers; tokens and cost are means per run."""
 
     pass_rate: Measure
+    """Share of passed runs."""
     score: Measure
+    """Mean score."""
     input_tokens: Measure
+    """Input tokens per run."""
     output_tokens: Measure
+    """Output tokens per run."""
     cost_usd: Measure
+    """US dollars per run."""
     latency_p50_ms: Measure
+    """Median latency."""
     latency_p95_ms: Measure
+    """95th percentile of the latency."""
 
 
-class CaseName(Struct, frozen=True, kw_only=True):
-    """A case, and its target where it is the same on both sides."""
+class CaseReference(Struct, frozen=True, kw_only=True):
+    """Case of a comparison."""
 
     eval_id: str
+    """Eval of the case."""
     case_id: str
+    """Id of the case."""
     target: str | None = None
+    """Target, if it is the same on both sides."""
 
 
 class CaseList(Struct, frozen=True, kw_only=True):
-    """Some cases: how many, and the first of them by name."""
+    """Number of cases, and the first of them by name."""
 
     count: int = 0
-    cases: tuple[CaseName, ...] = ()
+    """Number of cases."""
+    cases: tuple[CaseReference, ...] = ()
+    """The first of them."""
 
 
 class CaseSide(Struct, frozen=True, kw_only=True):
-    """How a case did on one side."""
+    """Outcome of a case on one side."""
 
     passed: int
+    """Number of runs that passed."""
     failed: int
+    """Number of runs that failed."""
     errors: int
+    """Number of runs that could not be measured."""
     score: float | None
-    """The mean over the runs that could be measured."""
+    """Mean score of the measured runs."""
 
 
 class CallPair(Struct, frozen=True, kw_only=True):
-    """A call of A beside one of B."""
+    """Aligned tool calls of A and B."""
 
     verdict: Literal["match", "mismatch", "missing", "extra"]
+    """Relation of the two calls."""
     a: str
+    """Call of A; empty if it is `extra`."""
     b: str
+    """Call of B; empty if it is `missing`."""
 
 
-class Change(Struct, frozen=True, kw_only=True):
-    """A case that only one side passed; what follows `flaky` is known of the first ones lost."""
+class CaseChange(Struct, frozen=True, kw_only=True):
+    """Case that only one side passed; the fields after `flaky` are set for the first lost cases."""
 
     eval_id: str
+    """Eval of the case."""
     case_id: str
+    """Id of the case."""
     target: str | None
+    """Target, if it is the same on both sides."""
     a: CaseSide
+    """Outcome on side A."""
     b: CaseSide
+    """Outcome on side B."""
     flaky: bool
-    """Whether it both passed and failed on either side."""
+    """`True` if it both passed and failed on a side."""
     status: Verdict | UnsetType = UNSET
-    """Of the run of B that is shown: its first that failed."""
+    """Status of the shown run of B: its first that failed."""
     evaluators: tuple[EvaluatorResult, ...] | UnsetType = UNSET
-    """What did not pass in it."""
+    """Evaluator results of that run that did not pass."""
     sides: tuple[DiffLabels | None, ...] | UnsetType = UNSET
-    """For the diff of each of these, what the indices of its alignment stand for; where that is known."""
+    """For the diff of each of these results, the meaning of the indices in its alignment, where known."""
     calls_by_name: dict[str, tuple[int, int]] | UnsetType = UNSET
-    """The tools that were not called as often as in A: how often there, and here."""
+    """Tools with different numbers of calls: the numbers in A and B."""
     calls: tuple[CallPair, ...] | UnsetType = UNSET
-    """Both sides' calls in order, where the results hold them."""
+    """Aligned calls of both sides, if the results hold them."""
 
 
 class SampleSize(Struct, frozen=True, kw_only=True):
-    """How many cases it takes to see a difference."""
+    """Number of cases that is needed to detect a difference."""
 
     difference: float
+    """Difference to detect."""
     power: float
+    """Probability of detecting it."""
     cases: int
+    """Number of cases that is needed."""
     more: int
-    """0 when there are enough."""
+    """Number of cases that are missing; 0 if there are enough."""
 
 
-class JudgedCase(Struct, frozen=True, kw_only=True):
-    """What the judge said of one case."""
+class CasePreference(Struct, frozen=True, kw_only=True):
+    """Preference of a judge for one case."""
 
     eval_id: str
+    """Eval of the case."""
     case_id: str
+    """Id of the case."""
     target: str | None
+    """Target, if it is the same on both sides."""
     result: Literal["win", "loss", "tie", "error"]
-    """For B; an `error` when the judge could not say."""
+    """Result for B; `error` if the judge could not decide."""
     consistent: bool = True
-    """Whether it said the same in both orders; what does not is a tie."""
+    """`False` if the two orders gave different preferences, which makes it a tie."""
     reason: str = ""
-    """Why, in the words of the judge; of an `error`, what went wrong."""
+    """Reason of the judge; for an `error`, the error message."""
 
 
-class JudgedSide(Struct, frozen=True, kw_only=True):
-    """Which of two answers a judge prefers, case by case, asked in both orders."""
+class JudgePreference(Struct, frozen=True, kw_only=True):
+    """Preferences of a judge between the answers of both sides, asked in both orders."""
 
     judge: str
-    """The name of the target."""
+    """Name of the target that judged."""
     cases: int
-    """How many pairs of answers it decided."""
+    """Number of decided pairs of answers."""
     wins: int
-    """The answer of B is better."""
+    """Number of pairs in which the answer of B is better."""
     losses: int
+    """Number of pairs in which the answer of A is better."""
     ties: int
+    """Number of pairs without a preference."""
     inconsistent: int
-    """How many of the ties are such because the two orders disagreed."""
+    """Number of ties because the two orders gave different preferences."""
     errors: int
-    """How many pairs it could not decide."""
+    """Number of pairs that could not be decided."""
     p_value: float | None
-    """Of the exact two-sided sign test over wins and losses; `None` when nothing was decided."""
+    """P-value of the exact two-sided sign test over wins and losses; `None` if nothing was decided."""
     not_judged: dict[str, int] = {}
-    """Cases that both sides have and that it was not asked about: how many, by the reason."""
+    """Number of common cases that were not judged, by reason."""
     shortened: int = 0
-    """How many it saw in part only: of a text longer than 30,000 characters, the beginning and the end."""
+    """Number of pairs that were shown in part: the start and the end of texts over 30,000 characters."""
     used: JudgeSums = JudgeSums()
-    """What it took."""
-    listed: tuple[JudgedCase, ...] = ()
+    """Calls, tokens and costs of the judge."""
+    listed: tuple[CasePreference, ...] = ()
     """At most 1,000 cases: errors, losses, wins, then ties."""
     not_listed: int = 0
+    """Number of further cases."""
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """What `agentv compare` says."""
+    """Result of `agentv compare`."""
 
     schema: str = COMPARISON_SCHEMA
-    verdict: Judgement
-    """Of B, held against A."""
+    """Format and its version."""
+    verdict: ComparisonVerdict
+    """Verdict on B, compared with A."""
     decided_by: Literal["pass_rate", "score"] | None
+    """Measure that decided the verdict."""
     regression: bool
-    """Whether B is worse, or has lost a case for certain."""
+    """`True` if B is worse, or has a clear loss."""
     clear_losses: int
-    """Cases that A passed in every run and B failed in every run."""
+    """Number of cases that A passed in every run and B failed in every run."""
     a: Side
+    """Side A, the baseline."""
     b: Side
+    """Side B."""
     confidence: float
+    """Confidence level of the intervals."""
     seed: int
+    """Seed of the bootstrap."""
     cases: int
-    """How many both sides have and could measure: the tests are over these."""
+    """Number of cases that both sides measured: the tests are over these."""
     wins: int
+    """Number of cases that only B passed."""
     losses: int
+    """Number of cases that only A passed."""
     both_passed: int
+    """Number of cases that both passed."""
     both_failed: int
+    """Number of cases that both failed."""
     p_value: float | None
-    """Of the exact McNemar test."""
+    """P-value of the exact McNemar test."""
     measures: Measures
-    lost: tuple[Change, ...] = ()
+    """All compared numbers."""
+    lost: tuple[CaseChange, ...] = ()
+    """The first lost cases."""
     not_listed: int = 0
-    """How many of them there was no room for."""
+    """Number of further lost cases."""
     won: CaseList = CaseList()
+    """Cases that only B passed."""
     not_measured: CaseList = CaseList()
-    """On both sides, and without any run that could be measured on one of them."""
+    """Common cases without a measured run on one of the sides."""
     lost_to_errors: int = 0
-    """How many of these A could measure and B could not."""
+    """Number of these that A measured and B did not."""
     only_a: CaseList = CaseList()
+    """Cases of A alone."""
     only_b: CaseList = CaseList()
+    """Cases of B alone."""
     needed: SampleSize | None = None
-    """Only when no difference was seen."""
-    judged: JudgedSide | None = None
-    """What a judge says of the answers; only with `--judge`. It has no part in the verdict above."""
+    """Number of cases that is needed; only if no difference was seen."""
+    judged: JudgePreference | None = None
+    """Preferences of a judge; only with `--judge`, and without effect on the verdict."""

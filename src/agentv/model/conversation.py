@@ -12,19 +12,23 @@ class ToolCall(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One call of a tool with its result beside it."""
 
     tool: str = ""
-    """The tool's name; empty when the agent sent none."""
+    """The tool's name; empty if the agent sent none."""
     input: Any = UNSET
-    """What the tool was given; `UNSET` when the agent did not say, which is not `{}`."""
+    """The arguments of the tool; absent (`UNSET` in Python) is not the same as `{}`."""
     output: Any = UNSET
-    """What the tool gave back; `UNSET` when the agent did not say, which is not `None`."""
+    """The result of the tool; absent (`UNSET` in Python) is not the same as `null`."""
     id: str | None = None
+    """The id that a message of `role: tool` names in its `tool_call_id`."""
     timestamp: str | None = None
+    """The time of the call."""
     duration_ms: float | None = None
+    """The duration of the call."""
     status: Status | None = None
     """As the agent reported it; never inferred from a missing `output`."""
     error: Any = None
+    """The error, if the call failed."""
     metadata: dict[str, Any] | None = None
-    """Fields of the agent's that this contract does not know."""
+    """All other fields of the call."""
 
     @property
     def effective_status(self) -> Status:
@@ -36,28 +40,35 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One message of a conversation."""
 
     role: str
+    """The speaker: `system`, `user`, `assistant` or `tool`."""
     content: str | list[ContentBlock] | None = None
+    """A text, or a list of content blocks."""
     tool_calls: tuple[ToolCall, ...] = ()
+    """The tools that the assistant called in this message."""
     tool_call_id: str | None = None
+    """In a message of `role: tool`, the id of the call that it answers."""
     name: str | None = None
+    """The name of the speaker; in a message of `role: tool`, the tool's name."""
     id: str | None = None
+    """The id of the message."""
     timestamp: str | None = None
+    """The time at which the message was sent."""
     metadata: dict[str, Any] | None = None
-    """Fields of the agent's that this contract does not know."""
+    """All other fields of the message."""
 
     @property
     def text(self) -> str:
-        """The words of the content, its text blocks joined by nothing."""
+        """Text of the content: its text blocks, joined without a separator."""
         content = self.content
         if isinstance(content, str):
             return content
         if not content:
             return ""
-        return "".join([block["text"] for block in content if _is_said(block)])
+        return "".join([block["text"] for block in content if _is_text(block)])
 
 
-def _is_said(block: Any) -> bool:
-    """Tell a block whose text is said, and not merely thought."""
+def _is_text(block: Any) -> bool:
+    """Tell whether a block holds text that is not reasoning."""
     if not isinstance(block, dict) or not isinstance(block.get("text"), str):
         return False
     return block.get("type") not in ("reasoning", "thinking")
@@ -73,22 +84,31 @@ class TraceEvent(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     """One event of an agent's own trace. Deprecated: send `output_messages` instead."""
 
     type: EventType
+    """The kind of event."""
     timestamp: str | None = None
+    """The time of the event; events are ordered by their place in the list."""
     id: str | None = None
     """Pairs a `tool_result` with its `tool_call`."""
     name: str | None = None
+    """The tool's name."""
     input: Any = UNSET
+    """The arguments of the tool."""
     output: Any = UNSET
+    """The result of the tool."""
     text: str | None = None
+    """The text of a message or an error."""
     metadata: dict[str, Any] | None = None
+    """All other fields of the event."""
 
 
 class TraceSummary(Struct, frozen=True, kw_only=True, gc=False):
-    """What happened, in four numbers small enough to keep with every result."""
+    """Counts of events and calls, small enough for every result."""
 
     event_count: int = 0
     """Events of a trace, or tool calls of messages."""
     tool_names: tuple[str, ...] = ()
     """Unique and sorted."""
     tool_calls_by_name: dict[str, int] = {}
+    """The number of calls of each tool."""
     error_count: int = 0
+    """The number of events or calls that were errors."""

@@ -7,66 +7,80 @@ from agentv.model.results import DiffLabels, ResultRecord, Summary
 
 
 class Attempt(Struct, frozen=True, kw_only=True, gc=False):
-    """What came of one try."""
+    """One attempt at a run."""
 
     number: int
-    """Which one, from 1."""
+    """Number of the attempt, from 1."""
     latency_ms: float | None = None
-    """The time in the provider; `None` when it is not the agent's, or was not measured."""
+    """Time in the provider; `None` if it is not the agent's, or was not measured."""
     error: ResponseError | None = None
-    """Why it gave no usable reply; `None` when it did."""
+    """Error of the attempt; `None` if it has a usable reply."""
     thread_id: str | None = None
-    """The conversation it took place in; a retry starts a new one."""
+    """Conversation of the attempt; a retry starts a new one."""
     waited_ms: float = 0.0
-    """How long it waited before it was asked: for its turn, or because of failures before it."""
+    """Time before the request was sent: for the rate limiter, or backoff after earlier failures."""
 
 
 class ExecutionStarted(Struct, frozen=True, kw_only=True):
-    """The plan is made; nothing has run yet."""
+    """Start of an execution, before its first run."""
 
     execution_id: str
+    """Id of the execution."""
     planned: int
+    """Number of planned runs."""
     cases: int
+    """Number of cases to run."""
     skipped: int
+    """Number of selected cases with `skip`."""
     left_out: int
+    """Number of cases that are not run because others have `only`."""
     targets: tuple[str, ...]
+    """Names of the targets."""
 
 
 class AttemptFinished(Struct, frozen=True, kw_only=True, gc=False):
-    """One try at a run has its reply; only a reporter with `handle_attempt` hears of it."""
+    """Reply of one attempt; sent only to reporters with `handle_attempt`."""
 
     execution_id: str
+    """Id of the execution."""
     eval_id: str
+    """Id of the eval."""
     case_id: str
+    """Id of the case."""
     target: str
+    """Name of the target."""
     repeat: int
-    """Which repetition, from 0."""
+    """Number of the repetition, from 0."""
     attempt: int
-    """Which try, from 1."""
+    """Number of the attempt, from 1."""
     response: ProviderResponse
+    """The reply."""
 
 
 class RunFinished(Struct, frozen=True, kw_only=True, gc=False):
-    """One run has its result."""
+    """Result of one run."""
 
     record: ResultRecord
+    """Result record."""
     response: ProviderResponse
+    """Reply of the last attempt."""
     sides: tuple[DiffLabels | None, ...] = ()
-    """For a diff of what did not pass, one for each evaluator."""
+    """Labels for the diffs of a run that did not pass, one for each evaluator."""
     order: int
-    """Its place in the plan."""
+    """Position in the plan."""
     file: str = ""
-    """The eval's file."""
+    """File of the eval."""
     place: str = ""
-    """Where the case stands, as `file:line:column`."""
+    """Place of the case, as `file:line:column`."""
     line: bytes | None = None
-    """The record as redacted JSON, where somebody has written it already."""
+    """The record as redacted JSON, if it was already encoded."""
 
 
 class ExecutionFinished(Struct, frozen=True, kw_only=True):
-    """Nothing more will come."""
+    """End of an execution, its last event."""
 
     summary: Summary
+    """Summary of the execution."""
 
 
 Event = ExecutionStarted | RunFinished | ExecutionFinished

@@ -1,4 +1,4 @@
-"""What asking a judge came to, and how far a judge can be trusted."""
+"""Replies and usage of judges, and their calibration."""
 
 from typing import Any
 
@@ -7,100 +7,103 @@ from msgspec import Struct
 from agentv.model.response import ProviderResponse, TokensUsage
 
 
-class Judged(Struct, frozen=True, kw_only=True):
+class JudgeReply(Struct, frozen=True, kw_only=True):
     """One reply of a judge."""
 
     target: str
-    """Which target was the judge."""
+    """Name of the target that judged."""
     response: ProviderResponse
+    """The reply."""
     cached: bool = False
-    """Whether it was known already, and cost nothing."""
+    """`True` if it comes from the cache, and cost nothing."""
     key: str = ""
-    """What it is remembered under; empty when it is not to be remembered."""
+    """Key in the cache; empty if it must not be cached."""
 
 
 class JudgeUsage(Struct, frozen=True, kw_only=True):
-    """What a judge used for one finding, apart from what the agent used."""
+    """Usage of a judge for one evaluator result, apart from the usage of the agent."""
 
     target: str
+    """Name of the target that judged."""
     calls: int = 0
-    """How often it was asked, those times included in which the reply was known already."""
+    """Number of replies, cached ones included."""
     cached: int = 0
-    """How many of the replies were known already, and cost nothing."""
+    """Number of cached replies, which cost nothing."""
     tokens_usage: TokensUsage | None = None
-    """The sum over the calls that were made; `None` when no reply told."""
+    """Sum over the replies that are not cached; `None` if none reported it."""
     cost_usd: float | None = None
-    """The sum over the calls that were made; `None` when one of them did not tell."""
+    """Sum over the replies that are not cached; `None` if the cost of one is not known."""
     latency_ms: float | None = None
-    """The sum over the calls that were made."""
+    """Sum over the replies that are not cached."""
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """How well a judge agreed with people, on one rubric."""
+    """Agreement of a judge with people on one rubric."""
 
     judge: str
-    """The name of the target."""
+    """Name of the target that judged."""
     judge_key: str = ""
-    """A hash of its settings, without secrets."""
+    """Hash of its settings, without secrets."""
     rubric_key: str = ""
-    """A hash of what was to be judged."""
+    """Hash of the rubric."""
     evaluator: str = ""
-    """How the evaluator was called."""
+    """Name of the evaluator."""
     kappa: float | None = None
-    """Cohen's kappa; `None` when it is not defined, because people or judge said one thing only."""
+    """Cohen's kappa; `None` if it is not defined, because people or judge made only one decision."""
     low: float | None = None
-    """The lower end of its interval of 95 %."""
+    """Lower end of the 95 % interval of kappa."""
     high: float | None = None
-    """The upper end of that interval."""
+    """Upper end of that interval."""
     agreement: float | None = None
-    """The share of decisions in which they agree."""
+    """Share of equal decisions."""
     n: int = 0
-    """How many decisions were compared."""
+    """Number of compared decisions."""
     errors: int = 0
-    """How many replies of the judge could not be read, and are in no number above."""
+    """Number of replies that could not be read, which are in no other number."""
     created_at: str = ""
+    """Time of the calibration."""
 
 
 class JudgeSums(Struct, frozen=True, kw_only=True):
-    """What one judge used in a whole execution."""
+    """Usage of one judge in a whole execution."""
 
     calls: int = 0
-    """How often it was asked, those times included in which the reply was known already."""
+    """Number of replies, cached ones included."""
     cached: int = 0
-    """How many of the replies were known already, and cost nothing."""
+    """Number of cached replies, which cost nothing."""
     tokens_usage: TokensUsage | None = None
-    """The sum of what was reported."""
+    """Sum of the reported tokens."""
     cost_usd: float | None = None
-    """The sum of what was reported."""
+    """Sum of the known costs."""
     findings: int = 0
-    """How many findings rest on it."""
+    """Number of evaluator results that use it."""
     reported_cost: int = 0
-    """How many of them told their cost: the others are not in the sum."""
+    """Number of these with a known cost: the others are not in the sum."""
 
 
-def sum_usage(target: str, judged: list[Judged]) -> JudgeUsage:
-    """What these replies of one judge took together; what was known already took nothing."""
-    made = [each.response for each in judged if not each.cached]
-    costs = [response.cost_usd for response in made]
+def sum_usage(target: str, replies: list[JudgeReply]) -> JudgeUsage:
+    """Return the usage of these replies of one judge; cached replies used nothing."""
+    responses = [reply.response for reply in replies if not reply.cached]
+    costs = [response.cost_usd for response in responses]
     known = [cost for cost in costs if cost is not None]
-    times = [response.latency_ms for response in made if response.latency_ms is not None]
+    times = [response.latency_ms for response in responses if response.latency_ms is not None]
     return JudgeUsage(
         target=target,
-        calls=len(judged),
-        cached=len(judged) - len(made),
-        tokens_usage=add_tokens([response.tokens_usage for response in made]),
+        calls=len(replies),
+        cached=len(replies) - len(responses),
+        tokens_usage=add_tokens([response.tokens_usage for response in responses]),
         cost_usd=sum(known) if len(known) == len(costs) else None,
-        latency_ms=round(sum(times), 3) if times or not made else None,
+        latency_ms=round(sum(times), 3) if times or not responses else None,
     )
 
 
 def add_tokens(usages: list[TokensUsage | None]) -> TokensUsage | None:
-    """The sum of what is known; `None` when nothing is."""
-    told = [usage for usage in usages if usage is not None]
-    if not told:
+    """Return the sum of the known usages; `None` if there are none."""
+    known = [usage for usage in usages if usage is not None]
+    if not known:
         return None
     sums: dict[str, Any] = {}
-    for usage in told:
+    for usage in known:
         for name in TokensUsage.__struct_fields__:
             count = getattr(usage, name)
             if isinstance(count, int):
@@ -108,54 +111,69 @@ def add_tokens(usages: list[TokensUsage | None]) -> TokensUsage | None:
     return TokensUsage(**sums)
 
 
-class Confusion(Struct, frozen=True, kw_only=True):
-    """How people and a judge decided one item."""
+class ItemAgreement(Struct, frozen=True, kw_only=True):
+    """Agreement of people and a judge on one item of a rubric."""
 
     n: int
+    """Number of compared decisions."""
     agreement: float | None
+    """Share of equal decisions."""
     kappa: float | None
+    """Cohen's kappa; `None` if it is not defined."""
     low: float | None
+    """Lower end of the 95 % interval of kappa."""
     high: float | None
+    """Upper end of that interval."""
     table: dict[str, dict[str, int]]
-    """`table[human][judge]`: how often the judge said this where people said that."""
+    """Confusion matrix: `table[human][judge]` is the number of such decisions."""
 
 
 class LabelDifference(Struct, frozen=True, kw_only=True):
-    """A decision that people and a judge see differently."""
+    """Decision on which people and a judge differ."""
 
     id: str
+    """Id of the label."""
     line: int
-    """Where it stands in the file of labels, from 1."""
+    """Line in the file of labels, from 1."""
     item: str | None = None
-    """Which item of the rubric; `None` for the verdict on the whole."""
+    """Item of the rubric; `None` for the verdict on the whole reply."""
     human: str
+    """Decision of people."""
     judge: str
+    """Decision of the judge."""
     sentences: tuple[str, ...] = ()
-    """What the judge gave as its reason."""
+    """Reasons of the judge."""
 
 
 class UnreadableVerdict(Struct, frozen=True, kw_only=True):
-    """A reply that the judge could not decide."""
+    """Labelled reply that the judge could not decide."""
 
     id: str
+    """Id of the label."""
     line: int
+    """Line in the file of labels, from 1."""
     error: str
+    """Error message."""
 
 
 class CalibrationReport(Struct, frozen=True, kw_only=True):
-    """What `agentv calibrate` found."""
+    """Result of `agentv calibrate`."""
 
     schema: str = "agentv.calibration/1"
+    """Format and its version."""
     calibration: Calibration
+    """Agreement of the judge with people."""
     over: str
-    """What kappa is over: `verdicts` on whole replies, or `items` of the rubric where only those are labelled."""
+    """Unit of kappa: `verdicts` on whole replies, or `items` of the rubric where only those are labelled."""
     table: dict[str, dict[str, int]]
-    """`table[human][judge]`: how often the judge said this where people said that."""
-    items: dict[str, Confusion] = {}
-    """The same for each labelled item."""
+    """Confusion matrix: `table[human][judge]` is the number of such decisions."""
+    items: dict[str, ItemAgreement] = {}
+    """Agreement on each labelled item."""
     differences: tuple[LabelDifference, ...] = ()
+    """Decisions on which people and judge differ."""
     unread: tuple[UnreadableVerdict, ...] = ()
+    """Replies that the judge could not decide."""
     judges: dict[str, JudgeSums] = {}
-    """What it took."""
+    """Usage of the judge."""
     stored: bool = False
-    """Whether it counts from now on, where `require_calibration` asks for it."""
+    """`True` if it was stored, and counts where `require_calibration` asks for it."""

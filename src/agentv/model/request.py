@@ -8,45 +8,52 @@ from agentv.model.conversation import Message
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """One test, as it is run; `agentv.spec.file_format` has it as people write it."""
+    """One test as it is run; `agentv.spec.file_format` has the form in files."""
 
     id: str = ""
+    """Id, unique in its eval."""
     input_messages: tuple[Message, ...] = ()
+    """Messages that are sent to the target."""
     expected_messages: tuple[Message, ...] | None = None
+    """Messages that the agent should add; `None` if the case has none."""
     vars: dict[str, Any] = {}
     """Values for the agent; `{{ name }}` in the input stands for one of them."""
     tags: tuple[str, ...] = ()
+    """Tags for selection by `--tag`."""
     threshold: float | None = None
-    """Lets the case pass by its weighted mean, as long as every `required` evaluator passes."""
+    """Weighted mean from which the case passes, if all `required` evaluators pass; without it, all have to pass."""
     metadata: dict[str, Any] = {}
-    """Whatever the author wants to find again beside the case."""
+    """Further data of the author."""
 
 
 class Request(Struct, frozen=True, kw_only=True):
     """One attempt at one case."""
 
     id: str
-    """The case's id."""
+    """Id of the case."""
     input_messages: tuple[Message, ...] = ()
+    """Messages to send."""
     vars: dict[str, Any] = {}
+    """Values of the case for the agent."""
     attempt: int = 1
-    """1 for the first try; a retry counts up and starts a new conversation."""
+    """Number of the attempt, from 1; a retry starts a new conversation."""
     thread_id: str | None = None
+    """Conversation to continue; `None` for a new one."""
     index: int = 0
-    """The case's place in its eval, from 0."""
+    """Position of the case in its eval, from 0."""
     repeat: int = 0
-    """Which repetition of the case this is, from 0."""
+    """Number of the repetition, from 0."""
 
     @property
     def prompt(self) -> str:
-        """The words of the last user message."""
+        """Text of the last user message."""
         return next((message.text for message in reversed(self.input_messages) if message.role == "user"), "")
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """Where a provider finds itself."""
+    """Folders that a provider may use."""
 
     root: str
-    """The project's folder: nothing outside it may be read by name."""
+    """Folder of the project: no file outside of it may be read by name."""
     folder: str
-    """The eval's folder: names are relative to it, and programs run in it."""
+    """Folder of the eval: paths are relative to it, and programs run in it."""

@@ -11,14 +11,17 @@ class TokensUsage(Struct, frozen=True, kw_only=True):
     """Token counts under one rule: a whole includes its parts, and unknown is `None`, never 0."""
 
     input_tokens: int | None = None
-    """Everything the model read, cached tokens included."""
+    """All tokens that the model read, cached ones included."""
     output_tokens: int | None = None
-    """Everything the model wrote, reasoning tokens included."""
+    """All tokens that the model wrote, reasoning included."""
     total_tokens: int | None = None
     """As the provider reported it, else the sum of the two."""
     cache_read_tokens: int | None = None
+    """The part of the input that was read from a cache."""
     cache_write_tokens: int | None = None
+    """The part of the input that was written to a cache."""
     reasoning_tokens: int | None = None
+    """The part of the output that is reasoning."""
     metadata: dict[str, Any] | None = None
     """`sum_tokens`, when the reported total disagrees with the sum."""
 
@@ -27,7 +30,7 @@ Dollars = Annotated[float, Meta(ge=0, le=1_000_000)]
 
 
 class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a million tokens cost, in US dollars."""
+    """Price of a million tokens, in US dollars."""
 
     input: Dollars
     """Tokens that the model read and that were in no cache."""
@@ -44,15 +47,18 @@ ErrorKind = Literal["agent", "transport", "timeout", "interrupted", "protocol"]
 
 
 class ResponseError(Struct, frozen=True, kw_only=True):
-    """Why there is no usable reply."""
+    """Error of a reply that is not usable."""
 
     kind: ErrorKind
+    """The place where it went wrong."""
     message: str
+    """The error message."""
     retryable: bool = False
+    """True if another attempt may succeed."""
     code: str | UnsetType = UNSET
-    """What kind of failure, for programs: `rate_limited`, `quota_exhausted`, `unauthorized`, …; only where known."""
+    """Kind of failure, for programs: `rate_limited`, `quota_exhausted`, `unauthorized`, …; only where known."""
     retry_after_s: float | UnsetType = UNSET
-    """How long the other side asked us to wait; only where it did."""
+    """Time to wait that the target asked for (`Retry-After`); only where it did."""
 
 
 class Unread(Struct, frozen=True, kw_only=True):
@@ -61,7 +67,7 @@ class Unread(Struct, frozen=True, kw_only=True):
     path: str
     """The place, such as `output_messages[1].content[0]`."""
     reason: str
-    """Why it was not understood, as a sentence without the place."""
+    """The reason why it was not understood, as a sentence without the place."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
@@ -71,30 +77,37 @@ class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One reply of the system under test, normalised at the boundary."""
 
     success: bool = True
+    """True if there is a usable reply; by default, if there is no `error`."""
     text: str = ""
-    """The final answer; by default the words of the last assistant message."""
+    """The final answer; by default the text of the last assistant message."""
     output_messages: tuple[Message, ...] | None = None
-    """What the agent added to the conversation; `None` when it sent none."""
+    """The messages that the agent added to the conversation, with its tool calls; `null` if it sent none."""
     trace: Annotated[tuple[TraceEvent, ...] | None, DEPRECATED] = None
     """Deprecated: send `output_messages`, which carry the calls where they were made."""
     trace_ref: Annotated[str | None, DEPRECATED] = None
-    """Deprecated: a file that holds the trace."""
+    """Deprecated: a file that holds the trace. Send `output_messages` instead."""
     trace_summary: TraceSummary | None = None
-    """Counts alone, from an agent that keeps its trace to itself."""
+    """Counts of calls, from an agent that does not send them."""
     reasoning: str | None = None
+    """The reasoning of the model before its answer."""
     tokens_usage: TokensUsage | None = None
+    """Token counts of the reply."""
     cost_usd: float | None = None
+    """The cost of the reply in US dollars."""
     latency_ms: float | None = None
-    """The last attempt's time in the provider, without queueing and back-off."""
+    """The last attempt's time in the provider, without queueing and backoff."""
     thread_id: str | None = None
+    """The conversation that the reply belongs to."""
     raw_response: Any = None
+    """The reply as the agent's own interface returned it."""
     error: ResponseError | None = None
+    """The error, if there is no usable reply."""
     metadata: dict[str, Any] | None = None
-    """Fields of the agent's that this contract does not know."""
+    """All other fields of the reply."""
     warnings: tuple[str, ...] = ()
-    """What was malformed in the reply, each with its path; the rest was read all the same."""
+    """Malformed parts of the reply, each with its path; the rest was read."""
     unread: tuple[Unread, ...] = ()
-    """Places that were not understood: while there are any, the calls that were read are a lower bound."""
+    """Places that were not understood: if there are any, the calls that were read are a lower bound."""
     echo_end: int | None = None
     """Set when the messages may begin with an echo of the request that could not be aligned with it: the index in
     `output_messages` after the last user message. `None` when there is no doubt."""

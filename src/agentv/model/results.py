@@ -11,241 +11,315 @@ from agentv.model.response import ResponseError, TokensUsage, Unread
 
 Verdict = Literal["pass", "fail", "error", "skipped"]
 Kind = Literal["assertion", "metric"]
-
-
-class EvaluatorResult(Struct, frozen=True, kw_only=True, gc=False):
-    """One evaluator's finding on one run."""
-
-    name: str
-    type: str
-    kind: Kind = "assertion"
-    status: Verdict
-    score: float | None
-    """0..1; `None` when nothing could be decided."""
-    weight: float = 1.0
-    required: bool | UnsetType = UNSET
-    """Written only where it is true."""
-    hits: tuple[str, ...] = ()
-    """What held, one sentence each."""
-    misses: tuple[str, ...] = ()
-    """What did not hold, one sentence each."""
-    details: dict[str, Any] = {}
-
-
-class RunResult(Struct, frozen=True, kw_only=True, gc=False):
-    """A case's outcome with everything it rests on."""
-
-    status: Verdict
-    score: float | None
-    evaluators: tuple[EvaluatorResult, ...] = ()
-    trace_summary: TraceSummary | None = None
-    """Absent when the agent sent neither messages nor a trace."""
-    calls_complete: bool | UnsetType = UNSET
-    """Written only where it is false: the calls that were read, and `trace_summary`, are then a lower bound."""
-    warnings: tuple[str, ...] = ()
-    error: ResponseError | None = None
-    """Why the reply could not be evaluated at all."""
-
-
-class DiffLabels(NamedTuple):
-    """What the indices of an alignment stand for."""
-
-    unit: str
-    expected: Sequence[str]
-    actual: Mapping[int, str]
-
-
 RESULT_SCHEMA = "agentv.result/1"
 SUMMARY_SCHEMA = "agentv.summary/1"
 
 
+class EvaluatorResult(Struct, frozen=True, kw_only=True, gc=False):
+    """Result of one evaluator on one run."""
+
+    name: str
+    """Name of the evaluator; its type by default."""
+    type: str
+    """Type of the evaluator."""
+    kind: Kind = "assertion"
+    """`assertion` if it can fail the run, `metric` if it is only recorded."""
+    status: Verdict
+    """Verdict of the evaluator."""
+    score: float | None
+    """0..1; `None` if nothing could be decided."""
+    weight: float = 1.0
+    """Weight in the score of the run."""
+    required: bool | UnsetType = UNSET
+    """Written only where it is true."""
+    hits: tuple[str, ...] = ()
+    """Conditions that held, one sentence each."""
+    misses: tuple[str, ...] = ()
+    """Conditions that did not hold, one sentence each."""
+    details: dict[str, Any] = {}
+    """Further data, depending on the type."""
+
+
+class RunResult(Struct, frozen=True, kw_only=True, gc=False):
+    """Outcome of a run with the evaluator results that it rests on."""
+
+    status: Verdict
+    """Verdict on the run."""
+    score: float | None
+    """Weighted mean of the evaluators; `None` if nothing could be decided."""
+    evaluators: tuple[EvaluatorResult, ...] = ()
+    """Result of each evaluator, in the order of the case."""
+    trace_summary: TraceSummary | None = None
+    """Counts of tool calls; absent if the agent sent neither messages nor a trace."""
+    calls_complete: bool | UnsetType = UNSET
+    """Written only where it is false: the calls that were read, and `trace_summary`, are then a lower bound."""
+    warnings: tuple[str, ...] = ()
+    """Warnings about the reply and the case."""
+    error: ResponseError | None = None
+    """Error of a reply that could not be evaluated at all."""
+
+
+class DiffLabels(NamedTuple):
+    """Meaning of the indices in an alignment, for a diff."""
+
+    unit: str
+    """Unit of the alignment, such as `call`."""
+    expected: Sequence[str]
+    """Labels of the expected side."""
+    actual: Mapping[int, str]
+    """Labels of the actual side, by index."""
+
+
 class Shard(Struct, frozen=True, kw_only=True, gc=False):
-    """Which part of an execution a result belongs to, for `agentv merge`."""
+    """Shard that a result belongs to, for `agentv merge`."""
 
     index: int
-    """From 1."""
+    """Number of the shard, from 1."""
     count: int
+    """Number of shards."""
     plan: str
-    """A hash of the whole plan, the same for all parts of one execution."""
+    """Hash of the whole plan, the same in all shards of one execution."""
     total: int
-    """How many runs all parts have together."""
+    """Number of runs in all shards together."""
     order: int
-    """The run's place in the whole plan, from 0."""
+    """Position of the run in the whole plan, from 0."""
 
 
 class ResultRecord(Struct, frozen=True, kw_only=True, gc=False):
-    """One run's result."""
+    """Result of one run, as a line of a result file."""
 
     schema: str = RESULT_SCHEMA
+    """Format and its version."""
     execution_id: str
+    """Id of the execution."""
     run_id: str
+    """Id of the run: the execution and the key of the run."""
     eval_id: str
+    """Id of the eval."""
     case_id: str
+    """Id of the case."""
     target: str
+    """Name of the target."""
     repeat: int
-    """Which repetition, from 0."""
+    """Number of the repetition, from 0."""
     attempts: int
-    """How many there were."""
+    """Number of attempts."""
     status: Verdict
+    """Verdict on the run."""
     score: float | None
+    """Score of the run; `None` if nothing could be decided."""
     candidate: str
-    """The agent's final text."""
+    """Final text of the agent."""
     evaluators: tuple[EvaluatorResult, ...]
+    """Result of each evaluator."""
     trace_summary: TraceSummary | None
+    """Counts of tool calls; `None` if the agent sent neither messages nor a trace."""
     tokens_usage: TokensUsage | None
+    """Token counts of the reply."""
     cost_usd: float | None
+    """Cost of the reply in US dollars."""
     latency_ms: float | None
-    """The last attempt's time in the provider, without queueing and back-off."""
+    """Time of the last attempt in the provider, without queueing and backoff."""
     thread_id: str | None
+    """Conversation of the last attempt."""
     warnings: tuple[str, ...]
+    """Warnings about the reply and the case."""
     error: ResponseError | None
+    """Error of a reply that could not be evaluated."""
     started_at: str
+    """Time of the start."""
     completed_at: str
+    """Time of the end."""
     messages: tuple[Message, ...] | UnsetType = UNSET
     """The whole conversation; only on request."""
     trace: tuple[TraceEvent, ...] | UnsetType | None = UNSET
-    """Only on request."""
+    """Trace of the agent; only on request."""
     shard: Shard | UnsetType = UNSET
-    """Only with `--shard`."""
+    """Shard of the run; only with `--shard`."""
     unread: tuple[Unread, ...] | UnsetType = UNSET
-    """Places of the reply that were not understood, so that calls may be missing; only when there are any."""
+    """Places of the reply that were not understood, so that calls may be missing; only if there are any."""
     calls_complete: bool | UnsetType = UNSET
     """Written only where it is false: `trace_summary` is then a lower bound."""
 
 
 class OutcomeCounts(Struct, frozen=True, kw_only=True):
-    """How many runs ended how."""
+    """Numbers of runs by outcome."""
 
     runs: int = 0
+    """Number of runs."""
     passed: int = 0
+    """Number of runs that passed."""
     failed: int = 0
+    """Number of runs that failed."""
     errors: int = 0
+    """Number of runs that could not be measured."""
     pass_rate: float | None = None
-    """Over the runs that could be measured; `None` when there are none."""
+    """Share of passed runs among the measured ones; `None` if there are none."""
     pass_rate_interval: tuple[float, float] | None = None
-    """Wilson's interval of it, for 95 %."""
+    """Wilson interval of the pass rate, for 95 %."""
     score: float | None = None
-    """The mean over the runs that could be measured."""
+    """Mean score of the measured runs."""
 
 
 class RepeatedCase(Struct, frozen=True, kw_only=True):
-    """How the repetitions of one case with one target ended."""
+    """Outcomes of the repetitions of one case with one target."""
 
     eval_id: str
+    """Id of the eval."""
     case_id: str
+    """Id of the case."""
     target: str
+    """Name of the target."""
     passed: int
+    """Number of runs that passed."""
     failed: int
+    """Number of runs that failed."""
     errors: int
+    """Number of runs that could not be measured."""
     flaky: bool
-    """Whether it both passed and failed."""
+    """`True` if it both passed and failed."""
     pass_rate: float | None
-    """Over the runs that could be measured."""
+    """Share of passed runs among the measured ones."""
     pass_rate_interval: tuple[float, float] | None
+    """Wilson interval of the pass rate, for 95 %."""
 
 
 class RepeatedTarget(Struct, frozen=True, kw_only=True):
-    """What repeated runs say of one target; as in `Repeats`."""
+    """Statistics of repeated cases of one target; see `Repeats`."""
 
     cases: int
+    """Number of cases that were run more than once."""
     flaky: int
+    """Number of cases that both passed and failed."""
     measured: int
+    """Number of cases that were measured at least `k` times."""
     pass_at_k: float | None
+    """Probability that at least one of `k` runs passes: pass@k."""
     pass_at_k_interval: tuple[float, float] | None
+    """Wilson interval of pass@k, for 95 %."""
     pass_hat_k: float | None
+    """Probability that all of `k` runs pass: pass^k."""
     pass_hat_k_interval: tuple[float, float] | None
+    """Wilson interval of pass^k, for 95 %."""
 
 
 class Repeats(Struct, frozen=True, kw_only=True):
-    """What repeated runs say of the cases; a case with two targets counts as two."""
+    """Statistics of repeated cases; a case with two targets counts as two."""
 
     k: int
-    """The fewest runs of any case that was run more than once."""
+    """Smallest number of runs of a case that was run more than once."""
     cases: int
-    """How many were run more than once."""
+    """Number of cases that were run more than once."""
     flaky: int
-    """How many of them both passed and failed."""
+    """Number of cases that both passed and failed."""
     always_passed: int
-    """Of the runs that could be measured; so below."""
+    """Number of cases whose measured runs all passed."""
     always_failed: int
+    """Number of cases whose measured runs all failed."""
     unmeasured: int
-    """How many had no run that could be measured."""
+    """Number of cases without a measured run."""
     pass_rate: float | None
-    """The mean of the cases' pass rates: pass@1."""
+    """Mean of the cases' pass rates: pass@1."""
     pass_rate_interval: tuple[float, float] | None
-    """Wilson's, over cases: running a case again makes no second case of it."""
+    """Wilson interval over cases: repeating a case does not make it two."""
     measured: int
-    """How many cases could be measured at least `k` times: what follows is the mean over these."""
+    """Number of cases that were measured at least `k` times: pass@k and pass^k are means over these."""
     pass_at_k: float | None
-    """How likely at least one of `k` runs passes."""
+    """Probability that at least one of `k` runs passes: pass@k."""
     pass_at_k_interval: tuple[float, float] | None
+    """Wilson interval of pass@k, for 95 %."""
     pass_hat_k: float | None
-    """How likely all of `k` runs pass: pass^k."""
+    """Probability that all of `k` runs pass: pass^k."""
     pass_hat_k_interval: tuple[float, float] | None
+    """Wilson interval of pass^k, for 95 %."""
     targets: dict[str, RepeatedTarget] = {}
-    """The same for each of them, with the same `k`."""
+    """The same for each target, with the same `k`."""
     per_case: tuple[RepeatedCase, ...]
-    """Flaky ones first, then those that failed, those that could not be measured, and those that passed; bounded."""
+    """The first cases: flaky ones, then those that failed, that could not be measured, and that passed."""
     not_listed: int
-    """How many there was no room for."""
+    """Number of further cases."""
 
 
 class Distribution(Struct, frozen=True, kw_only=True):
-    """How a number was distributed."""
+    """Distribution of a number."""
 
     mean: float
+    """Mean."""
     p50: float
+    """Median."""
     p95: float
+    """95th percentile."""
     max: float
+    """Largest value."""
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
-    """How many runs told a number at all: the others are in no sum."""
+    """Numbers of runs that reported a number: the others are in no sum."""
 
     latency_ms: int = 0
+    """Number of runs with a latency."""
     tokens_usage: int = 0
+    """Number of runs with token counts."""
     cost_usd: int = 0
+    """Number of runs with a cost."""
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """What an execution came to."""
+    """Summary of an execution."""
 
     schema: str = SUMMARY_SCHEMA
+    """Format and its version."""
     execution_id: str
+    """Id of the execution."""
     status: str
     """`pass`, `fail`, `error`, or `interrupted`."""
     exit_code: int
+    """Exit code of the command."""
     planned: int
-    """How many runs there should have been."""
+    """Number of planned runs."""
     runs: int
+    """Number of runs."""
     passed: int
+    """Number of runs that passed."""
     failed: int
+    """Number of runs that failed."""
     errors: int
+    """Number of runs that could not be measured."""
     skipped: int
-    """Cases that say `skip`."""
+    """Number of cases with `skip`."""
     left_out: int
-    """Cases that were not run because others say `only`."""
+    """Number of cases that were not run because others have `only`."""
     pass_rate: float | None
+    """Share of passed runs among the measured ones."""
     pass_rate_interval: tuple[float, float] | None = None
-    """Wilson's interval of it, for 95 %."""
+    """Wilson interval of the pass rate, for 95 %."""
     score: float | None
+    """Mean score of the measured runs."""
     latency_ms: Distribution | None
+    """Distribution of the latencies."""
     tokens_usage: TokensUsage | None
-    """The sum of what was reported."""
+    """Sum of the reported tokens."""
     cost_usd: float | None
+    """Sum of the known costs, in US dollars."""
     reported: Coverage
+    """Numbers of runs that these sums cover."""
     duration_ms: float
+    """Duration of the execution."""
     started_at: str
+    """Time of the start."""
     completed_at: str
+    """Time of the end."""
     evals: dict[str, OutcomeCounts]
+    """Outcomes by eval."""
     targets: dict[str, OutcomeCounts]
+    """Outcomes by target."""
     repeats: Repeats | None = None
-    """Only when a case was run more than once."""
+    """Statistics of repeated cases; only if a case was run more than once."""
     out: tuple[str, ...] = ()
-    """The files that were written."""
+    """Files that were written."""
     judges: dict[str, JudgeSums] | UnsetType = UNSET
-    """What each judge used, apart from the agents; only when one was asked."""
+    """Usage of each judge, apart from the agents; only if one was asked."""
     stopped: str | UnsetType = UNSET
-    """Which limit ended it before all was run, and how much was not; only then."""
+    """The limit that ended the execution early, and the number of runs that were not started; only then."""
     warnings: tuple[str, ...] | UnsetType = UNSET
-    """What the numbers above do not tell, said once; only when there is something."""
+    """Replies and models that the sums do not include; only if there are any."""

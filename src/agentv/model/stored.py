@@ -1,4 +1,4 @@
-"""A run as it is kept: seed 004's `Run` in the pieces that a store writes and finds again."""
+"""Rows of the run store: executions, claims, results and stored runs."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -14,155 +14,227 @@ DEFAULT_PERSIST: Persist = "messages"
 
 
 class StoredCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What started an execution, as far as it is needed to go on with it."""
+    """Command that started an execution, as far as it is needed to resume it."""
 
     paths: tuple[str, ...] = ()
-    """As they were given, and from where: see `folder`."""
+    """Paths as given, relative to `folder`."""
     folder: str = ""
+    """Working directory of the command."""
     targets: tuple[str, ...] = ()
+    """Names of the selected targets."""
     options: dict[str, Any] = {}
-    """Those of `RunOptions` that were set."""
+    """Fields of `RunOptions` that were set."""
     from_store: str = ""
-    """The way from the store to `folder`, for a project that is moved as a whole."""
+    """Relative path from the store to `folder`, for a project that is moved as a whole."""
     rescored: str = ""
-    """The execution whose replies were evaluated again; then no agent was asked, and there is nothing to go on with."""
+    """Execution whose replies were evaluated again; no agent was asked then, and there is nothing to resume."""
 
 
 class ExecutionRow(Struct, frozen=True, kw_only=True):
-    """An execution as lists show it."""
+    """Execution as lists show it."""
 
     seq: int = 0
-    """Which one it is, in the order in which they began."""
+    """Row number, in the order of their start."""
     id: str
+    """Id of the execution."""
     status: str
-    """`running`, `interrupted`, or what it came to: `pass`, `fail`, `error`."""
+    """`running`, `interrupted`, `imported`, or its outcome: `pass`, `fail`, `error`."""
     persist: Persist = DEFAULT_PERSIST
+    """Extent to which replies are stored."""
     command: StoredCommand = StoredCommand()
+    """Command that started it."""
     inputs: str = ""
-    """A hash of every file it was read from; empty when that says nothing."""
+    """Hash of all files that it was read from; empty if they do not determine it."""
     planned: int = 0
+    """Number of planned runs."""
     runs: int = 0
+    """Number of finished runs."""
     passed: int = 0
+    """Number of runs that passed."""
     failed: int = 0
+    """Number of runs that failed."""
     errors: int = 0
+    """Number of runs that could not be measured."""
     started_at: str = ""
+    """Time of the start."""
     completed_at: str | None = None
+    """Time of the end; `None` while it is running."""
     summary: dict[str, Any] | None = None
+    """Summary as JSON data; not in lists."""
     partly_understood: int = 0
-    """How many of its runs have a reply with unread places."""
+    """Number of runs whose reply has unread places."""
 
 
 class Claim(NamedTuple):
-    """A run that somebody wants to run."""
+    """Run that a process wants to claim."""
 
     key: str
+    """Hash of the run's content."""
     position: int
+    """Position in the plan."""
     eval_id: str
+    """Id of the eval."""
     case_id: str
+    """Id of the case."""
     target_id: str
+    """Name of the target."""
     repeat: int
+    """Number of the repetition, from 0."""
     place: str
-    """Where the case stands, as `file:line:column`."""
+    """Place of the case, as `file:line:column`."""
     content: bytes
-    """The case and its evaluators, as JSON."""
+    """Snapshot of the case and its evaluators, as JSON."""
     target: bytes
-    """The target as written, as JSON: secrets are names of variables there."""
+    """Target as written, as JSON: secrets are names of variables there."""
     tries: int
-    """How often it was claimed before, as far as is known: another number means that somebody was faster."""
+    """Number of earlier claims as far as known: if the store has another, another process was faster."""
 
 
 class ResultRow(NamedTuple):
-    """A run that has its result, ready to be written."""
+    """Result of a run, ready to be written."""
 
     key: str
+    """Hash of the run's content."""
     record: ResultRecord
+    """Result record."""
     line: bytes
-    """The record as JSON, without messages and trace, redacted."""
+    """The record as redacted JSON, without messages and trace."""
     response: bytes | None
-    """The reply as JSON, redacted, as far as it is to be kept."""
+    """The reply as redacted JSON, as far as it is stored."""
     sides: bytes | None
+    """Labels of diffs, as JSON."""
     attempts: tuple[Attempt, ...]
+    """All attempts."""
 
 
 class Outcome(NamedTuple):
-    """How a run of an execution stands."""
+    """State of a run of an execution."""
 
     status: RunStatus
+    """Life cycle of the run."""
     verdict: Verdict | None
+    """Verdict of its last result; `None` if it has none."""
     tries: int
+    """Number of claims."""
     replaced: bool = False
-    """Whether its case was edited since: it counts again when the edit is taken back."""
+    """`True` if it was superseded because its case was edited; undoing the edit undoes that."""
 
 
 class StoredResult(NamedTuple):
-    """A finished run as it was written."""
+    """Result of a run as it was written."""
 
     key: str
+    """Hash of the run's content."""
     position: int
+    """Position in the plan."""
     place: str
+    """Place of the case, as `file:line:column`."""
     line: bytes
+    """Result record, as JSON."""
     response: bytes | None
+    """The reply as JSON, as far as it was stored."""
     sides: bytes | None
+    """Labels of diffs, as JSON."""
 
 
 class RunRow(NamedTuple):
-    """A run as lists show it: nothing of what was said."""
+    """Run as lists show it, without texts."""
 
     key: str
+    """Hash of the run's content."""
     position: int
+    """Position in the plan."""
     eval_id: str
+    """Id of the eval."""
     case_id: str
+    """Id of the case."""
     persona_id: str | None
+    """Id of the persona."""
     target_id: str
+    """Name of the target."""
     repeat: int
+    """Number of the repetition, from 0."""
     place: str
+    """Place of the case, as `file:line:column`."""
     status: RunStatus
+    """Life cycle of the run."""
     verdict: Verdict | None
+    """Verdict; `None` if it has no result."""
     score: float | None
+    """Score; `None` if it has none."""
     tries: int
+    """Number of claims."""
     latency_ms: float | None
+    """Time of the last attempt in the provider."""
     input_tokens: int | None
+    """Input tokens."""
     output_tokens: int | None
+    """Output tokens."""
     total_tokens: int | None
+    """All tokens."""
     cost_usd: float | None
+    """Cost in US dollars."""
     thread_id: str | None
+    """Conversation of the last attempt."""
     started_at: str | None
+    """Time of the start."""
     completed_at: str | None
+    """Time of the end."""
     unread: tuple[Unread, ...] | None = None
-    """Places of the reply that were not understood; `None` when all of it was."""
+    """Places of the reply that were not understood; `None` if there are none."""
 
 
 class StoredRun(NamedTuple):
-    """Everything that is kept of a run, from which all else can be told."""
+    """All stored data of a run."""
 
     key: str
+    """Hash of the run's content."""
     position: int
+    """Position in the plan."""
     eval_id: str
+    """Id of the eval."""
     case_id: str
+    """Id of the case."""
     persona_id: str | None
+    """Id of the persona."""
     target_id: str
+    """Name of the target."""
     repeat: int
+    """Number of the repetition, from 0."""
     place: str
+    """Place of the case, as `file:line:column`."""
     status: RunStatus
+    """Life cycle of the run."""
     tries: int
+    """Number of claims."""
     started_at: str | None
+    """Time of the start."""
     created_at: str
+    """Time at which it was first claimed."""
     updated_at: str
+    """Time of the last change."""
     replaced: bool
-    """Whether its case was edited since, so that it is no longer part of its execution."""
+    """`True` if it was superseded because its case was edited, and is no longer part of its execution."""
     content: bytes
+    """Snapshot of the case and its evaluators, as JSON."""
     target: bytes
+    """Target as written, as JSON."""
     line: bytes | None
-    """The result record; `None` before there is one."""
+    """Result record as JSON; `None` if it has no result."""
     response: bytes | None
+    """The reply as JSON, as far as it was stored."""
     sides: bytes | None
+    """Labels of diffs, as JSON."""
     attempts: tuple[tuple[int, Attempt], ...] = ()
-    """Each with its round."""
+    """Attempts, each with the number of its claim."""
 
 
 class ActiveWorker(NamedTuple):
-    """A process that has claimed runs and not finished them."""
+    """Process with unfinished claims and a valid lease."""
 
     pid: int
+    """Process id."""
     machine: str
+    """Host name."""
     runs: int
+    """Number of its unfinished runs."""

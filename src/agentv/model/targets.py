@@ -1,4 +1,4 @@
-"""What there is to test, and what one of these says when it is asked."""
+"""Lists and checks of targets."""
 
 from msgspec import Struct
 
@@ -9,90 +9,111 @@ CHECK_SCHEMA = "agentv.target_check/1"
 
 
 class Variable(Struct, frozen=True, kw_only=True):
-    """An environment variable that a target uses; its value is told to nobody."""
+    """Environment variable that a target uses, without its value."""
 
     name: str
+    """Name of the variable."""
     is_set: bool
+    """`True` if it is set."""
     required: bool
-    """Whether the target cannot be asked without it."""
+    """`True` if the target cannot be used without it."""
 
 
 class ListedTarget(Struct, frozen=True, kw_only=True):
-    """One target as it is written."""
+    """Target as configured."""
 
     name: str
+    """Name of the target."""
     provider: str
+    """Name of its provider."""
     place: str
-    """Where it is defined, as `file:line:column`."""
+    """Place of its definition, as `file:line:column`."""
     evals: tuple[str, ...] = ()
-    """The files that test it."""
+    """Files of the evals that test it."""
     variables: tuple[Variable, ...] = ()
+    """Environment variables that it uses."""
     plain_blocks: tuple[str, ...] = ()
     """Block types of its replies that it declares to hold no tool calls."""
 
 
 class SecondTurn(Struct, frozen=True, kw_only=True):
-    """What came of going on in the thread that the first reply named."""
+    """Second request, in the thread that the first reply named."""
 
     answered: bool
+    """`True` if there is a usable reply."""
     same_thread: bool
-    """Whether the second reply names the same thread."""
+    """`True` if the second reply names the same thread."""
     text: str = ""
+    """Text of the second reply."""
     error: ResponseError | None = None
+    """Error of the second reply."""
 
 
-class Undecidable(Struct, frozen=True, kw_only=True):
-    """An evaluator that could not do its work on such a reply."""
+class UndecidedEvaluator(Struct, frozen=True, kw_only=True):
+    """Evaluator that cannot decide on such a reply."""
 
     evaluator: str
+    """Type of the evaluator."""
     reason: str
+    """Reason, as a sentence."""
 
 
 class UnreadPlace(Struct, frozen=True, kw_only=True):
-    """A place of the reply that was not understood and may hold tool calls."""
+    """Place of the reply that was not understood and may hold tool calls."""
 
     path: str
+    """The place, such as `output_messages[1].content[0]`."""
     reason: str
+    """Reason why it was not understood."""
     fix: str
-    """What to do about it."""
+    """Remedy."""
 
 
 class CallHistory(Struct, frozen=True, kw_only=True):
-    """Whether stored runs of a target hold a tool call."""
+    """Tool calls in stored runs of a target."""
 
     runs: int
-    """How many were looked at, the newest first, up to the first that holds a call."""
+    """Number of searched runs, the newest first, up to the first that holds a call."""
     partly_understood: int
-    """How many of them have unread places."""
+    """Number of these with unread places."""
     is_complete: bool
-    """Whether all stored runs were looked at."""
+    """`True` if all stored runs were searched."""
     held_call: bool
+    """`True` if a run holds a call."""
 
 
 class TargetCheck(Struct, frozen=True, kw_only=True):
-    """What a target said when it was asked once."""
+    """Result of `agentv target check`: one request to a target."""
 
     schema: str = CHECK_SCHEMA
+    """Format and its version."""
     target: str
+    """Name of the target."""
     provider: str
+    """Name of its provider."""
     place: str
+    """Place of its definition, as `file:line:column`."""
     prompt: str
+    """Text of the request."""
     answered: bool
+    """`True` if there is a usable reply."""
     hint: str = ""
-    """What to do about an error."""
+    """Remedy for an error."""
     response: ProviderResponse
-    """The reply, normalised as every evaluator sees it."""
+    """The reply, normalized as evaluators see it."""
     calls: tuple[str, ...] | None = None
-    """The tools that were called, in order; `None` when it does not tell."""
+    """Names of the called tools, in order; `None` if they are not known."""
     unread: tuple[UnreadPlace, ...] = ()
-    """Places of the reply that were not understood: while there are any, calls may be missing."""
+    """Places of the reply that were not understood: if there are any, calls may be missing."""
     call_history: CallHistory | None = None
-    """Only when the reply holds no call and the project has a run store."""
+    """Calls in stored runs; only if the reply holds no call and the project has a run store."""
     calls_note: str = ""
-    """What to make of a reply without any call; empty when it, or a stored run, holds one."""
+    """Explanation of a reply without calls; empty if it, or a stored run, holds one."""
     calls_complete: bool = True
-    """Whether everything that may hold a call was understood; when false, `calls` is a lower bound."""
+    """`False` if a part that may hold a call was not understood: `calls` is then a lower bound."""
     second_turn: SecondTurn | None = None
-    """Only when it reported a thread id."""
-    undecidable: tuple[Undecidable, ...] = ()
+    """Second request; only if the reply has a thread id."""
+    undecidable: tuple[UndecidedEvaluator, ...] = ()
+    """Evaluators that cannot decide on such a reply."""
     warnings: tuple[str, ...] = ()
+    """Warnings about the reply."""

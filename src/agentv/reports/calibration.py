@@ -9,7 +9,7 @@ from agentv.reports.terminal import Style, as_ascii, clean, counted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agentv.model.judging import CalibrationReport, Confusion
+    from agentv.model.judging import CalibrationReport, ItemAgreement
 
 MAX_SHOWN = 30
 FEW = 30
@@ -57,7 +57,7 @@ def _table(table: Mapping[str, Mapping[str, int]], style: Style) -> list[str]:
     ]
 
 
-def _items(items: Mapping[str, Confusion]) -> list[str]:
+def _items(items: Mapping[str, ItemAgreement]) -> list[str]:
     if not items:
         return []
     width = max(len(name) for name in items)

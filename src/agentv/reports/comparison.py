@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from agentv.model.comparison import (
         CallPair,
+        CaseChange,
         CaseList,
-        CaseName,
+        CasePreference,
+        CaseReference,
         CaseSide,
-        Change,
         Comparison,
-        JudgedCase,
-        JudgedSide,
+        JudgePreference,
         Measure,
         Side,
     )
@@ -182,13 +182,13 @@ def _table(lines: Sequence[TableLine], comparison: Comparison) -> list[str]:
     ]
 
 
-def _lost_head(change: Change, style: Style) -> str:
+def _lost_head(change: CaseChange, style: Style) -> str:
     flaky = style.paint("yellow", "  flaky") if change.flaky else ""
     target = style.paint("dim", f"  {clean(change.target)}") if change.target else ""
     return f"{style.paint('red', 'LOST')} {clean(change.case_id)}  {passed_of(change)}{flaky}{target}"
 
 
-def passed_of(change: Change) -> str:
+def passed_of(change: CaseChange) -> str:
     """`3/3 -> 0/3 passed, score 1.00 -> 0.50`."""
     a, b = change.a, change.b
     scores = "" if a.score is None or b.score is None else f", score {a.score:.2f} -> {b.score:.2f}"
@@ -199,11 +199,11 @@ def _fraction(side: CaseSide) -> str:
     return f"{side.passed}/{side.passed + side.failed}"
 
 
-def _lost_case(change: Change, style: Style) -> list[str]:
+def _lost_case(change: CaseChange, style: Style) -> list[str]:
     return [_lost_head(change, style), *(f"  {line}".rstrip() for line in explained(change, style))]
 
 
-def explained(change: Change, style: Style) -> list[str]:
+def explained(change: CaseChange, style: Style) -> list[str]:
     """What B missed in a case that it lost, and what it called otherwise than A."""
     lines: list[str] = []
     evaluators = () if isinstance(change.evaluators, UnsetType) else change.evaluators
@@ -250,7 +250,7 @@ def _list_names(named: CaseList) -> str:
     return ", ".join([*names, *([f"{more:,} more"] if more else [])])
 
 
-def _case_name(case: CaseName) -> str:
+def _case_name(case: CaseReference) -> str:
     return clean(case.case_id)
 
 
@@ -277,7 +277,7 @@ MAX_REASON = 500
 JUDGED_COLORS = {"error": "yellow", "loss": "red", "win": "green"}
 
 
-def judged_lines(judged: JudgedSide, style: Style) -> list[str]:
+def judged_lines(judged: JudgePreference, style: Style) -> list[str]:
     """The section of a terminal."""
     lines = [f"{style.paint('bold', f'judged by {clean(judged.judge)}')}: {judged_sentence(judged)}"]
     lines += [f"  {line}" for line in _judge_notes(judged)]
@@ -290,7 +290,7 @@ def judged_lines(judged: JudgedSide, style: Style) -> list[str]:
     return [*lines, ""]
 
 
-def judged_page(judged: JudgedSide) -> list[str]:
+def judged_page(judged: JudgePreference) -> list[str]:
     """The section of a page."""
     lines = [f"## Judged by {code(judged.judge)}", "", f"{judged_sentence(judged)}.", ""]
     lines += [f"- {line}" for line in _judge_notes(judged)]
@@ -303,7 +303,7 @@ def judged_page(judged: JudgedSide) -> list[str]:
     return lines
 
 
-def judged_sentence(judged: JudgedSide) -> str:
+def judged_sentence(judged: JudgePreference) -> str:
     """How often B won, and what that is worth."""
     if judged.p_value is None:
         return f"nothing was decided, {counted(judged.errors, 'error')}"
@@ -313,7 +313,7 @@ def judged_sentence(judged: JudgedSide) -> str:
     return f"{counts} for B (exact sign test p = {p_value(judged.p_value)})"
 
 
-def _judge_notes(judged: JudgedSide) -> list[str]:
+def _judge_notes(judged: JudgePreference) -> list[str]:
     both = f"its two orders disagreed on {judged.inconsistent:,} of {counted(judged.cases, 'case')}"
     lines = [f"{both}: a tie each" if judged.inconsistent else both] if judged.cases else []
     lines.append(judge_used(judged.used))
@@ -323,13 +323,13 @@ def _judge_notes(judged: JudgedSide) -> list[str]:
     return lines
 
 
-def _decided_cases(judged: JudgedSide) -> tuple[list[JudgedCase], int]:
+def _decided_cases(judged: JudgePreference) -> tuple[list[CasePreference], int]:
     """What was not a tie, as far as there is room, and how many more there are."""
     shown = [each for each in judged.listed if each.result != "tie"][:MAX_JUDGED_SHOWN]
     return shown, judged.wins + judged.losses + judged.errors - len(shown)
 
 
-def _reason(each: JudgedCase) -> str:
+def _reason(each: CasePreference) -> str:
     text = " ".join(each.reason.split())
     return text if len(text) <= MAX_REASON else f"{text[: MAX_REASON - 1]}…"
 
@@ -384,7 +384,7 @@ def _side_item(letter: str, side: Side) -> str:
     return f"- {letter}: {code(side.name)} · {targets} · {counted(side.cases, 'case')}{errors}{torn(side)}"
 
 
-def _lost_section(change: Change) -> list[str]:
+def _lost_section(change: CaseChange) -> list[str]:
     text = "\n".join(line.rstrip() for line in explained(change, PLAIN))
     more = len(text) - MAX_BODY
     body = text if more <= 0 else f"{text[:MAX_BODY]}\n… {more:,} more characters"
@@ -411,7 +411,7 @@ def _code_names(named: CaseList) -> str:
     return ", ".join([*names, *([f"{more:,} more"] if more else [])])
 
 
-def _case_code(case: CaseName) -> str:
+def _case_code(case: CaseReference) -> str:
     return code(case.case_id)
 
 

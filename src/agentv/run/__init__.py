@@ -1,1 +1,1 @@
-"""Cases and targets made into runs: the plan, the engine, the attempts."""
+"""Execution of evals: plan, engine, attempts, rate limits, claims and the summary."""

@@ -1,4 +1,4 @@
-"""Attempts at one run: timeouts, retries and backoff."""
+"""Attempts at one run: timeouts, retries, exponential backoff with jitter."""
 
 from __future__ import annotations
 
@@ -18,100 +18,115 @@ from agentv.model.events import Attempt
 from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.process.threads import is_its_own
 from agentv.protocols import PARTIAL_REPLY, REPLIES
-from agentv.run.rate_limit import QUOTA_EXHAUSTED, RATE_LIMITED, Limiter, Permit
+from agentv.run.options import DEFAULT_RETRIES, DEFAULT_TIMEOUT_S
+from agentv.run.rate_limit import QUOTA_EXHAUSTED, RATE_LIMITED, Permit, RateLimiter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 
+    from agentv.evals import Limits
     from agentv.model.request import Request
     from agentv.protocols import BatchProvider, Provider
+    from agentv.run.options import RunOptions
 
 
 T = TypeVar("T")
 
+FIRST_BACKOFF_S = 0.5
+MAX_BACKOFF_S = 20.0
+MAX_RATE_LIMITED = 10
+"""Attempts of one run that may end with `rate_limited`."""
+LOG = "log"
+"""Attribute of a `CancelledError` that carries the attempts of the run that it ends."""
 
-async def within(deadline: asyncio.Timeout, work: Awaitable[T]) -> T:
-    """What the work comes to; the deadline holds from the first time that it waits for something.
 
-    Until then nothing could interrupt it anyway.
+async def run_eagerly(deadline: asyncio.Timeout, work: Awaitable[T]) -> T:
+    """Start work at once and return its result; the deadline starts when the work first waits for something.
+
+    Until then nothing could interrupt it anyway, and work that never waits needs no timer.
     """
-    begun: Coroutine[Any, Any, T] | None = work if hasattr(work, "send") else None  # type: ignore[assignment]  # as asked
-    if begun is None:  # something else that can be awaited
+    started: Coroutine[Any, Any, T] | None = work if hasattr(work, "send") else None  # type: ignore[assignment]  # as asked
+    if started is None:  # another kind of awaitable
         async with deadline:
             return await work
     try:
-        waits_for = begun.send(None)
-    except StopIteration as done:
-        value: T = done.value
+        pending = started.send(None)
+    except StopIteration as stop:
+        value: T = stop.value
         return value
     async with deadline:
-        return await _going_on(begun, waits_for)
+        return await _continue(started, pending)
 
 
 @coroutine
-def _going_on(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
-    """The rest of what was begun, as if whoever awaits this had begun it."""
+def _continue(work: Coroutine[Any, Any, T], pending: Any) -> Generator[Any, Any, T]:
+    """Await the rest of a coroutine that was already started."""
     try:
         while True:
             try:
-                sent = yield waits_for
+                sent = yield pending
             except BaseException as error:  # noqa: BLE001 - cancellation among them; it is for the work to decide
-                waits_for = work.throw(error)
+                pending = work.throw(error)
             else:
-                waits_for = work.send(sent)
-    except StopIteration as done:
-        value: T = done.value
+                pending = work.send(sent)
+    except StopIteration as stop:
+        value: T = stop.value
         return value
 
 
-FIRST_PAUSE_S = 0.5
-LONGEST_PAUSE_S = 20.0
-MOST_LIMITED = 10
-"""How often a run may be told that its target is too busy."""
 _CUT = Unread(path="reply", reason=f"the time was over before the reply was complete, {MISSING_CALLS}")
-LOG = "log"
-"""Under this name a `CancelledError` carries the attempts of the run that it ends."""
 
 
 class RetryPolicy(NamedTuple):
-    """How long and how often to try."""
+    """Timeout, retries and rate limiter of the attempts at a target."""
 
     timeout_s: float
     retries: int
     retry_timeouts: bool
-    limiter: Limiter | None = None
-    """Who gives attempts at this target their turns; without one, nobody waits for anybody else."""
-    tell: Callable[[Request, ProviderResponse], None] | None = None
-    """Whom to tell of every attempt."""
-    account: Callable[[ProviderResponse], ProviderResponse] | None = None
-    """Who knows what a reply cost, and counts it."""
+    limiter: RateLimiter | None = None
+    """Rate limiter of the target; without one, attempts never wait for each other."""
+    on_attempt: Callable[[Request, ProviderResponse], None] | None = None
+    """Called after every attempt."""
+    count_cost: Callable[[ProviderResponse], ProviderResponse] | None = None
+    """Adds the cost of a reply to it, and to the sums of the execution."""
+
+    @classmethod
+    def resolve(cls, options: RunOptions, provider: Provider, limits: Limits) -> RetryPolicy:
+        """Return the policy of the options, else of the target, else of the eval, else the default."""
+        retries = (options.retries, getattr(provider, "retries", None), limits.retries, DEFAULT_RETRIES)
+        timeout_s = options.timeout_s or getattr(provider, "timeout_s", None) or limits.timeout_s or DEFAULT_TIMEOUT_S
+        return cls(
+            timeout_s=timeout_s,
+            retries=next(count for count in retries if count is not None),
+            retry_timeouts=getattr(provider, "retry_timeouts", False),
+        )
 
 
 class RunAttempts(NamedTuple):
-    """What came of a run's attempts."""
+    """Last reply of a run, and its attempts."""
 
     response: ProviderResponse
     attempts: int
-    """How many there were; none, when its target is not asked any more."""
+    """Number of attempts; 0 if the circuit of the target was open."""
     log: tuple[Attempt, ...] = ()
-    """Each of them, in order."""
+    """All attempts, in order."""
 
 
 class AttemptHistory:
-    """A run's attempts so far."""
+    """Attempts of a run so far, and the request of the next one."""
 
-    __slots__ = ("limited", "log", "request", "waited_ms")
+    __slots__ = ("log", "rate_limited", "request", "waited_ms")
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.log: tuple[Attempt, ...] = ()
-        self.limited = 0
-        """How many of them the target was too busy for."""
+        self.rate_limited = 0
+        """Number of attempts that ended with `rate_limited`."""
         self.waited_ms = 0.0
-        """How long the next one has waited."""
+        """Time that the next attempt has waited."""
 
-    def add(self, response: ProviderResponse, patience: RetryPolicy) -> RunAttempts | None:
-        """One more attempt; the end of the story, unless there may be another."""
+    def add(self, response: ProviderResponse, policy: RetryPolicy) -> RunAttempts | None:
+        """Add an attempt; return the outcome of the run, or `None` if the policy allows another attempt."""
         request, error = self.request, response.error
         attempt = Attempt(
             number=request.attempt,
@@ -121,128 +136,135 @@ class AttemptHistory:
             waited_ms=self.waited_ms,
         )
         before, self.log = self.log, (*self.log, attempt)
-        if response.success or error is None or not self._goes_on(error, patience):
+        if response.success or error is None or not self._may_retry(error, policy):
             return RunAttempts(_with_failures(response, before), request.attempt, self.log)
-        # A retry never lands on a dirty conversation.
+        # A new thread: a retry must not continue the conversation of a failed attempt.
         self.request = replace(request, attempt=request.attempt + 1, thread_id=None)
         self.waited_ms = 0.0
         return None
 
-    def refused(self, error: ResponseError) -> RunAttempts:
-        """The end of the story, without another attempt."""
+    def reject(self, error: ResponseError) -> RunAttempts:
+        """Return the outcome of a run whose next attempt was rejected by the rate limiter."""
         response = ProviderResponse(success=False, error=error)
         return RunAttempts(_with_failures(response, self.log[:-1]), len(self.log), self.log)
 
-    def cut_off(self) -> tuple[Attempt, ...]:
-        """Every attempt, when the run ends in the middle of one."""
+    def interrupted_log(self) -> tuple[Attempt, ...]:
+        """Return all attempts of a run that is cancelled during an attempt."""
         error = ResponseError(kind="interrupted", message="cut off before there was a reply")
         return (*self.log, Attempt(number=self.request.attempt, error=error, waited_ms=self.waited_ms))
 
-    def _goes_on(self, error: ResponseError, patience: RetryPolicy) -> bool:
+    def _may_retry(self, error: ResponseError, policy: RetryPolicy) -> bool:
         if error.code == QUOTA_EXHAUSTED:
             return False
         if error.code == RATE_LIMITED:
-            # To be told to wait is no failure, and uses up no retry; somebody who wants none gets none.
-            self.limited += 1
-            return patience.retries > 0 and self.limited <= MOST_LIMITED
-        may_pass = error.retryable or (error.kind == "timeout" and patience.retry_timeouts)
-        return may_pass and self.request.attempt - self.limited <= patience.retries
+            # Being rate limited is no failure of the run and uses up no retry; `retries: 0` still means none.
+            self.rate_limited += 1
+            return policy.retries > 0 and self.rate_limited <= MAX_RATE_LIMITED
+        may_pass = error.retryable or (error.kind == "timeout" and policy.retry_timeouts)
+        return may_pass and self.request.attempt - self.rate_limited <= policy.retries
 
 
 async def try_run(
-    provider: Provider, request: Request, patience: RetryPolicy, is_stopping: Callable[[], bool]
+    provider: Provider, request: Request, policy: RetryPolicy, is_stopping: Callable[[], bool]
 ) -> RunAttempts | None:
-    """The last attempt's reply; `None` when the execution stops before there is one worth keeping."""
-    story = AttemptHistory(request)
-    limiter = patience.limiter or Limiter()
+    """Attempt a run until it succeeds or may not be retried; return `None` if the execution stops before."""
+    history = AttemptHistory(request)
+    limiter = policy.limiter or RateLimiter()
     try:
         while True:
-            turn = limiter.pass_by() or await _turn((story,), limiter)
-            if not isinstance(turn, Permit):
-                return None if turn is None else story.refused(turn)
+            permit = limiter.try_acquire() or await _acquire((history,), limiter)
+            if not isinstance(permit, Permit):
+                return None if permit is None else history.reject(permit)
             responses: tuple[ProviderResponse, ...] = ()
             try:
-                responses = (await _attempt(provider, story.request, patience.timeout_s),)
+                responses = (await _attempt(provider, history.request, policy.timeout_s),)
             except asyncio.CancelledError as error:
-                error.__dict__[LOG] = story.cut_off()
+                error.__dict__[LOG] = history.interrupted_log()
                 raise
             finally:
-                limiter.leave(turn, responses)
-            tried = _add(story, responses[0], patience)
-            if tried is not None:
-                return tried
-            if is_stopping() or not await _rest((story,), limiter, is_stopping):
+                limiter.release(permit, responses)
+            outcome = _add(history, responses[0], policy)
+            if outcome is not None:
+                return outcome
+            if is_stopping() or not await _back_off((history,), limiter, is_stopping):
                 return None
     except asyncio.CancelledError as error:
-        error.__dict__.setdefault(LOG, story.log)
+        error.__dict__.setdefault(LOG, history.log)
         raise
 
 
 async def try_many(
-    provider: BatchProvider, requests: Sequence[Request], patience: RetryPolicy, is_stopping: Callable[[], bool]
+    provider: BatchProvider, requests: Sequence[Request], policy: RetryPolicy, is_stopping: Callable[[], bool]
 ) -> list[RunAttempts | None]:
-    """The same for many runs that are asked for at once; only those that failed are asked for again."""
-    tried: list[RunAttempts | None] = [None] * len(requests)
+    """Attempt several runs in one batch, as `try_run` does; only those that failed are sent again."""
+    outcomes: list[RunAttempts | None] = [None] * len(requests)
     pending = {at: AttemptHistory(request) for at, request in enumerate(requests)}
-    limiter = patience.limiter or Limiter()
+    limiter = policy.limiter or RateLimiter()
     while pending:
-        turn = limiter.pass_by() or await _turn(tuple(pending.values()), limiter)
-        if not isinstance(turn, Permit):
-            for at, story in pending.items():
-                tried[at] = None if turn is None else story.refused(turn)
+        permit = limiter.try_acquire() or await _acquire(tuple(pending.values()), limiter)
+        if not isinstance(permit, Permit):
+            for at, history in pending.items():
+                outcomes[at] = None if permit is None else history.reject(permit)
             break
         responses: Sequence[ProviderResponse] = ()
         try:
-            asked = [story.request for story in pending.values()]
-            responses = await _attempt_many(provider, asked, patience.timeout_s)
+            batch = [history.request for history in pending.values()]
+            responses = await _attempt_many(provider, batch, policy.timeout_s)
         finally:
-            limiter.leave(turn, responses)
-        for (at, story), response in zip(list(pending.items()), responses, strict=True):
-            tried[at] = _add(story, response, patience)
-            if tried[at] is not None:
+            limiter.release(permit, responses)
+        for (at, history), response in zip(list(pending.items()), responses, strict=True):
+            outcomes[at] = _add(history, response, policy)
+            if outcomes[at] is not None:
                 del pending[at]
-        if pending and (is_stopping() or not await _rest(tuple(pending.values()), limiter, is_stopping)):
+        if pending and (is_stopping() or not await _back_off(tuple(pending.values()), limiter, is_stopping)):
             break
-    return tried
+    return outcomes
 
 
-async def _turn(stories: Sequence[AttemptHistory], limiter: Limiter) -> Permit | ResponseError | None:
-    """Leave to ask for these, when it is time."""
-    tokens = sum(_length(story.request) for story in stories) if limiter.counts_tokens else 0.0
-    found = await limiter.queue(len(stories), tokens)
-    if isinstance(found, Permit):
-        for story in stories:
-            story.waited_ms += found.waited_ms
-    return found
+async def _acquire(histories: Sequence[AttemptHistory], limiter: RateLimiter) -> Permit | ResponseError | None:
+    """Wait for a permit to send the next requests of these runs."""
+    tokens = sum(_estimate_tokens(history.request) for history in histories) if limiter.counts_tokens else 0.0
+    permit = await limiter.acquire(len(histories), tokens)
+    if isinstance(permit, Permit):
+        for history in histories:
+            history.waited_ms += permit.waited_ms
+    return permit
 
 
-def _add(story: AttemptHistory, response: ProviderResponse, patience: RetryPolicy) -> RunAttempts | None:
-    if patience.account is not None:
-        response = patience.account(response)
-    if patience.tell is not None:
-        patience.tell(story.request, response)
-    return story.add(response, patience)
+def _add(history: AttemptHistory, response: ProviderResponse, policy: RetryPolicy) -> RunAttempts | None:
+    if policy.count_cost is not None:
+        response = policy.count_cost(response)
+    if policy.on_attempt is not None:
+        policy.on_attempt(history.request, response)
+    return history.add(response, policy)
 
 
-async def _rest(stories: Sequence[AttemptHistory], limiter: Limiter, is_stopping: Callable[[], bool]) -> bool:
-    """Wait before another attempt; `False` when there shall be none after all."""
-    errors = [error for story in stories if (error := story.log[-1].error) is not None]
-    pause = backoff_with_jitter(stories[0].log[-1].number)
+async def _back_off(histories: Sequence[AttemptHistory], limiter: RateLimiter, is_stopping: Callable[[], bool]) -> bool:
+    """Wait before the next attempt; return `False` if the execution stops meanwhile."""
+    errors = [error for history in histories if (error := history.log[-1].error) is not None]
+    backoff = backoff_with_jitter(histories[0].log[-1].number)
     if any(error.retry_after_s is not UNSET and error.retry_after_s > 0 for error in errors):
-        return True  # the limiter has heard it, and holds everybody back
+        return True  # the limiter pauses all attempts at the target
     if any(error.code == RATE_LIMITED for error in errors):
-        limiter.hold(pause)
+        limiter.pause(backoff)
         return True
     loop = asyncio.get_running_loop()
     since = loop.time()
-    await asyncio.sleep(pause)
-    for story in stories:
-        story.waited_ms += (loop.time() - since) * 1000
+    await asyncio.sleep(backoff)
+    for history in histories:
+        history.waited_ms += (loop.time() - since) * 1000
     return not is_stopping()
 
 
-def _length(request: Request) -> float:
-    """A rough count of the tokens of a request, for want of a better one."""
+def backoff_with_jitter(attempt: int) -> float:
+    """Return the seconds to wait after an attempt: exponential, with jitter so that runs do not retry in step."""
+    from random import uniform  # noqa: PLC0415 - it takes 1 ms, and only a failure needs it
+
+    return float(uniform(0.5, 1.0) * min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** (attempt - 1)))  # noqa: S311
+
+
+def _estimate_tokens(request: Request) -> float:
+    """Estimate the tokens of a request from its length."""
     return sum(len(message.text) for message in request.input_messages) / 4 + 1
 
 
@@ -250,13 +272,13 @@ async def _attempt(provider: Provider, request: Request, timeout_s: float) -> Pr
     start = perf_counter()
     deadline = asyncio.timeout(timeout_s)
     try:
-        response = await within(deadline, provider.invoke(request))
+        response = await run_eagerly(deadline, provider.invoke(request))
     except BaseException as error:
-        # Whatever an agent or a provider throws is this run's error alone, unless it is somebody else who ends it.
-        if _is_the_end(error):
+        # An exception of an agent or a provider is an error of this run alone, unless it ends this task.
+        if _ends_task(error):
             raise
-        response = _failure_of(error, timeout_s if deadline.expired() else None)
-    response = _sound(response, provider, request)
+        response = _to_failure(error, timeout_s if deadline.expired() else None)
+    response = _normalize(response, provider, request)
     if response.latency_ms is None and getattr(provider, "is_live", True):
         return replace(response, latency_ms=round((perf_counter() - start) * 1000, 3))
     return response
@@ -270,80 +292,70 @@ async def _attempt_many(
         async with deadline:
             responses = list(await provider.invoke_many(requests))
     except BaseException as error:
-        if _is_the_end(error):
+        if _ends_task(error):
             raise
-        failed = _failure_of(error, timeout_s if deadline.expired() else None)
-        come = getattr(error.__cause__, REPLIES, {})
-        return [come.get(at, failed) for at in range(len(requests))]
+        failed = _to_failure(error, timeout_s if deadline.expired() else None)
+        in_time = getattr(error.__cause__, REPLIES, {})
+        return [in_time.get(at, failed) for at in range(len(requests))]
     if len(responses) != len(requests):
         message = f"the provider was asked {len(requests)} times and answered {len(responses)} times"
         return [_failed("protocol", message)] * len(requests)
-    return [_sound(each, provider, request) for each, request in zip(responses, requests, strict=True)]
+    return [_normalize(response, provider, request) for response, request in zip(responses, requests, strict=True)]
 
 
-def _is_the_end(error: BaseException) -> bool:
+def _ends_task(error: BaseException) -> bool:
     return not isinstance(error, Exception) and (isinstance(error, KeyboardInterrupt) or not is_its_own(error))
 
 
-def _failure_of(error: BaseException, timeout_s: float | None) -> ProviderResponse:
-    """What an exception means; a time is given when it was ours that ran out."""
-    if timeout_s is not None:
-        failed = ResponseError(kind="timeout", message=_out_of_time(error, timeout_s))
-        return cut_reply(error.__cause__, failed)
-    return failure_of(error)
+def _to_failure(error: BaseException, timeout_s: float | None) -> ProviderResponse:
+    """Return an exception as a failed reply; `timeout_s` is given if it was our deadline that expired."""
+    if timeout_s is None:
+        return failure_of(error)
+    # A provider may add notes when it is cancelled, such as the last output of a program.
+    notes = getattr(error.__cause__, "__notes__", ())
+    message = "\n".join([f"no reply within {timeout_s:g} s", *notes])
+    return cut_reply(error.__cause__, ResponseError(kind="timeout", message=message))
 
 
 def cut_reply(cancelled: BaseException | None, error: ResponseError) -> ProviderResponse:
-    """Return the failure of an attempt that was cancelled, with what its provider had of the reply until then."""
+    """Return the failure of a cancelled attempt, with the part of the reply that its provider had received."""
     partial = getattr(cancelled, PARTIAL_REPLY, None)
     if not isinstance(partial, ProviderResponse):
         return ProviderResponse(success=False, error=error)
     try:
         partial = with_unread(sound(settle(partial)))
-    except Exception:  # noqa: BLE001 - objects of anybody's may be in it; that the time was over stands all the same
+    except Exception:  # noqa: BLE001 - it may hold objects of any library; the timeout is reported all the same
         return ProviderResponse(success=False, error=error)
     return replace(partial, success=False, error=error, unread=(*partial.unread, _CUT))
 
 
-def _sound(value: object, provider: Provider, request: Request) -> ProviderResponse:
-    """What a provider returned, as a reply that can be worked with."""
+def _normalize(value: object, provider: Provider, request: Request) -> ProviderResponse:
+    """Return the value that a provider returned as a valid reply."""
     if not isinstance(value, ProviderResponse):
         return _failed("protocol", f"the provider returned a {type(value).__name__}, not a ProviderResponse")
     try:
         response = with_unread(sound(settle(value)), request.input_messages)
-    except Exception as error:  # noqa: BLE001 - objects of anybody's may be in it
+    except Exception as error:  # noqa: BLE001 - it may contain objects of any class
         return _failed("protocol", f"the provider returned a reply that cannot be read: {error}")
     plain_blocks = getattr(provider, "plain_blocks", ()) if response.unread else ()
     if not plain_blocks:
         return response
-    # Here, so that the setting holds for replies that a plugin or a user's function has put together, too.
+    # Done here so that the setting also applies to replies that a plugin or a user's function has built.
     return replace(response, unread=drop_plain_blocks(response.unread, plain_blocks))
 
 
-def _out_of_time(error: BaseException, timeout_s: float) -> str:
-    """Say what the provider noted when it was cancelled, such as the last words of a program."""
-    notes = getattr(error.__cause__, "__notes__", ())
-    return "\n".join([f"no reply within {timeout_s:g} s", *notes])
-
-
-def _failed(kind: str, message: str, *, retryable: bool = False) -> ProviderResponse:
-    error = ResponseError(kind=kind, message=message, retryable=retryable)  # type: ignore[arg-type]  # ours, above
+def _failed(kind: str, message: str) -> ProviderResponse:
+    error = ResponseError(kind=kind, message=message)  # type: ignore[arg-type]  # ours, above
     return ProviderResponse(success=False, error=error)
 
 
-def backoff_with_jitter(attempt: int) -> float:
-    """Twice as long each time, spread so that many runs do not come back at once."""
-    from random import uniform  # noqa: PLC0415 - only a failure needs it
-
-    return float(uniform(0.5, 1.0) * min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (attempt - 1)))  # noqa: S311
-
-
 def _with_failures(response: ProviderResponse, log: Sequence[Attempt]) -> ProviderResponse:
+    """Return the reply with a warning for each failed attempt before it."""
     if not log:
         return response
-    told = [
-        f"attempt {each.number} failed ({each.error.kind}): {each.error.message}; it was tried again"
-        for each in log
-        if each.error is not None
+    warnings = [
+        f"attempt {attempt.number} failed ({attempt.error.kind}): {attempt.error.message}; it was tried again"
+        for attempt in log
+        if attempt.error is not None
     ]
-    return replace(response, warnings=(*response.warnings, *told))
+    return replace(response, warnings=(*response.warnings, *warnings))

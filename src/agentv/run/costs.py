@@ -1,4 +1,4 @@
-"""What an execution has spent: the cost of each reply, the sums, and whether there is more to spend."""
+"""Costs of an execution: the cost of each reply, the sums, and the limits `max_cost` and `max_tokens`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from agentv.run.options import RunOptions
 
 
-NEAR = 1e-9
-"""Sums of money that differ by less are the same."""
+COST_TOLERANCE = 1e-9
+"""Sums of money that differ by less are equal."""
 MAX_NAMED = 5
 
 
 class Spending:
-    """The account of one execution."""
+    """Costs and tokens of one execution, and its limits."""
 
     def __init__(self, max_cost: float | None = None, max_tokens: int | None = None) -> None:
         self._max_cost = max_cost
@@ -32,24 +32,26 @@ class Spending:
         self.cost_usd = 0.0
         self.tokens = 0
         self.reached: str | None = None
-        """Which limit, in words; once there is one, nothing more may be started."""
+        """The limit that was reached, as a sentence; nothing more may be started then."""
         self._unpriced: dict[str, None] = {}
-        self._costless = 0
-        self._tokenless = 0
+        """Names of models without a known price, in the order of their first reply."""
+        self._without_cost = 0
+        self._without_tokens = 0
 
-    def accountant(
+    def make_cost_counter(
         self, provider: Any, prices: Mapping[str, Price] | None = None
     ) -> Callable[[ProviderResponse], ProviderResponse]:
-        """Who adds to each reply of this target what it cost, and counts it."""
+        """Return a function that adds the cost to each reply of this target, and counts it."""
         fixed: Price | None = getattr(provider, "price", None)
-        usual = getattr(provider, "model", None)
+        requested = getattr(provider, "model", None)
         known: dict[str, Price | None] = {}
 
         def price_of(response: ProviderResponse) -> Price | None:
             if fixed is not None:
                 return fixed
-            # What answered may be called otherwise than what was asked for, and be in no table under that name.
-            names = [name for name in ((response.metadata or {}).get("model"), usual) if isinstance(name, str) and name]
+            # The model that replied may have another name than the requested one, and no price under it.
+            reported = (response.metadata or {}).get("model")
+            names = [name for name in (reported, requested) if isinstance(name, str) and name]
             if not names:
                 return None
             model = names[0]
@@ -59,34 +61,34 @@ class Spending:
                     self._unpriced[model] = None
             return known[model]
 
-        def account(response: ProviderResponse) -> ProviderResponse:
+        def count_cost(response: ProviderResponse) -> ProviderResponse:
             if response.cost_usd is None and response.tokens_usage is not None:
                 cost = cost_of(response.tokens_usage, price_of(response))
                 if cost is not None:
                     response = replace(response, cost_usd=cost)
             if self._is_limited:
-                self.count(response)
+                self.add(response)
             return response
 
-        return account
+        return count_cost
 
-    def count(self, response: ProviderResponse) -> None:
+    def add(self, response: ProviderResponse) -> None:
         """Add one reply to the sums."""
         tokens = tokens_of(response)
         self.cost_usd += response.cost_usd or 0.0
         self.tokens += tokens or 0
         if response.success:
-            self._costless += response.cost_usd is None
-            self._tokenless += tokens is None
+            self._without_cost += response.cost_usd is None
+            self._without_tokens += tokens is None
         if self.reached is not None:
             return
-        if self._max_cost is not None and self.cost_usd >= self._max_cost - NEAR:
+        if self._max_cost is not None and self.cost_usd >= self._max_cost - COST_TOLERANCE:
             self.reached = f"`max_cost` of ${self._max_cost:g} is reached"
         elif self._max_tokens is not None and self.tokens >= self._max_tokens:
             self.reached = f"`max_tokens` of {self._max_tokens:,} is reached"
 
-    def stopped(self, missing: int, planned: int) -> str | None:
-        """Why runs are missing, when it is because of a limit."""
+    def stop_reason(self, missing: int, planned: int) -> str | None:
+        """Return why this number of runs is missing, if a limit is the reason."""
         if self.reached is None or missing <= 0:
             return None
         spent = f"${self.cost_usd:.4f}" if "cost" in self.reached else f"{self.tokens:,} tokens"
@@ -94,28 +96,28 @@ class Spending:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the sums do not tell."""
-        said = []
+        """Replies and models that the sums do not include."""
+        warnings = []
         if self._unpriced:
             names = [repr(name) for name in self._unpriced]
             some = ", ".join([*names[:MAX_NAMED], *(["…"] if len(names) > MAX_NAMED else [])])
             table = f"the table of {price_table().date}"
             whose = "its" if len(names) == 1 else "their"
-            said.append(
+            warnings.append(
                 f"no price is known for {some}: {whose} cost is null; {table} has none, set `prices` or `price`"
             )
-        if self._max_cost is not None and self._costless:
-            said.append(f"`max_cost` did not see {_replies(self._costless)} whose cost is not known")
-        if self._max_tokens is not None and self._tokenless:
-            said.append(f"`max_tokens` did not see {_replies(self._tokenless)} without a count of tokens")
-        return tuple(said)
+        if self._max_cost is not None and self._without_cost:
+            warnings.append(f"`max_cost` did not see {_replies(self._without_cost)} whose cost is not known")
+        if self._max_tokens is not None and self._without_tokens:
+            warnings.append(f"`max_tokens` did not see {_replies(self._without_tokens)} without a count of tokens")
+        return tuple(warnings)
 
 
 def with_limits(options: RunOptions, evals: Iterable[Eval]) -> RunOptions:
-    """What an execution may spend: as the caller said, else the smallest that any of its evals says."""
-    limits = [each.limits for each in evals]
-    costs = [each.max_cost for each in limits if each.max_cost is not None]
-    tokens = [each.max_tokens for each in limits if each.max_tokens is not None]
+    """Return the options with the smallest `max_cost` and `max_tokens` of the evals, unless they set their own."""
+    limits = [eval_.limits for eval_ in evals]
+    costs = [limit.max_cost for limit in limits if limit.max_cost is not None]
+    tokens = [limit.max_tokens for limit in limits if limit.max_tokens is not None]
     return replace(
         options,
         max_cost=min(costs, default=None) if options.max_cost is None else options.max_cost,

@@ -1,4 +1,4 @@
-"""Workers over one plan: each takes a run, tries it, evaluates the reply and reports."""
+"""Workers over one plan: each takes a run, attempts it, evaluates the reply and emits the result."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import RunResult
 from agentv.run.attempt import LOG, RetryPolicy, RunAttempts, cut_reply, try_many, try_run
-from agentv.run.claims import Claims
+from agentv.run.claims import ClaimQueue
 from agentv.run.costs import Spending
-from agentv.run.options import DEFAULT_BATCH, DEFAULT_RETRIES, DEFAULT_TIMEOUT_S
-from agentv.run.rate_limit import Limiter, RateLimits
+from agentv.run.options import DEFAULT_BATCH
+from agentv.run.rate_limit import RateLimiter, RateLimits
 from agentv.run.records import make_record, now
 from agentv.scoring.scorer import CaseScorer
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
     from agentv.model.events import Attempt
     from agentv.protocols import BatchProvider, Provider
-    from agentv.run.claims import ClaimPolicy
+    from agentv.run.claims import SharedClaims
     from agentv.run.judges import Judges
     from agentv.run.options import RunOptions
-    from agentv.run.plan import Part, PlannedRun
+    from agentv.run.plan import PlannedRun, ShardPlan
     from agentv.scoring.scorer import Follow
 
-AT_A_STRETCH_S = 0.001
-"""A provider that never waits must not keep signals, timeouts and the other workers waiting for longer."""
+MAX_BUSY_S = 0.001
+"""Longest time without a pause for the event loop: signals, timeouts and other workers wait that long."""
 GRACE_S = 10.0
-"""How long runs in flight may still finish after the first Ctrl-C."""
+"""Time that runs in flight may take to finish after the first Ctrl-C."""
 
 
 class Engine:
-    """One execution."""
+    """Execution of one plan."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - it is put together once, in the API
+    def __init__(  # noqa: PLR0913, PLR0917 - constructed in one place
         self,
         execution_id: str,
         runs: Iterator[PlannedRun],
@@ -48,10 +48,10 @@ class Engine:
         follow: Callable[[PlannedRun], Follow],
         options: RunOptions,
         emit: Callable[[RunFinished, tuple[Attempt, ...]], asyncio.Event | None],
-        part: Part | None = None,
-        tell: Callable[[AttemptFinished], None] | None = None,
+        shard: ShardPlan | None = None,
+        on_attempt: Callable[[AttemptFinished], None] | None = None,
         spending: Spending | None = None,
-        share: ClaimPolicy | None = None,
+        claims: SharedClaims | None = None,
     ) -> None:
         self._execution_id = execution_id
         self._runs = runs
@@ -59,114 +59,112 @@ class Engine:
         self._follow = follow
         self._options = options
         self._emit = emit
-        self._part = part
-        self._tell = tell
-        self._claims = None if share is None else Claims(runs, share)
-        self._patience: dict[tuple[str, str], RetryPolicy] = {}
-        self.limiters: dict[bytes, Limiter] = {}
-        """One for each target, by its settings."""
-        self._gathered: dict[tuple[str, str], list[PlannedRun]] = {}
-        """Runs that wait until there are enough of them for their provider."""
+        self._shard = shard
+        self._on_attempt = on_attempt
+        self._claimed = None if claims is None else ClaimQueue(runs, claims)
+        self._policies: dict[tuple[str, str], RetryPolicy] = {}
+        self.limiters: dict[bytes, RateLimiter] = {}
+        """Rate limiters by the settings of targets."""
+        self._batches: dict[tuple[str, str], list[PlannedRun]] = {}
+        """Runs that wait until the batch of their provider is full."""
         self._workers: list[asyncio.Task[None]] = []
-        self._rests_at = 0.0
+        self._yield_at = 0.0
         self._stopping = False
         self.spending = spending or Spending(options.max_cost, options.max_tokens)
         self.judges: Judges | None = None
-        """Those who judge, when anybody does."""
+        """Judges of the execution; `None` if no evaluator asks one."""
         self.interrupted = False
         self.broken: AgentVError | None = None
-        """Why the plan could not be followed to its end."""
+        """Error that ended the plan early."""
 
     async def run(self, concurrency: int) -> None:
-        """Work until the plan is done or the execution is stopped."""
-        if self._claims is not None:
-            self._claims.size = concurrency
+        """Run the plan with this number of workers, until it is done or stopped."""
+        if self._claimed is not None:
+            self._claimed.size = concurrency
         async with asyncio.TaskGroup() as group:
             self._workers = [group.create_task(self._work()) for _ in range(concurrency)]
 
     def stop(self) -> None:
-        """Start nothing more and let what is in flight finish; a second call ends that too."""
+        """Interrupt the execution: runs in flight may finish, until the grace period or a second call ends them."""
         if self.interrupted:
-            self._abort()
+            self._cancel_workers()
             return
         self.interrupted = True
-        self._wind_down()
-        asyncio.get_running_loop().call_later(GRACE_S, self._abort)
+        self.halt()
+        asyncio.get_running_loop().call_later(GRACE_S, self._cancel_workers)
 
     def halt(self) -> None:
-        """Start nothing more, without this being an interruption."""
-        self._wind_down()
-
-    def _wind_down(self) -> None:
+        """Start no more runs, without interrupting the execution."""
         self._stopping = True
         for limiter in self.limiters.values():
-            limiter.dismiss()
+            limiter.cancel_waiters()
 
-    def _abort(self) -> None:
+    def is_stopping(self) -> bool:
+        """Tell whether no more runs are started."""
+        return self._stopping or self.spending.reached is not None
+
+    def _cancel_workers(self) -> None:
         for worker in self._workers:
             worker.cancel()
 
-    async def _next(self) -> PlannedRun | None:
-        return next(self._runs, None) if self._claims is None else await self._claims.next()
-
-    async def _take(self) -> list[PlannedRun]:
-        """The next run, or as many as their provider takes at once; nothing when there is no more to do."""
+    async def _next_batch(self) -> list[PlannedRun]:
+        """Return the next run, or a batch for a provider that takes several; an empty list at the end."""
         while not self.is_stopping():
             try:
-                planned = await self._next()
-            except AgentVError as error:  # a dataset that changed under way
+                planned = next(self._runs, None) if self._claimed is None else await self._claimed.next()
+            except AgentVError as error:  # a dataset that changed meanwhile
                 self.broken = error
                 self._stopping = True
                 break
             if planned is None:
-                return self._gathered.popitem()[1] if self._gathered else []
+                return self._batches.popitem()[1] if self._batches else []
             key = (planned.eval.id, planned.target.name)
             provider = self._providers[key]
             if not hasattr(provider, "invoke_many"):
                 return [planned]
-            gathered = self._gathered.setdefault(key, [])
-            gathered.append(planned)
-            if len(gathered) >= getattr(provider, "batch_size", DEFAULT_BATCH):
-                return self._gathered.pop(key)
+            batch = self._batches.setdefault(key, [])
+            batch.append(planned)
+            if len(batch) >= getattr(provider, "batch_size", DEFAULT_BATCH):
+                return self._batches.pop(key)
         return []
 
     async def _work(self) -> None:
-        while work := await self._take():
+        while batch := await self._next_batch():
             started_at = now()
-            outcomes = await self._try(work)
+            outcomes = await self._attempt_in_time(batch)
             if self.spending.reached is not None and not self._stopping:
-                self._wind_down()
-            at_once = self._judged_at_once(work, outcomes, started_at)
-            for planned, tried in zip(work, outcomes, strict=True):
-                if tried is None:  # stopped before there was a reply worth keeping
+                self.halt()
+            tasks = self._evaluate_concurrently(batch, outcomes, started_at)
+            for planned, outcome in zip(batch, outcomes, strict=True):
+                if outcome is None:  # stopped before there was a reply worth keeping
                     continue
-                finished = await (at_once.get(planned.order) or self._finish(planned, tried, started_at))
-                room = self._emit(finished, tried.log)
+                finished = await (tasks.get(planned.order) or self._evaluate(planned, outcome, started_at))
+                backpressure = self._emit(finished, outcome.log)
                 if self._options.fail_fast and finished.record.status != "pass":
-                    self._wind_down()
-                if room is not None:  # results come faster than they can be kept
-                    await room.wait()
-                if perf_counter() >= self._rests_at:
+                    self.halt()
+                if backpressure is not None:
+                    await backpressure.wait()
+                if perf_counter() >= self._yield_at:
                     await asyncio.sleep(0)
-                    self._rests_at = perf_counter() + AT_A_STRETCH_S
+                    self._yield_at = perf_counter() + MAX_BUSY_S
 
-    def _judged_at_once(
-        self, work: list[PlannedRun], outcomes: Sequence[RunAttempts | None], started_at: str
+    def _evaluate_concurrently(
+        self, batch: list[PlannedRun], outcomes: Sequence[RunAttempts | None], started_at: str
     ) -> dict[int, asyncio.Task[RunFinished]]:
-        """Runs that came in one batch do not wait for each other's judges."""
-        if self.judges is None or len(work) == 1:
+        """Start the evaluation of a batch, so that its runs do not wait for each other's judges."""
+        if self.judges is None or len(batch) == 1:
             return {}
         tasks = {
-            planned.order: asyncio.create_task(self._finish(planned, tried, started_at))
-            for planned, tried in zip(work, outcomes, strict=True)
-            if tried is not None
+            planned.order: asyncio.create_task(self._evaluate(planned, outcome, started_at))
+            for planned, outcome in zip(batch, outcomes, strict=True)
+            if outcome is not None
         }
         worker = asyncio.current_task()
-        if worker is not None:  # whoever ends the worker ends them too
+        if worker is not None:  # the end of the worker ends them too
             worker.add_done_callback(lambda _: [task.cancel() for task in tasks.values()])
         return tasks
 
-    async def _finish(self, planned: PlannedRun, tried: RunAttempts, started_at: str) -> RunFinished:
+    async def _evaluate(self, planned: PlannedRun, outcome: RunAttempts, started_at: str) -> RunFinished:
         case = planned.case.case
         scorer = CaseScorer(
             planned.case.checks,
@@ -175,11 +173,11 @@ class Engine:
             scope=Scope(root=planned.eval.root, folder=planned.eval.folder),
             ask=None if self.judges is None else self.judges.for_eval(planned.eval),
         )
-        response = tried.response
+        response = outcome.response
         try:
             response = scorer.include_trace_file(response)
             result = await scorer.evaluate(response)
-        except Exception as error:  # noqa: BLE001 - one reply that cannot be scored never stops another
+        except Exception as error:  # noqa: BLE001 - a reply that cannot be scored must not stop other runs
             message = f"the reply could not be evaluated: {type(error).__name__}: {error}"
             result = RunResult(status="error", score=None, error=ResponseError(kind="protocol", message=message))
         sides = tuple(scorer.sides(response, result)) if result.status != "pass" and result.evaluators else ()
@@ -187,11 +185,11 @@ class Engine:
             record=make_record(
                 self._execution_id,
                 planned,
-                tried._replace(response=response),
+                outcome._replace(response=response),
                 result,
                 started_at,
                 self._options,
-                self._part,
+                self._shard,
             ),
             response=response,
             sides=sides,
@@ -200,62 +198,52 @@ class Engine:
             place=str(planned.case.place or ""),
         )
 
-    async def _try(self, work: list[PlannedRun]) -> Sequence[RunAttempts | None]:
-        """What came of these runs, which are all of one target."""
+    async def _attempt_in_time(self, batch: list[PlannedRun]) -> Sequence[RunAttempts | None]:
+        """Attempt runs of one target, within `run_timeout_s`."""
         limit = self._options.run_timeout_s
         if limit is None:
-            return await self._ask(work)
+            return await self._attempt(batch)
         try:
             async with asyncio.timeout(limit):
-                return await self._ask(work)
-        except TimeoutError as late:
+                return await self._attempt(batch)
+        except TimeoutError as timeout:
             error = ResponseError(kind="timeout", message=f"the run did not end within {limit:g} s")
-            log: tuple[Attempt, ...] | None = getattr(late.__cause__, LOG, None)
+            log: tuple[Attempt, ...] | None = getattr(timeout.__cause__, LOG, None)
             attempts = 1 if log is None else len(log)
-            return [RunAttempts(cut_reply(late.__cause__, error), attempts, log or ())] * len(work)
+            return [RunAttempts(cut_reply(timeout.__cause__, error), attempts, log or ())] * len(batch)
 
-    async def _ask(self, work: list[PlannedRun]) -> Sequence[RunAttempts | None]:
-        first = work[0]
+    async def _attempt(self, batch: list[PlannedRun]) -> Sequence[RunAttempts | None]:
+        first = batch[0]
         key = (first.eval.id, first.target.name)
-        patience = self._patience.get(key)
-        if patience is None:
-            patience = self._patience[key] = self._patience_for(first)
+        policy = self._policies.get(key)
+        if policy is None:
+            policy = self._policies[key] = self._make_policy(first)
         provider = self._providers[key]
         if hasattr(provider, "invoke_many"):
             many = cast("BatchProvider", provider)
-            return await try_many(many, [_request(planned) for planned in work], patience, self.is_stopping)
-        return [await try_run(provider, _request(first), patience, self.is_stopping)]
+            return await try_many(many, [_request(planned) for planned in batch], policy, self.is_stopping)
+        return [await try_run(provider, _request(first), policy, self.is_stopping)]
 
-    def is_stopping(self) -> bool:
-        """Whether nothing more is to be started."""
-        return self._stopping or self.spending.reached is not None
-
-    def _patience_for(self, planned: PlannedRun) -> RetryPolicy:
-        """What the caller said, else the target, else the eval, else the default."""
-        limits, options = planned.eval.limits, self._options
+    def _make_policy(self, planned: PlannedRun) -> RetryPolicy:
         provider = self._providers[planned.eval.id, planned.target.name]
-        return RetryPolicy(
-            timeout_s=options.timeout_s
-            or getattr(provider, "timeout_s", None)
-            or limits.timeout_s
-            or DEFAULT_TIMEOUT_S,
-            retries=_first(options.retries, getattr(provider, "retries", None), limits.retries, DEFAULT_RETRIES),
-            retry_timeouts=getattr(provider, "retry_timeouts", False),
-            limiter=self._limiter(planned, provider),
-            tell=None if self._tell is None else self._teller(planned, self._tell),
-            account=self.spending.accountant(provider, planned.eval.prices),
+        # One rate limiter for each target, whichever evals share it.
+        limiter = self.limiters.setdefault(dump_json(planned.target.settings), RateLimiter(RateLimits.of(provider)))
+        return RetryPolicy.resolve(self._options, provider, planned.eval.limits)._replace(
+            limiter=limiter,
+            on_attempt=None if self._on_attempt is None else self._make_attempt_reporter(planned, self._on_attempt),
+            count_cost=self.spending.make_cost_counter(provider, planned.eval.prices),
         )
 
-    def _teller(
-        self, planned: PlannedRun, tell: Callable[[AttemptFinished], None]
+    def _make_attempt_reporter(
+        self, planned: PlannedRun, on_attempt: Callable[[AttemptFinished], None]
     ) -> Callable[[Request, ProviderResponse], None]:
-        """Whom to tell of attempts at this target, with what a trace elsewhere holds brought here."""
+        """Return a function that reports attempts at this target, with the trace of a `trace_ref`."""
         follow = self._follow(planned)
 
-        def told(request: Request, response: ProviderResponse) -> None:
+        def report(request: Request, response: ProviderResponse) -> None:
             if response.trace is None and response.trace_ref is not None:
                 response = follow(response)
-            tell(
+            on_attempt(
                 AttemptFinished(
                     execution_id=self._execution_id,
                     eval_id=planned.eval.id,
@@ -267,11 +255,7 @@ class Engine:
                 )
             )
 
-        return told
-
-    def _limiter(self, planned: PlannedRun, provider: Provider) -> Limiter:
-        """One for each target, whichever evals share it."""
-        return self.limiters.setdefault(dump_json(planned.target.settings), Limiter(RateLimits.of(provider)))
+        return report
 
 
 def _request(planned: PlannedRun) -> Request:
@@ -283,7 +267,3 @@ def _request(planned: PlannedRun) -> Request:
         index=planned.case.index,
         repeat=planned.repeat,
     )
-
-
-def _first(*values: int | None) -> int:
-    return next(value for value in values if value is not None)

@@ -1,8 +1,9 @@
-"""How evaluators reach the targets that judge: cleaned, remembered, limited, and paid for apart from the agent."""
+"""Judge client of evaluators: redaction, cache, limits and costs of the targets that judge."""
 
 from __future__ import annotations
 
 import hmac
+import os
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -12,15 +13,12 @@ from msgspec.structs import replace
 from agentv.errors import AgentVError, EvaluationError, suggest
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message
-from agentv.model.judging import Judged
+from agentv.model.judging import JudgeReply
 from agentv.model.request import Request
-from agentv.model.response import (
-    ProviderResponse,
-    TokensUsage,
-)
+from agentv.model.response import ProviderResponse, TokensUsage
 from agentv.run.attempt import RetryPolicy, try_run
-from agentv.run.options import DEFAULT_CONCURRENCY, DEFAULT_RETRIES, DEFAULT_TIMEOUT_S
-from agentv.run.rate_limit import Limiter, RateLimits
+from agentv.run.options import DEFAULT_CONCURRENCY
+from agentv.run.rate_limit import RateLimiter, RateLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,72 +31,70 @@ if TYPE_CHECKING:
     from agentv.run.options import RunOptions
 
 
-WORD_LENGTH = 16
+NONCE_LENGTH = 16
 _JSON_STARTS = ("{", "[")
 
 
 class JudgeCache(Protocol):
-    """Where replies of judges are remembered, and how well judges did."""
+    """Cache of judges' replies, with the calibrations of judges."""
 
     @property
     def secret(self) -> bytes:
-        """What the words that fence data are made with; nobody outside of this project knows it."""
+        """Secret key of the nonces, unknown outside of this project."""
         ...
 
     def get(self, key: str) -> bytes | None:
-        """The reply that is remembered under this key."""
+        """Return the reply that is cached under this key."""
         ...
 
     def put(self, key: str, reply: bytes) -> None:
-        """Remember a reply."""
+        """Cache a reply."""
         ...
 
     def calibration(self, judge_key: str, rubric_key: str) -> Calibration | None:
-        """The last calibration of this judge for this rubric."""
+        """Return the last calibration of this judge for this rubric."""
         ...
 
 
 class MemoryJudgeCache:
-    """A memory that lasts as long as the execution."""
+    """Judge cache that lasts as long as the execution."""
 
     def __init__(self) -> None:
-        import os  # noqa: PLC0415 - only this needs it
-
         self.secret = os.urandom(32)
         self._replies: dict[str, bytes] = {}
 
     def get(self, key: str) -> bytes | None:
-        """The reply that is remembered under this key."""
+        """Return the reply that is cached under this key."""
         return self._replies.get(key)
 
     def put(self, key: str, reply: bytes) -> None:
-        """Remember a reply."""
+        """Cache a reply."""
         self._replies[key] = reply
 
     def calibration(self, judge_key: str, rubric_key: str) -> Calibration | None:
-        """Nothing: calibrations are kept in a file."""
+        """Return `None`: calibrations are stored in a file."""
         del judge_key, rubric_key
         return None
 
 
 class JudgeTarget(NamedTuple):
-    """A target that judges."""
+    """Target that judges."""
 
     provider: tuple[str, str]
-    """Where its provider is among all providers."""
+    """Key of its provider."""
     identity: bytes
-    """Its settings without secrets; empty when they do not tell what it does, as those of a Python function."""
+    """Its settings without secrets; empty if they do not determine its replies, as those of a Python function."""
     settings: bytes = b""
-    """Its settings as written: who tests it too shares its limits."""
+    """Its settings as written; a tested target with the same settings shares its rate limiter."""
 
     @property
     def key(self) -> str:
-        """A hash of its settings."""
+        """Hash of its settings."""
         return blake2b(self.identity, digest_size=16).hexdigest()
 
 
 class CachedReply(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A judge's reply as it is kept."""
+    """Reply of a judge as it is cached."""
 
     text: str
     tokens_usage: TokensUsage | None = None
@@ -110,7 +106,7 @@ _decode_message = msgspec.json.Decoder(Message).decode
 
 
 class Judges:
-    """The judges of one execution, whichever evals ask them."""
+    """Judges of one execution, shared by all its evals."""
 
     def __init__(
         self,
@@ -118,37 +114,40 @@ class Judges:
         providers: Mapping[tuple[str, str], Provider],
         redactor: Redactor,
         options: RunOptions,
-        memory: JudgeCache | None = None,
+        cache: JudgeCache | None = None,
     ) -> None:
         self.targets = targets
         self.providers = providers
         self.redactor = redactor
-        self.memory: JudgeCache = memory or MemoryJudgeCache()
-        self.uses_memory = options.cache
+        self.cache: JudgeCache = cache or MemoryJudgeCache()
+        self.uses_cache = options.cache
         self.spending: Spending | None = None
-        """Where the execution counts what it spends, judges included."""
+        """Costs of the execution, those of judges included."""
+        self.limiters: dict[bytes, RateLimiter] = {}
+        """Rate limiters by the settings of targets; shared with the engine of an execution."""
         self._options = options
-        self._patience: dict[tuple[str, str], RetryPolicy] = {}
-        self.limiters: dict[bytes, Limiter] = {}
-        """By the settings of targets; an execution's own, where it has agents to ask as well."""
+        self._policies: dict[tuple[str, str], RetryPolicy] = {}
         self._spent = 0.0
         self._unpriced: str | None = None
+        """Name of a judge whose replies have no cost."""
 
-    def for_eval(self, each: Eval) -> ExecutionJudgeClient:
-        """What the evaluators of this eval are handed."""
-        return ExecutionJudgeClient(self, each)
+    def for_eval(self, eval_: Eval) -> ExecutionJudgeClient:
+        """Return the judge client of the evaluators of this eval."""
+        return ExecutionJudgeClient(self, eval_)
 
-    async def ask(self, each: Eval, name: str, target: JudgeTarget, messages: tuple[Message, ...]) -> ProviderResponse:
-        """One reply of a judge, with what it cost."""
+    async def ask(self, eval_: Eval, name: str, target: JudgeTarget, messages: tuple[Message, ...]) -> ProviderResponse:
+        """Send messages to a judge; return its reply with its cost."""
         self._check_limit()
         request = Request(id="judge", input_messages=messages)
-        patience = self._patience_for(each, name, target)
-        # What is under way when an execution stops may finish; after the time for that, this is cancelled.
-        tried = await try_run(self.providers[target.provider], request, patience, lambda: False)
-        if tried is None:
+        policy = self._policies.get(target.provider)
+        if policy is None:
+            policy = self._policies[target.provider] = self._make_policy(eval_, name, target)
+        # Requests in flight may finish when an execution stops; after the grace period this task is cancelled.
+        outcome = await try_run(self.providers[target.provider], request, policy, lambda: False)
+        if outcome is None:
             msg = "the execution was stopped before the judge had answered"
             raise EvaluationError(msg)
-        return tried.response
+        return outcome.response
 
     def _check_limit(self) -> None:
         limit = self._options.max_judge_cost
@@ -164,138 +163,119 @@ class Judges:
             msg = f"not asked: `max_judge_cost` of ${limit:g} is reached (${self._spent:.4f} spent on judges)"
             raise EvaluationError(msg)
 
-    def _patience_for(self, each: Eval, name: str, target: JudgeTarget) -> RetryPolicy:
-        known = self._patience.get(target.provider)
-        if known is not None:
-            return known
-        provider, limits, options = self.providers[target.provider], each.limits, self._options
-        retries = (options.retries, getattr(provider, "retries", None), limits.retries, DEFAULT_RETRIES)
-        found = self._patience[target.provider] = RetryPolicy(
-            timeout_s=options.timeout_s
-            or getattr(provider, "timeout_s", None)
-            or limits.timeout_s
-            or DEFAULT_TIMEOUT_S,
-            retries=next(each for each in retries if each is not None),
-            retry_timeouts=getattr(provider, "retry_timeouts", False),
-            limiter=self.limiters.setdefault(target.settings or name.encode(), Limiter(self._pace(each, provider))),
-            account=self._accountant(each, name, provider),
+    def _make_policy(self, eval_: Eval, name: str, target: JudgeTarget) -> RetryPolicy:
+        provider, limits = self.providers[target.provider], RateLimits.of(self.providers[target.provider])
+        # Without a limit of its own, a judge gets no more concurrent requests than a tested target.
+        usual = self._options.max_concurrency or eval_.limits.max_concurrency or DEFAULT_CONCURRENCY
+        limiter = RateLimiter(limits._replace(max_concurrency=limits.max_concurrency or usual))
+        return RetryPolicy.resolve(self._options, provider, eval_.limits)._replace(
+            limiter=self.limiters.setdefault(target.settings or name.encode(), limiter),
+            count_cost=self._make_cost_counter(eval_, name, provider),
         )
-        return found
 
-    def _pace(self, each: Eval, provider: Provider) -> RateLimits:
-        """Its own; where it does not say how much it takes at once, no more than agents would be asked."""
-        pace = RateLimits.of(provider)
-        usual = self._options.max_concurrency or each.limits.max_concurrency or DEFAULT_CONCURRENCY
-        return pace._replace(most=pace.most or usual)
-
-    def _accountant(
-        self, each: Eval, name: str, provider: Provider
+    def _make_cost_counter(
+        self, eval_: Eval, name: str, provider: Provider
     ) -> Callable[[ProviderResponse], ProviderResponse] | None:
         if self.spending is None:
             return None
-        price = self.spending.accountant(provider, each.prices)
+        count_cost = self.spending.make_cost_counter(provider, eval_.prices)
 
-        def account(response: ProviderResponse) -> ProviderResponse:
-            response = price(response)
+        def count_judge_cost(response: ProviderResponse) -> ProviderResponse:
+            response = count_cost(response)
             self._spent += response.cost_usd or 0.0
             if response.success and response.cost_usd is None:
                 self._unpriced = name
             return response
 
-        return account
+        return count_judge_cost
 
 
 class ExecutionJudgeClient:
-    """How the evaluators of one eval reach judges."""
+    """Judge client of the evaluators of one eval; see `agentv.protocols.JudgeClient`."""
 
-    def __init__(self, judges: Judges, each: Eval) -> None:
+    def __init__(self, judges: Judges, eval_: Eval) -> None:
         self._judges = judges
-        self._eval = each
+        self._eval = eval_
 
     @property
     def default(self) -> str | None:
-        """The judge of evaluators that name none."""
+        """Name of the judge of evaluators that name none."""
         return self._eval.judge
 
     async def __call__(self, target: str | None, messages: Sequence[Message]) -> ProviderResponse:
-        """The reply of a target; `EvaluationError` when there is none."""
+        """Return the reply of a target; raise `EvaluationError` if there is none."""
         judged = await self.judge(target, messages)
         response = judged.response
         if not response.success:
             reason = response.error.message if response.error else "it gave no reason"
             msg = f"the judge {judged.target!r} gave no reply: {reason}"
             raise EvaluationError(msg)
-        self.keep([judged])
+        self.remember([judged])
         return response
 
-    async def judge(self, target: str | None, messages: Sequence[Message]) -> Judged:
-        """The same with what it took; it is remembered for the next time only when `keep` is told so."""
-        name, found = self._find(target)
-        clean = tuple(self._clean(message) for message in messages)
-        key = self._key(found, clean)
-        known = self._recall(key)
-        if known is not None:
-            return Judged(target=name, response=known, cached=True)
-        response = await self._judges.ask(self._eval, name, found, clean)
-        return Judged(target=name, response=response, key=key)
+    async def judge(self, target: str | None, messages: Sequence[Message]) -> JudgeReply:
+        """Return the reply of a target with its usage; it is cached only by `remember`."""
+        name, judge = self._find(target)
+        clean = tuple(self._redact_message(message) for message in messages)
+        key = self._key(judge, clean)
+        cached = self._look_up(key)
+        if cached is not None:
+            return JudgeReply(target=name, response=cached, cached=True)
+        response = await self._judges.ask(self._eval, name, judge, clean)
+        return JudgeReply(target=name, response=response, key=key)
 
-    def _recall(self, key: str) -> ProviderResponse | None:
-        if not key or not self._judges.uses_memory:
+    def _look_up(self, key: str) -> ProviderResponse | None:
+        if not key or not self._judges.uses_cache:
             return None
         try:
-            found = self._judges.memory.get(key)
-            kept = None if found is None else _decode(found)
-        except (AgentVError, msgspec.MsgspecError):  # what cannot be remembered is asked again
+            data = self._judges.cache.get(key)
+            reply = None if data is None else _decode(data)
+        except (AgentVError, msgspec.MsgspecError):  # an entry that cannot be read is a cache miss
             return None
-        if kept is None:
+        if reply is None:
             return None
-        return ProviderResponse(text=kept.text, tokens_usage=kept.tokens_usage, cost_usd=kept.cost_usd)
+        return ProviderResponse(text=reply.text, tokens_usage=reply.tokens_usage, cost_usd=reply.cost_usd)
 
-    def keep(self, judged: Sequence[Judged]) -> None:
-        """Remember these replies: they made sense."""
-        redact = self._judges.redactor.line
-        for each in judged:
-            if each.key and not each.cached:
-                response = each.response
-                kept = CachedReply(response.text, response.tokens_usage, response.cost_usd)
+    def remember(self, replies: Sequence[JudgeReply]) -> None:
+        """Cache these replies, which could be understood."""
+        for judged in replies:
+            if judged.key and not judged.cached:
+                response = judged.response
+                reply = CachedReply(response.text, response.tokens_usage, response.cost_usd)
                 try:
-                    self._judges.memory.put(each.key, redact(dump_json(kept)))
-                except AgentVError:  # what cannot be remembered is asked again the next time
+                    self._judges.cache.put(judged.key, self._judges.redactor.line(dump_json(reply)))
+                except AgentVError:  # without an entry, the judge is asked again the next time
                     return
 
-    def clean(self, text: str) -> str:
-        """The text without secrets, as a model may see it."""
+    def redact(self, text: str) -> str:
+        """Return the text without secrets, as a model may see it."""
         redactor = self._judges.redactor
-        if text.startswith(_JSON_STARTS):  # fields that are named as secrets are seen only in JSON
+        if text.startswith(_JSON_STARTS):  # fields with the names of secrets are recognized only in JSON
             text = redactor.line(text.encode("utf-8", "replace")).decode("utf-8", "replace")
         return redactor.text(text)
 
-    def word(self, content: bytes) -> str:
-        """A word that only this content has, and that nobody who wrote it can know."""
-        return hmac.new(self._judges.memory.secret, content, sha256).hexdigest()[:WORD_LENGTH]
+    def nonce(self, content: bytes) -> str:
+        """Return a word that depends on this content and on a secret, so that its author cannot know it."""
+        return hmac.new(self._judges.cache.secret, content, sha256).hexdigest()[:NONCE_LENGTH]
 
     def calibration(self, target: str | None, rubric_key: str) -> Calibration | None:
-        """The last calibration of this judge for this rubric."""
-        return self._judges.memory.calibration(self._find(target)[1].key, rubric_key)
-
-    def judge_key(self, target: str | None) -> str:
-        """A hash of the settings of this judge."""
-        return self._find(target)[1].key
+        """Return the last calibration of this judge for this rubric."""
+        return self._judges.cache.calibration(self._find(target)[1].key, rubric_key)
 
     def _find(self, target: str | None) -> tuple[str, JudgeTarget]:
         name = target or self._eval.judge
         if name is None:
             msg = "no judge is named: add `judge: NAME`, here, in the eval, or in agentv.yaml"
             raise EvaluationError(msg)
-        found = self._judges.targets.get((self._eval.id, name))
-        if found is None:
+        judge = self._judges.targets.get((self._eval.id, name))
+        if judge is None:
             known = [judge for eval_id, judge in self._judges.targets if eval_id == self._eval.id]
             msg = f"there is no judge {name!r} here{suggest(name, known)}"
             raise EvaluationError(msg)
-        return name, found
+        return name, judge
 
-    def _clean(self, message: Message) -> Message:
-        # Once more, whatever an evaluator did: nothing leaves this place with a secret in it.
+    def _redact_message(self, message: Message) -> Message:
+        # Done again for every message, even if an evaluator has called `redact`: no secret may leave here.
         redactor = self._judges.redactor
         if message == Message(role=message.role, content=message.content) and isinstance(message.content, str):
             return replace(message, content=redactor.text(message.content))

@@ -1,4 +1,4 @@
-"""How to run: everything that can be said beside the evals, in one value."""
+"""Options of an execution, in one value."""
 
 from typing import Annotated
 
@@ -15,32 +15,37 @@ Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
 
 class RunOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the caller asked for; `None` leaves it to the target, then to the eval, then to the default."""
+    """Options of the caller; `None` leaves the choice to the target, then to the eval, then to the default."""
 
     cases: tuple[str, ...] = ()
     """Globs of case ids; all by default."""
     tags: tuple[str, ...] = ()
-    """A case with any of these is run; all by default."""
+    """Tags: a case with any of them is run; all cases by default."""
     repeat: Times | None = None
+    """Number of runs of each case with each target."""
     timeout_s: Seconds | None = None
-    """How long one attempt may take."""
+    """Time limit of one attempt."""
     run_timeout_s: Seconds | None = None
-    """How long a run may take with all its attempts."""
+    """Time limit of a run with all its attempts."""
     retries: Annotated[int, Meta(ge=0, le=100)] | None = None
+    """Attempts after the first that a run may have."""
     max_concurrency: Times | None = None
+    """Runs that may be in flight at the same time."""
     shard: tuple[Times, Times] | None = None
     """Run only part `i` of `n`, as `(i, n)`."""
     max_cost: Annotated[float, Meta(gt=0, le=1_000_000_000)] | None = None
-    """US dollars; once they are spent, nothing more is started."""
+    """US dollars; once they are spent, no more runs are started."""
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
-    """Once so many tokens are used, nothing more is started."""
+    """Tokens; once they are used, no more runs are started."""
     max_judge_cost: Annotated[float, Meta(gt=0, le=1_000_000_000)] | None = None
-    """US dollars; once they are spent on judges, what is left to be judged is an error."""
+    """US dollars; once they are spent on judges, evaluators that ask a judge end with an error."""
     cache: bool = True
-    """Whether a reply that a judge gave before to the same question is used again."""
+    """Use the cached reply of a judge to the same question."""
     fail_fast: bool = False
-    """Start nothing more once a run did not pass."""
+    """Start no more runs once a run did not pass."""
     include_messages: bool = False
+    """Write the whole conversation into each result."""
     include_trace: bool = False
+    """Write the trace into each result."""
     plain_blocks: tuple[str, ...] = ()
     """Block types that hold no tool calls, added to the `plain_blocks` of every target."""

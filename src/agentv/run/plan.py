@@ -20,160 +20,163 @@ if TYPE_CHECKING:
     from agentv.run.options import RunOptions
 
 
-BYTES = 8
-_END = 1 << 8 * BYTES
+HASH_BYTES = 8
+_MAX_HASH = 1 << 8 * HASH_BYTES
 
 
-class Part(Struct, frozen=True, kw_only=True):
-    """The runs of one shard."""
+class ShardPlan(Struct, frozen=True, kw_only=True):
+    """Runs of one shard."""
 
     index: int
-    """From 1."""
+    """Number of the shard, from 1."""
     count: int
+    """Number of shards."""
     plan: str
-    """A hash of the whole plan: parts of one execution have the same, whatever machine made them."""
+    """Hash of the whole plan: the same in all shards of one execution, on any machine."""
     total: int
-    """How many runs all parts have together."""
+    """Number of runs in all shards together."""
     runs: int
-    """How many this one has."""
+    """Number of runs in this shard."""
     low: int
+    """Smallest hash of a case in this shard."""
     high: int
-    """Which cases: those whose hash lies from `low` to just below `high`."""
+    """Upper bound of the hashes, itself excluded."""
 
-    def holds(self, planned: PlannedRun) -> bool:
-        """Whether a run belongs to this part."""
-        return self.low <= _place(planned) < self.high
+    def contains(self, planned: PlannedRun) -> bool:
+        """Tell whether a run belongs to this shard."""
+        return self.low <= _case_hash(planned) < self.high
 
     def shard(self, planned: PlannedRun) -> Shard:
-        """What a result must carry to be put together with the others."""
+        """Return the fields of a result that `agentv merge` needs."""
         return Shard(index=self.index, count=self.count, plan=self.plan, total=self.total, order=planned.order)
 
 
-def choose_part(runs: Callable[[], Iterable[PlannedRun]], index: int, count: int) -> Part:
-    """Part `index` of `count`; the plan is walked twice and never held.
+def plan_shard(runs: Callable[[], Iterable[PlannedRun]], index: int, count: int) -> ShardPlan:
+    """Return shard `index` of `count`; the plan is iterated twice and never held in memory.
 
-    Cases are laid out by a hash of their names and cut into even pieces: one more case moves few of the others.
+    Cases are sorted by a hash of their names and cut into even pieces, so that one more case moves few others.
     """
-    places = array("Q")
-    digest = blake2b(digest_size=BYTES)
+    hashes = array("Q")
+    digest = blake2b(digest_size=HASH_BYTES)
     total = 0
     last = None
     for planned in runs():
         total += 1
         digest.update(planned.key.encode())
         if planned.case is not last:
-            places.append(_place(planned))
+            hashes.append(_case_hash(planned))
             last = planned.case
-    ordered = sorted(places)
-    low, high = (_cut(ordered, at, count) for at in (index - 1, index))
-    part = Part(index=index, count=count, plan=digest.hexdigest(), total=total, runs=0, low=low, high=high)
-    return replace(part, runs=sum(map(part.holds, runs())))
+    ordered = sorted(hashes)
+    low, high = (_shard_start(ordered, at, count) for at in (index - 1, index))
+    shard = ShardPlan(index=index, count=count, plan=digest.hexdigest(), total=total, runs=0, low=low, high=high)
+    return replace(shard, runs=sum(map(shard.contains, runs())))
 
 
-def _cut(ordered: list[int], at: int, count: int) -> int:
-    """Where piece `at` of `count` begins."""
+def _shard_start(ordered: list[int], at: int, count: int) -> int:
+    """Return the smallest hash of the shard at this index."""
     if at == 0:
         return 0
     rank = len(ordered) * at // count
-    return ordered[rank] if rank < len(ordered) else _END
+    return ordered[rank] if rank < len(ordered) else _MAX_HASH
 
 
-def _place(planned: PlannedRun) -> int:
+def _case_hash(planned: PlannedRun) -> int:
     name = f"{planned.eval.id}\0{planned.case.case.id}".encode("utf-8", "replace")
-    return int.from_bytes(blake2b(name, digest_size=BYTES).digest(), "big")
-
-
-KEY_BYTES = 8
+    return int.from_bytes(blake2b(name, digest_size=HASH_BYTES).digest(), "big")
 
 
 class PlannedRun(NamedTuple):
-    """One case with one target, once."""
+    """One repetition of one case with one target."""
 
     order: int
-    """Its place in the plan, from 0."""
+    """Position in the plan, from 0."""
     eval: Eval
     case: CheckedCase
     target: Target
     repeat: int
+    """Number of the repetition, from 0."""
     key: str
-    """A hash of its content: the same work has the same key, in whichever execution."""
+    """Hash of its content: the same in every execution of the same case and target."""
     content: bytes = b""
-    """The case and its evaluators as JSON: what they were, whatever becomes of the file."""
+    """Snapshot of the case and its evaluators, as JSON."""
 
 
 class PlanCounts(NamedTuple):
-    """How much there is to do."""
+    """Numbers of cases and runs of a plan."""
 
     cases: int
     skipped: int
-    """How many of the selected say `skip`."""
+    """Selected cases with `skip`."""
     left_out: int
-    """How many are not run because others say `only`."""
+    """Cases that are not run because others have `only`."""
     runs: int
     repeats: bool = False
-    """Whether any case is run more than once."""
+    """`True` if a case is run more than once."""
 
 
 def plan_runs(evals: Sequence[Eval], options: RunOptions) -> Iterator[PlannedRun]:
-    """Every run, made when it is asked for."""
+    """Yield all runs of the evals, one by one."""
     order = 0
-    for each in evals:
-        targets = [(target, dump_json(target.settings)) for target in each.targets]
-        for case in selected_cases(each, options):
+    for eval_ in evals:
+        targets = [(target, dump_json(target.settings)) for target in eval_.targets]
+        for case in selected_cases(eval_, options):
             content = _content(case)
             for target, settings in targets:
                 for repeat in range(options.repeat or case.repeat):
-                    key = _key(each.id, content, settings, repeat)
-                    yield PlannedRun(order, each, case, target, repeat, key, content)
+                    key = _key(eval_.id, content, settings, repeat)
+                    yield PlannedRun(order, eval_, case, target, repeat, key, content)
                     order += 1
 
 
 def count_runs(evals: Sequence[Eval], options: RunOptions) -> PlanCounts:
-    """How many runs the plan holds, without making any."""
+    """Count the runs of a plan without making it."""
     cases = skipped = left_out = runs = 0
-    again = False
-    for each in evals:
-        if not options.cases and not options.tags and not each.has_only:  # the loader has seen them all
-            cases += each.count - each.skipped
-            skipped += each.skipped
-            repeats = (each.count - each.skipped) * options.repeat if options.repeat else each.repeats
-            again = again or repeats > each.count - each.skipped
-            runs += len(each.targets) * repeats
+    repeats = False
+    for eval_ in evals:
+        if not options.cases and not options.tags and not eval_.has_only:  # the loader has counted all cases
+            selected = eval_.count - eval_.skipped
+            cases += selected
+            skipped += eval_.skipped
+            planned = selected * options.repeat if options.repeat else eval_.repeats
+            repeats = repeats or planned > selected
+            runs += len(eval_.targets) * planned
             continue
-        for case in each.cases:
-            if not _wanted(case, options):
+        for case in eval_.cases:
+            if not _is_selected(case, options):
                 continue
-            if each.has_only and not case.only:
+            if eval_.has_only and not case.only:
                 left_out += 1
                 continue
             if case.skip:
                 skipped += 1
                 continue
             cases += 1
-            again = again or (options.repeat or case.repeat) > 1
-            runs += len(each.targets) * (options.repeat or case.repeat)
-    return PlanCounts(cases, skipped, left_out, runs, again)
+            repeats = repeats or (options.repeat or case.repeat) > 1
+            runs += len(eval_.targets) * (options.repeat or case.repeat)
+    return PlanCounts(cases, skipped, left_out, runs, repeats)
 
 
-def selected_cases(each: Eval, options: RunOptions) -> Iterator[CheckedCase]:
-    """The cases of an eval that are to be run."""
+def selected_cases(eval_: Eval, options: RunOptions) -> Iterator[CheckedCase]:
+    """Return the cases of an eval that are to be run."""
     return (
-        case for case in each.cases if not case.skip and (case.only or not each.has_only) and _wanted(case, options)
+        case
+        for case in eval_.cases
+        if not case.skip and (case.only or not eval_.has_only) and _is_selected(case, options)
     )
 
 
-def _wanted(case: CheckedCase, options: RunOptions) -> bool:
+def _is_selected(case: CheckedCase, options: RunOptions) -> bool:
     if options.tags and not set(options.tags).intersection(case.case.tags):
         return False
     return not options.cases or any(name_match(glob, case.case.id) for glob in options.cases)
 
 
 def _content(case: CheckedCase) -> bytes:
-    checks = [checked.config or checked.evaluator for checked in case.checks]
-    return dump_json([case.case, checks])
+    configs = [check.config or check.evaluator for check in case.checks]
+    return dump_json([case.case, configs])
 
 
 def _key(eval_id: str, content: bytes, settings: bytes, repeat: int) -> str:
-    digest = blake2b(content, digest_size=KEY_BYTES)
+    digest = blake2b(content, digest_size=HASH_BYTES)
     digest.update(b"\0%b\0%b\0%d" % (eval_id.encode("utf-8", "replace"), settings, repeat))
     return digest.hexdigest()

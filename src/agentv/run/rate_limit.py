@@ -1,4 +1,4 @@
-"""How fast one target may be asked: its turns, given in order, and what it says of going too fast."""
+"""Rate limiter of one target: permits, AIMD concurrency window, throttled rates, Retry-After and a circuit breaker."""
 
 from __future__ import annotations
 
@@ -19,33 +19,34 @@ if TYPE_CHECKING:
 
 
 RATE_LIMITED, QUOTA_EXHAUSTED, UNAUTHORIZED = "rate_limited", "quota_exhausted", "unauthorized"
-REFUSALS = 5
-"""So many in a row say that a key is wrong, when nothing was ever answered."""
-REFUSALS_LATER = 50
-"""The same for a target that did answer: one request may be forbidden, and a key may be withdrawn under way."""
+MAX_UNAUTHORIZED = 5
+"""Consecutive `unauthorized` errors that open the circuit of a target that has never answered: its key is wrong."""
+MAX_UNAUTHORIZED_LATER = 50
+"""The same for a target that has answered: single requests may be forbidden, and a key may be revoked during a run."""
 DEFAULT_RETRY_AFTER_S = 60.0
-LATE_S = 0.25
-"""So much lateness of our own timers is made up for; anything longer was a time in which nobody asked."""
-SLOWEST = 1 / 64
+MAX_TIMER_DELAY_S = 0.25
+"""Delay of our own timers that is compensated; after a longer delay the target was idle, and no rate is owed."""
+MIN_RATE_FACTOR = 1 / 64
 RECOVERY_S = 60.0
-"""From standstill to full speed; from half of it, half as long."""
-SHARE = 0.2
-"""How much the latest reply counts in what the next one is expected to use."""
-MAX_WORDS = 300
+"""Time from a rate factor of 0 to 1; from one half, half as long."""
+SMOOTHING = 0.2
+"""Weight of the latest reply in the moving average of tokens per reply."""
+MAX_MESSAGE = 300
 
 
 class RateLimits(NamedTuple):
-    """What a target's settings say."""
+    """Limits in the settings of a target."""
 
-    most: int | None = None
-    """Attempts under way at once."""
+    max_concurrency: int | None = None
+    """Attempts that may be in flight at the same time."""
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     max_retry_after_s: float = DEFAULT_RETRY_AFTER_S
+    """Longest `Retry-After` that is waited for; a longer one opens the circuit."""
 
     @classmethod
     def of(cls, provider: object) -> RateLimits:
-        """Those of a provider, which need not have any."""
+        """Return the limits of a provider, which need not have any."""
         return cls(
             getattr(provider, "max_concurrency", None),
             getattr(provider, "requests_per_minute", None),
@@ -55,233 +56,239 @@ class RateLimits(NamedTuple):
 
 
 class Permit(NamedTuple):
-    """Leave to ask once."""
+    """Permission to send one request, or one batch."""
 
     number: int
+    """Permits are numbered from 1 in the order in which they are issued."""
     tokens: float = 0.0
-    """What it is expected to use."""
+    """Number of tokens that the request is expected to use."""
     waited_ms: float = 0.0
 
 
-class _Spacing:
-    """How far apart things must be, so that no minute holds more of them than allowed."""
+class _Throttle:
+    """Spacing of requests or tokens, so that no minute holds more of them than allowed."""
 
     def __init__(self, per_minute: float) -> None:
-        self._each = 60.0 / per_minute
+        self._interval_s = 60.0 / per_minute
         self.ready_at = 0.0
 
-    def take(self, now: float, amount: float, speed: float) -> None:
-        begin = self.ready_at if now - self.ready_at <= LATE_S else now
-        self.ready_at = begin
-        self.add(amount, speed)
+    def take(self, now: float, amount: float, rate_factor: float) -> None:
+        self.ready_at = self.ready_at if now - self.ready_at <= MAX_TIMER_DELAY_S else now
+        self.add(amount, rate_factor)
 
-    def add(self, amount: float, speed: float) -> None:
-        self.ready_at += amount * self._each / speed
+    def add(self, amount: float, rate_factor: float) -> None:
+        self.ready_at += amount * self._interval_s / rate_factor
 
 
 class _Waiter(NamedTuple):
-    """Somebody in the queue."""
+    """Caller in the queue for a permit."""
 
-    found: asyncio.Future[Permit | ResponseError | None]
+    permit: asyncio.Future[Permit | ResponseError | None]
     requests: int
     tokens: float
     since: float
 
 
-class Limiter:
-    """One target's turns, whichever evals and workers ask for them."""
+class RateLimiter:
+    """Permits of one target, shared by all evals and workers that use it."""
 
-    def __init__(self, pace: RateLimits = RateLimits()) -> None:  # noqa: B008 - it cannot change
-        self._most = float(pace.most or inf)
-        self._longest = pace.max_retry_after_s
-        self._requests = _Spacing(pace.requests_per_minute) if pace.requests_per_minute else None
-        self._tokens = _Spacing(pace.tokens_per_minute) if pace.tokens_per_minute else None
-        self._is_paced = self._requests is not None or self._tokens is not None
+    def __init__(self, limits: RateLimits = RateLimits()) -> None:  # noqa: B008 - it cannot change
+        self._max_concurrency = float(limits.max_concurrency or inf)
+        self._max_retry_after_s = limits.max_retry_after_s
+        self._requests = _Throttle(limits.requests_per_minute) if limits.requests_per_minute else None
+        self._tokens = _Throttle(limits.tokens_per_minute) if limits.tokens_per_minute else None
+        self._has_throttle = self._requests is not None or self._tokens is not None
         self._queue: deque[_Waiter] = deque()
         self._timer: asyncio.TimerHandle | None = None
-        self._given = 0
-        self._under_way = 0
-        self._room = self._most
-        """Attempts that may be under way now: halved when the target says that we are too fast."""
-        self._speed = 1.0
-        """The share of the allowed rates that is used now."""
+        self._issued = 0
+        self._in_flight = 0
+        self._concurrency_window = self._max_concurrency
+        """Attempts that may be in flight now (AIMD): halved when the target is rate limited, and grown by replies."""
+        self._rate_factor = 1.0
+        """Share of the allowed requests and tokens per minute that is used now."""
         self._slowed_at = 0
-        """The last turn that was given before we slowed down: one burst of refusals is one reason to."""
+        """Number of the last permit before the window was halved: a burst of errors halves it once."""
         self._grown_at = 0.0
-        self._held_until = 0.0
-        self._closed_until = 0.0
-        self._refusal: ResponseError | None = None
+        self._paused_until = 0.0
+        self._open_until = 0.0
+        self._circuit_error: ResponseError | None = None
+        """Error that every caller gets while the circuit is open."""
         self._mean_tokens: float | None = None
         self._unauthorized = 0
-        """How often in a row it was said that we may not ask."""
+        """Consecutive `unauthorized` errors."""
         self._has_answered = False
-        self._is_over = False
+        self._is_cancelled = False
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether it matters how long a request is."""
+        """Tell whether the target has a limit of tokens."""
         return self._tokens is not None
 
-    def pass_by(self) -> Permit | None:
-        """A turn at once, when nothing is in its way."""
-        if self._is_paced or self._held_until or self._queue or self._refusal is not None:
+    def try_acquire(self) -> Permit | None:
+        """Return a permit at once, or `None` if the caller must wait in the queue."""
+        if self._has_throttle or self._paused_until or self._queue or self._circuit_error is not None:
             return None
-        if self._under_way + 1 > self._room:
+        if self._in_flight + 1 > self._concurrency_window:
             return None
-        self._under_way += 1
-        self._given += 1
-        return Permit(self._given)
+        self._in_flight += 1
+        self._issued += 1
+        return Permit(self._issued)
 
-    async def queue(self, requests: int = 1, tokens: float = 0.0) -> Permit | ResponseError | None:
-        """A turn when it is time; a refusal when the target is not asked any more; `None` when all is over.
+    async def acquire(self, requests: int = 1, tokens: float = 0.0) -> Permit | ResponseError | None:
+        """Wait for a permit; return an error while the circuit is open, and `None` after `cancel_waiters`.
 
-        `tokens` is what these requests may use; what earlier ones really used is a better guess.
+        `tokens` is an estimate, used until replies have reported how many tokens they use.
         """
-        if self._is_over:
+        if self._is_cancelled:
             return None
         loop = asyncio.get_running_loop()
         expected = tokens if self._mean_tokens is None else self._mean_tokens * requests
         waiter = _Waiter(loop.create_future(), requests, expected, loop.time())
         self._queue.append(waiter)
-        self._give()
+        self._issue_permits()
         try:
-            return await waiter.found
+            return await waiter.permit
         except asyncio.CancelledError:
-            if waiter.found.cancelled():
-                with suppress(ValueError):  # passed over already, when somebody else's turn ended a moment ago
+            if waiter.permit.cancelled():
+                with suppress(ValueError):  # already taken from the queue, by a permit released a moment ago
                     self._queue.remove(waiter)
-            elif isinstance(waiter.found.result(), Permit):  # it was given, and nobody is left to take it
-                self._under_way -= 1
-            self._give()
+            elif isinstance(waiter.permit.result(), Permit):  # issued to a caller that is gone
+                self._in_flight -= 1
+            self._issue_permits()
             raise
 
-    def leave(self, turn: Permit, responses: Sequence[ProviderResponse] = ()) -> None:
-        """The turn is over; what came of it says whether we may go faster or must go slower."""
-        self._under_way -= 1
+    def release(self, permit: Permit, responses: Sequence[ProviderResponse] = ()) -> None:
+        """Give back a permit, and adapt the limits to the replies."""
+        self._in_flight -= 1
         for response in responses:
-            if response.error is not None:
-                self._heed(turn, response.error)
-                continue
-            self._has_answered = True
-            self._unauthorized = 0
-            if self._slowed_at:
-                self._grow()
+            self._on_response(permit, response)
         if self._tokens is not None:
-            self._correct(self._tokens, turn, responses)
+            self._correct_tokens(self._tokens, permit, responses)
         if self._queue:
-            self._give()
+            self._issue_permits()
 
-    def hold(self, seconds: float) -> None:
-        """Give no turn for so long."""
-        self._held_until = max(self._held_until, asyncio.get_running_loop().time() + seconds)
-        self._give()
+    def pause(self, seconds: float) -> None:
+        """Issue no permit for this long."""
+        self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + seconds)
+        self._issue_permits()
 
-    def dismiss(self) -> None:
-        """Nobody gets a turn any more, and nobody waits for one."""
-        self._is_over = True
-        self._answer_all(None)
+    def cancel_waiters(self) -> None:
+        """Issue no more permits, and let all waiting callers go."""
+        self._is_cancelled = True
+        self._answer_waiters(None)
 
-    def _give(self) -> None:
-        """Hand out every turn that is due, and come back when the next one is."""
+    def _issue_permits(self) -> None:
+        """Issue all permits that are due, and set a timer for the next one."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         loop = asyncio.get_running_loop()
         now = loop.time()
-        if self._refusal is not None and self._closed_until <= now:
-            self._refusal = None
-        if self._refusal is not None:
-            self._answer_all(self._refusal)
-        if self._held_until <= now:
-            self._held_until = 0.0
-        while self._queue and self._under_way + 1 <= self._room:
+        if self._circuit_error is not None and self._open_until <= now:
+            self._circuit_error = None
+        if self._circuit_error is not None:
+            self._answer_waiters(self._circuit_error)
+        if self._paused_until <= now:
+            self._paused_until = 0.0
+        while self._queue and self._in_flight + 1 <= self._concurrency_window:
             ready_at = self._ready_at()
             if ready_at > now:
-                self._timer = loop.call_at(ready_at, self._give)
+                self._timer = loop.call_at(ready_at, self._issue_permits)
                 return
-            self._give_one(self._queue.popleft(), now)
+            self._issue_permit(self._queue.popleft(), now)
 
     def _ready_at(self) -> float:
-        spacings = [each.ready_at for each in (self._requests, self._tokens) if each is not None]
-        return max(self._held_until, *spacings) if spacings else self._held_until
+        times = [throttle.ready_at for throttle in (self._requests, self._tokens) if throttle is not None]
+        return max(self._paused_until, *times) if times else self._paused_until
 
-    def _give_one(self, waiter: _Waiter, now: float) -> None:
-        if waiter.found.done():  # cancelled a moment ago
+    def _issue_permit(self, waiter: _Waiter, now: float) -> None:
+        if waiter.permit.done():  # cancelled a moment ago
             return
-        self._under_way += 1
-        self._given += 1
+        self._in_flight += 1
+        self._issued += 1
         if self._requests is not None:
-            self._requests.take(now, waiter.requests, self._speed)
+            self._requests.take(now, waiter.requests, self._rate_factor)
         if self._tokens is not None:
-            self._tokens.take(now, waiter.tokens, self._speed)
-        waiter.found.set_result(Permit(self._given, waiter.tokens, (now - waiter.since) * 1000))
+            self._tokens.take(now, waiter.tokens, self._rate_factor)
+        waiter.permit.set_result(Permit(self._issued, waiter.tokens, (now - waiter.since) * 1000))
 
-    def _answer_all(self, answer: ResponseError | None) -> None:
+    def _answer_waiters(self, answer: ResponseError | None) -> None:
         while self._queue:
             waiter = self._queue.popleft()
-            if not waiter.found.done():
-                waiter.found.set_result(answer)
+            if not waiter.permit.done():
+                waiter.permit.set_result(answer)
 
-    def _heed(self, turn: Permit, error: ResponseError) -> None:
-        if error.code == QUOTA_EXHAUSTED:
-            words = f"not asked: this target's quota is exhausted, as it said before: {error.message[:MAX_WORDS]}"
-            self._close(inf, words, error)
-            return
-        if error.code == UNAUTHORIZED:
+    def _on_response(self, permit: Permit, response: ProviderResponse) -> None:
+        error = response.error
+        if error is None:
+            self._has_answered = True
+            self._unauthorized = 0
+            if self._slowed_at:
+                self._speed_up()
+        elif error.code == QUOTA_EXHAUSTED:
+            message = f"not asked: this target's quota is exhausted, as it said before: {error.message[:MAX_MESSAGE]}"
+            self._open_circuit(inf, message, error)
+        elif error.code == UNAUTHORIZED:
             self._unauthorized += 1
-            if self._unauthorized >= (REFUSALS_LATER if self._has_answered else REFUSALS):
-                words = f"not asked: this target has refused {self._unauthorized} requests in a row, the last one so: "
-                self._close(inf, words + error.message[:MAX_WORDS], error)
-            return
+            if self._unauthorized >= (MAX_UNAUTHORIZED_LATER if self._has_answered else MAX_UNAUTHORIZED):
+                count = f"this target has refused {self._unauthorized} requests in a row"
+                message = f"not asked: {count}, the last one so: {error.message[:MAX_MESSAGE]}"
+                self._open_circuit(inf, message, error)
+        elif error.code == RATE_LIMITED:
+            self._slow_down(permit)
+            self._on_retry_after(error)
+        elif error.retryable:
+            self._on_retry_after(error)
+
+    def _on_retry_after(self, error: ResponseError) -> None:
         wait = error.retry_after_s
-        if error.code == RATE_LIMITED:
-            self._slow_down(turn)
-        elif not error.retryable:
-            return
         if wait is UNSET or not wait > 0:  # nan is not
             return
-        if wait > self._longest:
-            limit = f"longer than `max_retry_after_s` ({self._longest:g} s)"
-            words = f"the target asks to wait {wait:,.0f} s, {limit}: {error.message[:MAX_WORDS]}"
-            self._close(asyncio.get_running_loop().time() + wait, words, error)
-        else:
-            self.hold(wait)
-
-    def _close(self, until: float, words: str, error: ResponseError) -> None:
-        self._closed_until = max(self._closed_until, until)
-        self._refusal = ResponseError(
-            kind=error.kind, message=words, code=error.code, retry_after_s=error.retry_after_s
-        )
-        self._give()
-
-    def _slow_down(self, turn: Permit) -> None:
-        if turn.number <= self._slowed_at:
+        if wait <= self._max_retry_after_s:
+            self.pause(wait)
             return
-        self._slowed_at = self._given
+        limit = f"longer than `max_retry_after_s` ({self._max_retry_after_s:g} s)"
+        message = f"the target asks to wait {wait:,.0f} s, {limit}: {error.message[:MAX_MESSAGE]}"
+        self._open_circuit(asyncio.get_running_loop().time() + wait, message, error)
+
+    def _open_circuit(self, until: float, message: str, error: ResponseError) -> None:
+        """Break the circuit: answer every caller with an error, without asking the target."""
+        self._open_until = max(self._open_until, until)
+        self._circuit_error = ResponseError(
+            kind=error.kind, message=message, code=error.code, retry_after_s=error.retry_after_s
+        )
+        self._issue_permits()
+
+    def _slow_down(self, permit: Permit) -> None:
+        """Halve the concurrency window and the rates (multiplicative decrease)."""
+        if permit.number <= self._slowed_at:
+            return
+        self._slowed_at = self._issued
         self._grown_at = asyncio.get_running_loop().time()
-        # The one that was refused has just left.
-        self._room = max(1.0, min(self._room, self._under_way + 1) / 2)
-        self._speed = max(SLOWEST, self._speed / 2)
+        # The attempt that was rate limited has just been released: it counts as in flight.
+        self._concurrency_window = max(1.0, min(self._concurrency_window, self._in_flight + 1) / 2)
+        self._rate_factor = max(MIN_RATE_FACTOR, self._rate_factor / 2)
 
-    def _grow(self) -> None:
+    def _speed_up(self) -> None:
+        """Grow the concurrency window and the rates (additive increase)."""
         now = asyncio.get_running_loop().time()
-        self._speed = min(1.0, self._speed + min(1.0, now - self._grown_at) / RECOVERY_S)
+        self._rate_factor = min(1.0, self._rate_factor + min(1.0, now - self._grown_at) / RECOVERY_S)
         self._grown_at = now
-        self._room = min(self._most, self._room + 1 / self._room)
+        self._concurrency_window = min(self._max_concurrency, self._concurrency_window + 1 / self._concurrency_window)
 
-    def _correct(self, spacing: _Spacing, turn: Permit, responses: Sequence[ProviderResponse]) -> None:
-        """Count what was really used instead of what was expected."""
+    def _correct_tokens(self, throttle: _Throttle, permit: Permit, responses: Sequence[ProviderResponse]) -> None:
+        """Replace the expected number of tokens by the reported one."""
         used = [count for response in responses if (count := tokens_of(response)) is not None]
         if not used:
             return
-        spacing.add(sum(used) - turn.tokens, self._speed)
+        throttle.add(sum(used) - permit.tokens, self._rate_factor)
         mean = sum(used) / len(used)
         before = mean if self._mean_tokens is None else self._mean_tokens
-        self._mean_tokens = before + SHARE * (mean - before)
+        self._mean_tokens = before + SMOOTHING * (mean - before)
 
 
 def tokens_of(response: ProviderResponse) -> int | None:
-    """All tokens of a reply, where it says so."""
+    """Return the total number of tokens of a reply; `None` if it reports none."""
     usage = response.tokens_usage
     if usage is None:
         return None

@@ -1,8 +1,9 @@
-"""What came of a run, as a line of a result file says it."""
+"""Result records of runs, and the ids and times in them."""
 
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from time import gmtime, strftime, time
 from typing import TYPE_CHECKING
 
@@ -20,20 +21,20 @@ if TYPE_CHECKING:
     from agentv.model.results import RunResult
     from agentv.run.attempt import RunAttempts
     from agentv.run.options import RunOptions
-    from agentv.run.plan import Part, PlannedRun
+    from agentv.run.plan import PlannedRun, ShardPlan
 
 
 def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
     execution_id: str,
     planned: PlannedRun,
-    tried: RunAttempts,
+    outcome: RunAttempts,
     result: RunResult,
     started_at: str,
     options: RunOptions,
-    part: Part | None,
+    shard: ShardPlan | None,
 ) -> ResultRecord:
-    """The result of one run."""
-    response, case = tried.response, planned.case.case
+    """Return the result record of one run."""
+    response, case = outcome.response, planned.case.case
     record = ResultRecord(
         execution_id=execution_id,
         run_id=f"{execution_id}-{planned.key}",
@@ -41,7 +42,7 @@ def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
         case_id=case.id,
         target=planned.target.name,
         repeat=planned.repeat,
-        attempts=tried.attempts,
+        attempts=outcome.attempts,
         status=result.status,
         score=result.score,
         candidate=response.text,
@@ -55,7 +56,7 @@ def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
         error=result.error,
         started_at=started_at,
         completed_at=now(),
-        shard=part.shard(planned) if part else UNSET,
+        shard=shard.shard(planned) if shard else UNSET,
         unread=response.unread or UNSET,
         calls_complete=result.calls_complete,
     )
@@ -65,42 +66,35 @@ def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
 
 
 def with_conversation(
-    record: ResultRecord, asked: Sequence[Message], response: ProviderResponse, options: RunOptions
+    record: ResultRecord, input_messages: Sequence[Message], response: ProviderResponse, options: RunOptions
 ) -> ResultRecord:
-    """The record with the messages and the trace, as far as they are wanted."""
+    """Return the record with the messages and the trace, as far as the options ask for them."""
     return replace(
         record,
-        messages=(*asked, *(response.output_messages or ())) if options.include_messages else UNSET,
+        messages=(*input_messages, *(response.output_messages or ())) if options.include_messages else UNSET,
         trace=_trace(response) if options.include_trace else UNSET,
     )
 
 
 def _trace(response: ProviderResponse) -> tuple[TraceEvent, ...] | None:
-    """The agent's own, else one made of its messages."""
+    """Return the agent's own trace, else one made from its messages."""
     if response.trace is not None or response.output_messages is None:
         return response.trace
     return trace_from_messages(response.output_messages)
 
 
 def new_id() -> str:
-    """A name for an execution: when it began, and something that no other has."""
+    """Return the id of a new execution: its time of start and a random suffix."""
     return f"{strftime('%Y%m%dT%H%M%S', gmtime())}-{os.urandom(3).hex()}"
 
 
 def now() -> str:
-    """The time, as results tell it."""
+    """Return the current time as results have it."""
     moment = time()
-    second = int(moment)
-    if second != _clock.second:
-        _clock.second, _clock.text = second, strftime("%Y-%m-%dT%H:%M:%S", gmtime(second))
-    return f"{_clock.text}.{int((moment - second) * 1000):03d}Z"
+    return f"{_format_second(int(moment))}.{int(moment % 1 * 1000):03d}Z"
 
 
-class _Clock:
-    """The current second in words: they change less often than results come."""
-
-    second = -1
-    text = ""
-
-
-_clock = _Clock()
+@lru_cache(maxsize=1)
+def _format_second(second: int) -> str:
+    """Format a second; cached, because there are many results per second."""
+    return strftime("%Y-%m-%dT%H:%M:%S", gmtime(second))

@@ -1,4 +1,4 @@
-"""Writer thread of the run store: queue, group commit, and redaction before writing."""
+"""Writer thread of the run store: queue, group commit, backpressure, and redaction before writing."""
 
 from __future__ import annotations
 
@@ -29,46 +29,55 @@ if TYPE_CHECKING:
     from agentv.run.plan import PlannedRun
 
 
-SMALL = 8192
-"""Bytes of a result that is nothing out of the ordinary."""
+T = TypeVar("T")
+HEARTBEAT_S = 5.0
+"""Interval of the heartbeat that renews the lease of this process."""
+GROUP_COMMIT_S = 0.025
+"""Time that results wait for each other: every commit waits for the disk, so one commit writes many results."""
+MAX_PENDING = 1000
+"""Results in one commit, and results that may wait for one before backpressure sets in."""
+WEIGHT_UNIT = 8192
+"""Bytes of a result of weight 1."""
+TAKEN_OVER = "some of the runs were taken over by another process while this one stood still: resume to see all"
 _decode_record = json.Decoder(ResultRecord).decode
 _decode_attempts = json.Decoder(tuple[Attempt, ...]).decode
+_decode_case = json.Decoder(tuple[Case, Any]).decode
 
 
 class PendingResult(NamedTuple):
-    """A result that nobody has heard of yet."""
+    """Result that is not written and not reported yet."""
 
-    saved: ResultRow
-    """As it is kept, unless there is something to redact in it."""
+    row: ResultRow
+    """Row to write, before redaction."""
     event: RunFinished
     weight: int
-    """How much room it takes while it waits, in units of a small result."""
-    told: bytes
-    """The attempts as JSON; empty where there is nothing in them that anybody else has written."""
+    """Memory that it takes, in units of `WEIGHT_UNIT`."""
+    attempts_json: bytes
+    """Attempts as JSON; empty if they hold no text of others, and so nothing to redact."""
 
 
-def to_save(event: RunFinished, attempts: tuple[Attempt, ...], persist: Persist) -> PendingResult:
-    """A result made ready to be written."""
+def make_pending(event: RunFinished, attempts: tuple[Attempt, ...], persist: Persist) -> PendingResult:
+    """Encode a result for the store."""
     record = event.record
     if record.messages is not UNSET or record.trace is not UNSET:
         record = replace(record, messages=UNSET, trace=UNSET)
     line = dump_json(record)
     if record is event.record:
-        force_setattr(event, "line", line)  # nobody has seen the event yet, and a file may want the same line
-    response = _kept(event.response, persist)
+        force_setattr(event, "line", line)  # no reporter has seen the event yet, and a result file needs the same line
+    response = _encode_response(event.response, persist)
     sides = None if response is None or not any(event.sides) else dump_json(event.sides)
-    told = b""
-    for one in attempts:
-        if one.error is not None or one.thread_id is not None:
-            told = dump_json(attempts)
+    attempts_json = b""
+    for attempt in attempts:
+        if attempt.error is not None or attempt.thread_id is not None:
+            attempts_json = dump_json(attempts)
             break
     key = record.run_id.rpartition("-")[2]
-    weight = 1 + (len(line) + len(response or b"")) // SMALL
-    return PendingResult(ResultRow(key, record, line, response, sides, attempts), event, weight, told)
+    weight = 1 + (len(line) + len(response or b"")) // WEIGHT_UNIT
+    return PendingResult(ResultRow(key, record, line, response, sides, attempts), event, weight, attempts_json)
 
 
-def _kept(response: ProviderResponse, persist: Persist) -> bytes | None:
-    """As much of a reply as the project wants to keep."""
+def _encode_response(response: ProviderResponse, persist: Persist) -> bytes | None:
+    """Encode as much of a reply as `persist` allows."""
     if persist == "summary":
         return None
     if persist == "messages" and (response.raw_response is not None or response.reasoning is not None):
@@ -76,131 +85,133 @@ def _kept(response: ProviderResponse, persist: Persist) -> bytes | None:
     return dump_json(response)
 
 
-def redacted(finished: Sequence[PendingResult], redactor: Redactor) -> list[ResultRow]:
-    """The results as they are written, and their lines as files may have them."""
-    saved = [item.saved for item in finished]
-    parts = [
-        *[each.line for each in saved],
-        *[each.response or b"" for each in saved],
-        *[each.sides or b"" for each in saved],
-        *[item.told for item in finished],
+def redact_results(pending: Sequence[PendingResult], redactor: Redactor) -> list[ResultRow]:
+    """Return the rows without secrets, and set the redacted lines of their events."""
+    rows = [item.row for item in pending]
+    texts = [
+        *[row.line for row in rows],
+        *[row.response or b"" for row in rows],
+        *[row.sides or b"" for row in rows],
+        *[item.attempts_json for item in pending],
     ]
-    found = redactor.lines(parts)
-    if found is parts:
-        return saved
-    count = len(finished)
+    redacted = redactor.lines(texts)
+    if redacted is texts:
+        return rows
+    count = len(pending)
     clean = []
-    for at, (item, each) in enumerate(zip(finished, saved, strict=True)):
-        line, response, sides, told = found[at::count]
+    for at, (item, row) in enumerate(zip(pending, rows, strict=True)):
+        line, response, sides, attempts_json = redacted[at::count]
         if item.event.line is not None:
             force_setattr(item.event, "line", line)
-        record = each.record if line is each.line else _decode_record(line)
-        attempts = each.attempts if told is item.told else _decode_attempts(told)
-        clean.append(ResultRow(each.key, record, line, response or None, sides or None, attempts))
+        record = row.record if line is row.line else _decode_record(line)
+        attempts = row.attempts if attempts_json is item.attempts_json else _decode_attempts(attempts_json)
+        clean.append(ResultRow(row.key, record, line, response or None, sides or None, attempts))
     return clean
 
 
-T = TypeVar("T")
-_decode_case = json.Decoder(tuple[Case, Any]).decode
-
-BEAT_S = 5.0
-"""How often the store hears that this process lives."""
-PAUSE_S = 0.025
-"""How long results that come in quick succession wait for each other: every step waits for the disk."""
-MOST = 1000
-"""How many results are written in one step, and how many may wait for it."""
-
-TAKEN_OVER = "some of the runs were taken over by another process while this one stood still: resume to see all"
-
-
-class _WriterRequest(NamedTuple):
-    """Claims that somebody waits for."""
+class _ClaimRequest(NamedTuple):
+    """Claims whose outcome a caller waits for."""
 
     claims: Sequence[Claim]
     answer: asyncio.Future[set[str]]
 
 
-class _WriterCall(NamedTuple):
-    """Something else to ask the store, between two steps."""
+class _StoreCall(NamedTuple):
+    """Other call of the store, made between two commits."""
 
-    call: Callable[[], Any]
+    function: Callable[[], Any]
     answer: asyncio.Future[Any]
 
 
-_Item = _WriterRequest | _WriterCall | PendingResult | None
+_Item = _ClaimRequest | _StoreCall | PendingResult | None
 
 
 class StoreWriter:
-    """One thread that writes, in steps as large as what has come in meanwhile."""
+    """Thread that owns the store; each commit writes everything that was enqueued meanwhile (group commit)."""
 
-    def __init__(  # noqa: PLR0913 - it is put together once, in the API
+    def __init__(  # noqa: PLR0913 - constructed in one place
         self,
         store: Store,
         execution_id: str,
         redactor: Redactor,
         *,
         persist: Persist,
-        again: frozenset[str] = frozenset(),
-        tell: Callable[[Sequence[RunFinished]], None],
-        fail: Callable[[AgentVError], None],
+        rerun: frozenset[str] = frozenset(),
+        on_written: Callable[[Sequence[RunFinished]], None],
+        on_error: Callable[[AgentVError], None],
     ) -> None:
         self._store = store
         self._execution_id = execution_id
         self._redactor = redactor
         self._persist = persist
-        self._again = again
-        self._tell = tell
-        self._fail = fail
+        self._rerun = rerun
+        self._on_written = on_written
+        self._on_error = on_error
         self._queue: SimpleQueue[_Item] = SimpleQueue()
-        self._hurry = Event()
-        """Set when somebody waits for an answer."""
+        self._flush = Event()
+        """Set when a caller waits: the next commit does not wait for more results."""
         self._targets: dict[int, bytes] = {}
-        """The settings of each target as they are kept; the plan holds them for as long as it is followed."""
+        """Redacted settings of targets, by `id()`: the plan keeps the settings alive."""
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self._waiting = 0
-        self._room: asyncio.Event | None = None
-        self.broken: AgentVError | None = None
+        self._pending_weight = 0
+        self._backpressure: asyncio.Event | None = None
+        """Set when there is room again; `None` while there is room."""
+        self.error: AgentVError | None = None
+        """First failure of the store: nothing is written after it."""
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
-        self._ended = self._loop.create_future()
-        Thread(target=self._work, name="agentv-store", daemon=True).start()
+        self._stopped = self._loop.create_future()
+        Thread(target=self._run, name="agentv-store", daemon=True).start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Write what has come in, and hear what came of it."""
+        """Write everything that was enqueued, and wait for the thread to end."""
         self._put(None)
-        await asyncio.shield(self._ended)
+        await asyncio.shield(self._stopped)
 
-    async def ask(self, call: Callable[[], T]) -> T:
-        """What the store says to this, asked in its own thread."""
+    async def call(self, function: Callable[[], T]) -> T:
+        """Call a method of the store in the writer thread."""
         answer: asyncio.Future[T] = self._loop.create_future()
-        self._put(_WriterCall(call, answer))
+        self._put(_StoreCall(function, answer))
         return await answer
 
     async def claim(self, runs: Sequence[PlannedRun], tries: Callable[[str], int]) -> set[str]:
-        """The keys of those runs that are ours to run."""
-        if self.broken is not None or not runs:
+        """Claim these runs; return the keys of those that this process may run."""
+        if self.error is not None or not runs:
             return set()
         contents = self._redactor.lines([planned.content for planned in runs])
         claims = [
-            self._claimed(planned, content, tries(planned.key)) for planned, content in zip(runs, contents, strict=True)
+            self._make_claim(planned, content, tries(planned.key))
+            for planned, content in zip(runs, contents, strict=True)
         ]
         answer: asyncio.Future[set[str]] = self._loop.create_future()
-        self._put(_WriterRequest(claims, answer))
+        self._put(_ClaimRequest(claims, answer))
         return await answer
 
-    def _put(self, item: _Item) -> None:
-        """Hand the thread something that it must not wait with."""
+    def enqueue(self, event: RunFinished, attempts: tuple[Attempt, ...]) -> asyncio.Event | None:
+        """Enqueue a result, which is reported once written; the caller awaits a returned event (backpressure)."""
+        item = make_pending(event, attempts, self._persist)
         self._queue.put(item)
-        self._hurry.set()
+        self._pending_weight += item.weight
+        if self._pending_weight < MAX_PENDING:
+            return None
+        self._flush.set()
+        if self._backpressure is None:
+            self._backpressure = asyncio.Event()
+        return self._backpressure
 
-    def _claimed(self, planned: PlannedRun, content: bytes, tries: int) -> Claim:
+    def _put(self, item: _Item) -> None:
+        """Enqueue an item that a caller waits for."""
+        self._queue.put(item)
+        self._flush.set()
+
+    def _make_claim(self, planned: PlannedRun, content: bytes, tries: int) -> Claim:
         case, target = planned.case, planned.target
         settings = self._targets.get(id(target.settings))
         if settings is None:
             settings = self._targets[id(target.settings)] = self._redactor.line(dump_json(target.settings))
-        eval_id, target_id = self._named(planned.eval.id, target.name)
+        eval_id, target_id = self._redact_names(planned.eval.id, target.name)
         return Claim(
             key=planned.key,
             position=planned.order,
@@ -214,115 +225,105 @@ class StoreWriter:
             tries=tries,
         )
 
-    def _named(self, *names: str) -> tuple[str, ...]:
-        """The names as they are kept: people put secrets anywhere."""
-        found = self._names.get(names)
-        if found is None:
-            found = self._names[names] = tuple([self._redactor.text(name) for name in names])
-        return found
+    def _redact_names(self, *names: str) -> tuple[str, ...]:
+        """Redact names, which may contain secrets like any other text."""
+        redacted = self._names.get(names)
+        if redacted is None:
+            redacted = self._names[names] = tuple([self._redactor.text(name) for name in names])
+        return redacted
 
-    def save(self, event: RunFinished, attempts: tuple[Attempt, ...]) -> asyncio.Event | None:
-        """Keep a result; it is told when it is on the disk. Whoever gets an event back should wait for it."""
-        item = to_save(event, attempts, self._persist)
-        self._queue.put(item)
-        self._waiting += item.weight
-        if self._waiting < MOST:
-            return None
-        self._hurry.set()
-        if self._room is None:
-            self._room = asyncio.Event()
-        return self._room
-
-    def _work(self) -> None:
-        beaten = written = monotonic()
+    def _run(self) -> None:
+        """Run the writer thread until a `None` is enqueued."""
+        last_heartbeat = last_commit = monotonic()
         is_open = True
         while is_open:
-            items = self._gather(written + PAUSE_S)
+            items = self._gather(last_commit + GROUP_COMMIT_S)
             is_open = None not in items
             try:
-                self._answer([item for item in items if isinstance(item, _WriterCall)])
-                self._write([item for item in items if item is not None])
-                written = monotonic()
-                if monotonic() - beaten >= BEAT_S:
-                    self._store.beat()
-                    beaten = monotonic()
-            except Exception as error:  # noqa: BLE001 - a thread that dies must not leave the others waiting
-                self._give_up(error, items)
-        self._loop.call_soon_threadsafe(_set, self._ended, None, None)
+                self._make_calls([item for item in items if isinstance(item, _StoreCall)])
+                self._commit([item for item in items if item is not None])
+                last_commit = monotonic()
+                if monotonic() - last_heartbeat >= HEARTBEAT_S:
+                    self._store.heartbeat()
+                    last_heartbeat = monotonic()
+            except Exception as error:  # noqa: BLE001 - a dead thread would leave its callers waiting
+                self._fail(error, items)
+        self._loop.call_soon_threadsafe(_set_answer, self._stopped, None, None)
 
     def _gather(self, until: float) -> list[_Item]:
-        """What is to be done next: all that has come in, and what comes in until then unless somebody waits."""
+        """Return the items of the next commit: those enqueued until this time, or until a flush."""
         items: list[_Item] = []
         try:
-            items.append(self._queue.get(timeout=BEAT_S))
-            self._hurry.wait(until - monotonic())
-            self._hurry.clear()
-            while len(items) < MOST:
+            items.append(self._queue.get(timeout=HEARTBEAT_S))
+            self._flush.wait(until - monotonic())
+            self._flush.clear()
+            while len(items) < MAX_PENDING:
                 items.append(self._queue.get_nowait())
         except Empty:
-            pass  # that was all, for now
+            pass  # the queue is empty for now
         return items
 
-    def _answer(self, calls: Sequence[_WriterCall]) -> None:
-        for each in calls:
+    def _make_calls(self, calls: Sequence[_StoreCall]) -> None:
+        for call in calls:
             try:
-                found = each.call()
-            except Exception as error:  # noqa: BLE001 - it is for whoever asked
-                self._loop.call_soon_threadsafe(_set, each.answer, None, error)
+                result = call.function()
+            except Exception as error:  # noqa: BLE001 - the caller handles it
+                self._loop.call_soon_threadsafe(_set_answer, call.answer, None, error)
             else:
-                self._loop.call_soon_threadsafe(_set, each.answer, found, None)
+                self._loop.call_soon_threadsafe(_set_answer, call.answer, result, None)
 
-    def _write(self, items: Sequence[_Item]) -> None:
-        asked = [item for item in items if isinstance(item, _WriterRequest)]
-        finished = [item for item in items if isinstance(item, PendingResult)]
-        if not (asked or finished):
+    def _commit(self, items: Sequence[_Item]) -> None:
+        """Write all claims and results of these items in one transaction."""
+        requests = [item for item in items if isinstance(item, _ClaimRequest)]
+        pending = [item for item in items if isinstance(item, PendingResult)]
+        if not (requests or pending):
             return
-        if self.broken is not None:
-            self._loop.call_soon_threadsafe(self._settle, asked, set(), [], _weight(finished))
+        if self.error is not None:
+            self._loop.call_soon_threadsafe(self._on_commit, requests, set(), [], _weight(pending))
             return
-        claimed, kept = self._store.write(
+        claimed, written = self._store.write(
             self._execution_id,
-            [claim for item in asked for claim in item.claims],
-            redacted(finished, self._redactor),
-            self._again,
+            [claim for request in requests for claim in request.claims],
+            redact_results(pending, self._redactor),
+            self._rerun,
         )
-        told = [item.event for item in finished if item.saved.key in kept]
-        if len(told) < len(finished):
-            self._loop.call_soon_threadsafe(self._fail, StoreError(TAKEN_OVER))
-        self._loop.call_soon_threadsafe(self._settle, asked, claimed, told, _weight(finished))
+        events = [item.event for item in pending if item.row.key in written]
+        if len(events) < len(pending):
+            self._loop.call_soon_threadsafe(self._on_error, StoreError(TAKEN_OVER))
+        self._loop.call_soon_threadsafe(self._on_commit, requests, claimed, events, _weight(pending))
 
-    def _give_up(self, error: Exception, items: Sequence[_Item]) -> None:
-        """Nothing more can be kept; what was kept is safe, and nobody may wait for ever."""
+    def _fail(self, error: Exception, items: Sequence[_Item]) -> None:
+        """Stop writing after a failure of the store, and release all callers that wait."""
         message = f"the run store failed: {type(error).__name__}: {error}"
-        broken = self.broken = error if isinstance(error, AgentVError) else StoreError(message)
-        asked = [item for item in items if isinstance(item, _WriterRequest)]
-        finished = _weight([item for item in items if isinstance(item, PendingResult)])
-        self._loop.call_soon_threadsafe(self._fail, broken)
-        self._loop.call_soon_threadsafe(self._settle, asked, set(), [], finished)
+        self.error = error if isinstance(error, AgentVError) else StoreError(message)
+        requests = [item for item in items if isinstance(item, _ClaimRequest)]
+        weight = _weight([item for item in items if isinstance(item, PendingResult)])
+        self._loop.call_soon_threadsafe(self._on_error, self.error)
+        self._loop.call_soon_threadsafe(self._on_commit, requests, set(), [], weight)
 
-    def _settle(
-        self, asked: Sequence[_WriterRequest], claimed: set[str], told: Sequence[RunFinished], finished: int
+    def _on_commit(
+        self, requests: Sequence[_ClaimRequest], claimed: set[str], events: Sequence[RunFinished], weight: int
     ) -> None:
-        """On the event loop again: answer, tell, and make room."""
-        for item in asked:
-            if not item.answer.done():
-                item.answer.set_result({claim.key for claim in item.claims if claim.key in claimed})
-        if told:
-            self._tell(told)
-        self._waiting -= finished
-        if self._room is not None and self._waiting < MOST // 2:
-            self._room.set()
-            self._room = None
+        """Answer claims, report results and release backpressure; called in the event loop."""
+        for request in requests:
+            if not request.answer.done():
+                request.answer.set_result({claim.key for claim in request.claims if claim.key in claimed})
+        if events:
+            self._on_written(events)
+        self._pending_weight -= weight
+        if self._backpressure is not None and self._pending_weight < MAX_PENDING // 2:
+            self._backpressure.set()
+            self._backpressure = None
 
 
-def _weight(finished: Sequence[PendingResult]) -> int:
-    return sum(item.weight for item in finished)
+def _weight(pending: Sequence[PendingResult]) -> int:
+    return sum(item.weight for item in pending)
 
 
-def _set(answer: asyncio.Future[Any], found: Any, error: Exception | None) -> None:
+def _set_answer(answer: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
     if answer.done():
         return
     if error is None:
-        answer.set_result(found)
+        answer.set_result(result)
     else:
         answer.set_exception(error)

@@ -1,9 +1,10 @@
-"""Summary of an execution: outcomes, pass@k of repeats, usage."""
+"""Summary of an execution: outcome counts, pass@k and pass^k of repeated cases, usage of judges."""
 
 from __future__ import annotations
 
 import re
 from array import array
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -15,19 +16,25 @@ from agentv.model.results import Coverage, Distribution, OutcomeCounts, Repeated
 from agentv.scoring.statistics import pass_at_k, pass_hat_k, wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from agentv.model.results import ResultRecord
+    from agentv.run.plan import PlanCounts
 
-    Times = dict["Ends", int]
-    """How many cases ended so."""
-    from collections.abc import Iterable
+    OutcomeTable = dict["CaseOutcomes", int]
+    """Number of cases with each combination of outcomes."""
 
-    from agentv.run.plan import PlanCounts as Planned
+MAX_LISTED = 100
+"""Repeated cases that a summary lists one by one."""
+DIGITS = 6
+_DIGITS = re.compile(r"0*(\d+)")
+PASS, FAIL, ERROR, INTERRUPTED = 0, 1, 3, 130
+"""Exit codes that an execution can have."""
+TOKEN_COUNTS = tuple(name for name in TokensUsage.__struct_fields__ if name.endswith("_tokens"))
 
 
-class _Sum:
-    """One judge's numbers so far."""
+class _JudgeCounter:
+    """Sums of one judge."""
 
     def __init__(self) -> None:
         self.calls = self.cached = self.findings = self.reported = 0
@@ -36,61 +43,55 @@ class _Sum:
 
 
 class JudgeTotals:
-    """The judges of an execution, by name."""
+    """Usage of the judges of an execution, by name."""
 
     def __init__(self) -> None:
-        self._sums: dict[str, _Sum] = {}
+        self._counters: dict[str, _JudgeCounter] = {}
 
     def add(self, details: Mapping[str, Any]) -> None:
-        """One finding, and those that it is made of."""
-        for usage in _usages(details):
-            total = self._sums.setdefault(usage.target, _Sum())
-            total.findings += 1
-            total.calls += usage.calls
-            total.cached += usage.cached
-            total.tokens = add_tokens([total.tokens, usage.tokens_usage])
+        """Add the details of an evaluator result, nested results included."""
+        for usage in _judge_usages(details):
+            counter = self._counters.setdefault(usage.target, _JudgeCounter())
+            counter.findings += 1
+            counter.calls += usage.calls
+            counter.cached += usage.cached
+            counter.tokens = add_tokens([counter.tokens, usage.tokens_usage])
             if usage.cost_usd is not None:
-                total.reported += 1
-                total.cost += usage.cost_usd
+                counter.reported += 1
+                counter.cost += usage.cost_usd
 
     def sums(self) -> dict[str, JudgeSums]:
-        """What each of them came to, in the order of their names."""
+        """Return the sums of each judge, ordered by name."""
         return {
             name: JudgeSums(
-                calls=total.calls,
-                cached=total.cached,
-                tokens_usage=total.tokens,
-                cost_usd=total.cost if total.reported else None,
-                findings=total.findings,
-                reported_cost=total.reported,
+                calls=counter.calls,
+                cached=counter.cached,
+                tokens_usage=counter.tokens,
+                cost_usd=counter.cost if counter.reported else None,
+                findings=counter.findings,
+                reported_cost=counter.reported,
             )
-            for name, total in sorted(self._sums.items())
+            for name, counter in sorted(self._counters.items())
         }
 
 
-def _usages(details: Mapping[str, Any]) -> Iterator[JudgeUsage]:
-    """Those of one finding: a panel has several, and a finding made of others has theirs."""
-    told = details.get("judge")
-    for each in told if isinstance(told, list) else [told]:
-        if isinstance(each, dict):
+def _judge_usages(details: Mapping[str, Any]) -> Iterator[JudgeUsage]:
+    """Yield the judge usages of a result: a panel has several, and a composite those of its inner results."""
+    judge = details.get("judge")
+    for usage in judge if isinstance(judge, list) else [judge]:
+        if isinstance(usage, dict):
             try:
-                yield msgspec.convert(each, JudgeUsage)
-            except msgspec.ValidationError:  # somebody else's evaluator has a word of its own there
+                yield msgspec.convert(usage, JudgeUsage)
+            except msgspec.ValidationError:  # an evaluator of a plugin may use the key for something else
                 continue
     inner = details.get("inner")
     for result in inner if isinstance(inner, list) else ():
         if isinstance(result, dict) and isinstance(result.get("details"), dict):
-            yield from _usages(result["details"])
+            yield from _judge_usages(result["details"])
 
 
-MAX_LISTED = 100
-"""Cases that a summary lists one by one."""
-DIGITS = 6
-_DIGITS = re.compile(r"0*(\d+)")
-
-
-class Ends(NamedTuple):
-    """How the runs of one case ended."""
+class CaseOutcomes(NamedTuple):
+    """Outcomes of the runs of one case."""
 
     passed: int = 0
     failed: int = 0
@@ -98,180 +99,171 @@ class Ends(NamedTuple):
 
     @property
     def runs(self) -> int:
-        """How many there were."""
+        """Number of runs."""
         return self.passed + self.failed + self.errors
 
     @property
     def measured(self) -> int:
-        """How many could be measured."""
+        """Number of runs that passed or failed."""
         return self.passed + self.failed
 
     @property
     def flaky(self) -> bool:
-        """Whether it both passed and failed."""
+        """`True` if it both passed and failed."""
         return bool(self.passed and self.failed)
 
     @property
     def rank(self) -> int:
-        """What is most worth knowing first: flaky, failed, not measured, passed."""
+        """Sort key of lists: flaky first, then failed, errors and passed."""
         return 0 if self.flaky else 1 if self.failed else 2 if self.errors else 3
 
 
-class Cases:
-    """The ends of every case, whichever order its runs finish in."""
+class RepeatCounter:
+    """Outcomes of every case, independent of the order in which runs finish."""
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[str, str], dict[str, Ends]] = {}
-        # Few ends differ and many cases share them, so that a case costs its name and a place in a table.
-        self._known: dict[Ends, Ends] = {}
+        self._groups: dict[tuple[str, str], dict[str, CaseOutcomes]] = {}
+        # Many cases share few distinct values, so that a case costs its name and one reference.
+        self._shared: dict[CaseOutcomes, CaseOutcomes] = {}
 
     def add(self, record: ResultRecord) -> None:
-        """One more run."""
+        """Add one run."""
         group = self._groups.setdefault((record.eval_id, record.target), {})
         passed, failed, errors = group.get(record.case_id) or (0, 0, 0)
-        if record.status == "pass":
-            passed += 1
-        elif record.status == "fail":
-            failed += 1
-        else:
-            errors += 1
-        ends = Ends(passed, failed, errors)
-        group[record.case_id] = self._known.setdefault(ends, ends)
+        is_pass, is_fail = record.status == "pass", record.status == "fail"
+        outcomes = CaseOutcomes(passed + is_pass, failed + is_fail, errors + (not is_pass and not is_fail))
+        group[record.case_id] = self._shared.setdefault(outcomes, outcomes)
 
     def repeats(self, evals: list[str], targets: list[str]) -> Repeats | None:
-        """What they say together; `None` when no case was run more than once. The names are in plan order."""
-        # Sums over how often each end was met: there are few of them, however many cases there are.
-        times: Times = {}
-        by_target: dict[str, Times] = {}
-        for (_, target), _, ends in self._repeated():
+        """Return the statistics of repeated cases; `None` if there are none. The names are in plan order."""
+        # Sums over distinct outcomes: there are few of them, however many cases there are.
+        table: OutcomeTable = {}
+        by_target: dict[str, OutcomeTable] = {}
+        for (_, target), _, outcomes in self._repeated():
             of_target = by_target.setdefault(target, {})
-            times[ends] = times.get(ends, 0) + 1
-            of_target[ends] = of_target.get(ends, 0) + 1
-        if not times:
+            table[outcomes] = table.get(outcomes, 0) + 1
+            of_target[outcomes] = of_target.get(outcomes, 0) + 1
+        if not table:
             return None
-        k = min(ends.runs for ends in times)
-        rate = _mean(times, pass_at_k, 1)
-        able = sum(often for ends, often in times.items() if ends.measured)
+        k = min(outcomes.runs for outcomes in table)
+        rate = _mean(table, pass_at_k, 1)
+        measured = sum(count for outcomes, count in table.items() if outcomes.measured)
         listed = self._listed(evals, targets)
-        told = _told(times, k)
+        statistics = _statistics(table, k)
         return Repeats(
             k=k,
-            always_passed=sum(often for ends, often in times.items() if ends.passed and not ends.failed),
-            always_failed=sum(often for ends, often in times.items() if ends.failed and not ends.passed),
-            unmeasured=told["cases"] - able,
+            always_passed=sum(count for outcomes, count in table.items() if outcomes.passed and not outcomes.failed),
+            always_failed=sum(count for outcomes, count in table.items() if outcomes.failed and not outcomes.passed),
+            unmeasured=statistics["cases"] - measured,
             pass_rate=rate,
-            pass_rate_interval=_around(rate, able),
-            targets={name: RepeatedTarget(**_told(by_target[name], k)) for name in targets if name in by_target},
+            pass_rate_interval=_mean_interval(rate, measured),
+            targets={name: RepeatedTarget(**_statistics(by_target[name], k)) for name in targets if name in by_target},
             per_case=listed,
-            not_listed=told["cases"] - len(listed),
-            **told,
+            not_listed=statistics["cases"] - len(listed),
+            **statistics,
         )
 
-    def _repeated(self) -> Iterator[tuple[tuple[str, str], str, Ends]]:
+    def _repeated(self) -> Iterator[tuple[tuple[str, str], str, CaseOutcomes]]:
         for key, group in self._groups.items():
-            for case_id, ends in group.items():
-                if ends.runs > 1:
-                    yield key, case_id, ends
+            for case_id, outcomes in group.items():
+                if outcomes.runs > 1:
+                    yield key, case_id, outcomes
 
     def _listed(self, evals: list[str], targets: list[str]) -> tuple[RepeatedCase, ...]:
-        """Those that are most worth knowing, in an order that does not depend on which run finished first."""
-        from heapq import nsmallest  # noqa: PLC0415 - only repetitions need it
-
+        """Return the first cases by rank, in an order that does not depend on which run finished first."""
         evals_at = {name: at for at, name in enumerate(evals)}
         targets_at = {name: at for at, name in enumerate(targets)}
 
-        def place(found: tuple[tuple[str, str], str, Ends]) -> tuple[int, int, list[tuple[int, str]], str, int]:
-            (eval_id, target), case_id, ends = found
-            return ends.rank, evals_at.get(eval_id, 0), _by_number(case_id), case_id, targets_at.get(target, 0)
+        def sort_key(
+            item: tuple[tuple[str, str], str, CaseOutcomes],
+        ) -> tuple[int, int, list[tuple[int, str]], str, int]:
+            (eval_id, target), case_id, outcomes = item
+            return outcomes.rank, evals_at.get(eval_id, 0), _natural_key(case_id), case_id, targets_at.get(target, 0)
 
         return tuple(
             RepeatedCase(
                 eval_id=eval_id,
                 case_id=case_id,
                 target=target,
-                passed=ends.passed,
-                failed=ends.failed,
-                errors=ends.errors,
-                flaky=ends.flaky,
-                pass_rate=round(ends.passed / ends.measured, DIGITS) if ends.measured else None,
-                pass_rate_interval=interval(ends.passed, ends.measured),
+                passed=outcomes.passed,
+                failed=outcomes.failed,
+                errors=outcomes.errors,
+                flaky=outcomes.flaky,
+                pass_rate=round(outcomes.passed / outcomes.measured, DIGITS) if outcomes.measured else None,
+                pass_rate_interval=interval(outcomes.passed, outcomes.measured),
             )
-            for (eval_id, target), case_id, ends in nsmallest(MAX_LISTED, self._repeated(), key=place)
+            for (eval_id, target), case_id, outcomes in nsmallest(MAX_LISTED, self._repeated(), key=sort_key)
         )
 
 
-def _by_number(name: str) -> list[tuple[int, str]]:
-    """Sorts `case-2` before `case-10`: numbers by their length first, and only then digit by digit."""
+def _natural_key(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts `case-2` before `case-10`: numbers by length first, then digit by digit."""
     parts = _DIGITS.split(name)
     return [(len(part) if at % 2 else 0, part) for at, part in enumerate(parts)]
 
 
 def interval(passed: float, measured: int) -> tuple[float, float] | None:
-    """Wilson's interval, in as many digits as anybody reads."""
-    found = wilson(passed, measured)
-    return None if found is None else (round(found[0], DIGITS), round(found[1], DIGITS))
+    """Return the rounded Wilson interval."""
+    bounds = wilson(passed, measured)
+    return None if bounds is None else (round(bounds[0], DIGITS), round(bounds[1], DIGITS))
 
 
-def _around(mean: float | None, cases: int) -> tuple[float, float] | None:
+def _mean_interval(mean: float | None, cases: int) -> tuple[float, float] | None:
     return None if mean is None else interval(mean * cases, cases)
 
 
-def _told(times: Times, k: int) -> dict[str, Any]:
-    """What is said of all, and of each target."""
-    measured = sum(often for ends, often in times.items() if ends.measured >= k)
-    at_k, hat_k = _mean(times, pass_at_k, k), _mean(times, pass_hat_k, k)
+def _statistics(table: OutcomeTable, k: int) -> dict[str, Any]:
+    """Return the fields that `Repeats` and `RepeatedTarget` share."""
+    measured = sum(count for outcomes, count in table.items() if outcomes.measured >= k)
+    at_k, hat_k = _mean(table, pass_at_k, k), _mean(table, pass_hat_k, k)
     return {
-        "cases": sum(times.values()),
-        "flaky": sum(often for ends, often in times.items() if ends.flaky),
+        "cases": sum(table.values()),
+        "flaky": sum(count for outcomes, count in table.items() if outcomes.flaky),
         "measured": measured,
         "pass_at_k": at_k,
-        "pass_at_k_interval": _around(at_k, measured),
+        "pass_at_k_interval": _mean_interval(at_k, measured),
         "pass_hat_k": hat_k,
-        "pass_hat_k_interval": _around(hat_k, measured),
+        "pass_hat_k_interval": _mean_interval(hat_k, measured),
     }
 
 
-def _mean(times: Times, estimate: Callable[[int, int, int], float | None], k: int) -> float | None:
-    """Over the cases that were measured so often."""
-    known = [(estimate(ends.measured, ends.passed, k), often) for ends, often in times.items()]
-    cases = sum(often for value, often in known if value is not None)
-    return round(sum(value * often for value, often in known if value is not None) / cases, DIGITS) if cases else None
+def _mean(table: OutcomeTable, estimate: Callable[[int, int, int], float | None], k: int) -> float | None:
+    """Return the mean of an estimate over the cases that have one."""
+    values = [(estimate(outcomes.measured, outcomes.passed, k), count) for outcomes, count in table.items()]
+    cases = sum(count for value, count in values if value is not None)
+    total = sum(value * count for value, count in values if value is not None)
+    return round(total / cases, DIGITS) if cases else None
 
 
-PASS, FAIL, ERROR, INTERRUPTED = 0, 1, 3, 130
-"""The exit codes of the contract that an execution can have."""
-COUNTS = tuple(name for name in TokensUsage.__struct_fields__ if name.endswith("_tokens"))
-
-
-class CaseOutcomes(NamedTuple):
-    """How an execution came to its end."""
+class ExecutionEnd(NamedTuple):
+    """End of an execution: time, and reasons for ending early."""
 
     at: str
     duration_ms: float
     interrupted: bool = False
     broken: bool = False
-    """Whether it stopped because it could not go on: what was not run was not measured."""
+    """`True` if an error ended it early: the missing runs were not measured."""
     stopped: str | None = None
-    """Which limit of what it may spend ended it."""
+    """The limit of costs or tokens that ended it early."""
     warnings: tuple[str, ...] = ()
 
 
-class Names(NamedTuple):
-    """What is tested, in the order of the plan."""
+class PlanNames(NamedTuple):
+    """Names of evals and targets, in plan order."""
 
     evals: Iterable[str]
     targets: Iterable[str]
 
 
-class Counter:
-    """How many runs ended how."""
+class OutcomeCounter:
+    """Numbers of runs by outcome."""
 
     def __init__(self) -> None:
         self.passed = self.failed = self.errors = 0
         self._score = 0.0
 
     def add(self, record: ResultRecord) -> None:
-        """One more run."""
+        """Add one run."""
         if record.status == "pass":
             self.passed += 1
         elif record.status == "fail":
@@ -282,11 +274,11 @@ class Counter:
 
     @property
     def runs(self) -> int:
-        """How many there were."""
+        """Number of runs."""
         return self.passed + self.failed + self.errors
 
-    def tally(self) -> OutcomeCounts:
-        """The counts so far; rates are over the runs that could be measured."""
+    def counts(self) -> OutcomeCounts:
+        """Return the counts so far; rates are over the runs that passed or failed."""
         measured = self.passed + self.failed
         return OutcomeCounts(
             runs=self.runs,
@@ -300,18 +292,18 @@ class Counter:
 
 
 class Totals:
-    """Everything that the summary of an execution says."""
+    """Sums over the runs of an execution, from which its summary is made."""
 
-    def __init__(self, execution_id: str, planned: Planned, names: Names, started_at: str) -> None:
+    def __init__(self, execution_id: str, planned: PlanCounts, names: PlanNames, started_at: str) -> None:
         self._execution_id = execution_id
         self._planned = planned
         self._started_at = started_at
-        self._all = Counter()
-        # In the order of the plan, not of finishing: two equal executions have equal summaries.
-        self._evals = {name: Counter() for name in names.evals}
-        self._targets = {name: Counter() for name in names.targets}
-        # A summary of a plan that repeats nothing needs no case by name, and memory stays level.
-        self._cases = Cases() if planned.repeats else None
+        self._all = OutcomeCounter()
+        # In plan order, not in the order of finishing: equal executions have equal summaries.
+        self._evals = {name: OutcomeCounter() for name in names.evals}
+        self._targets = {name: OutcomeCounter() for name in names.targets}
+        # Without repetitions no case is needed by name, and memory does not grow with the number of cases.
+        self._repeats = RepeatCounter() if planned.repeats else None
         self._latencies = array("d")
         self._tokens: dict[str, Any] = {}
         self._usages = 0
@@ -320,10 +312,10 @@ class Totals:
         self._judges = JudgeTotals()
 
     def add(self, record: ResultRecord) -> None:
-        """One more run, in whichever order they finish."""
+        """Add one run; the order does not matter."""
         self._all.add(record)
-        if self._cases is not None:
-            self._cases.add(record)
+        if self._repeats is not None:
+            self._repeats.add(record)
         self._evals[record.eval_id].add(record)
         self._targets[record.target].add(record)
         if record.latency_ms is not None:
@@ -331,7 +323,7 @@ class Totals:
         usage = record.tokens_usage
         if usage is not None:
             self._usages += 1
-            for name in COUNTS:
+            for name in TOKEN_COUNTS:
                 count = getattr(usage, name)
                 if count is not None:
                     self._tokens[name] = self._tokens.get(name, 0) + count
@@ -344,53 +336,54 @@ class Totals:
 
     @property
     def runs(self) -> int:
-        """How many there were."""
+        """Number of runs."""
         return self._all.runs
 
-    def summary(self, ended: CaseOutcomes, *, out: tuple[str, ...]) -> Summary:
-        """What it came to."""
-        tally = self._all.tally()
-        status, code = _outcome(tally, ended)
+    def summary(self, end: ExecutionEnd, *, out: tuple[str, ...]) -> Summary:
+        """Return the summary of the execution."""
+        counts = self._all.counts()
+        status, exit_code = _outcome(counts, end)
         return Summary(
             execution_id=self._execution_id,
             status=status,
-            exit_code=code,
+            exit_code=exit_code,
             planned=self._planned.runs,
-            runs=tally.runs,
-            passed=tally.passed,
-            failed=tally.failed,
-            errors=tally.errors,
+            runs=counts.runs,
+            passed=counts.passed,
+            failed=counts.failed,
+            errors=counts.errors,
             skipped=self._planned.skipped,
             left_out=self._planned.left_out,
-            pass_rate=tally.pass_rate,
-            pass_rate_interval=tally.pass_rate_interval,
-            score=tally.score,
-            latency_ms=_spread(self._latencies),
+            pass_rate=counts.pass_rate,
+            pass_rate_interval=counts.pass_rate_interval,
+            score=counts.score,
+            latency_ms=_distribution(self._latencies),
             tokens_usage=TokensUsage(**self._tokens) if self._usages else None,
             cost_usd=self._cost if self._costs else None,
             reported=Coverage(latency_ms=len(self._latencies), tokens_usage=self._usages, cost_usd=self._costs),
-            duration_ms=round(ended.duration_ms, 3),
+            duration_ms=round(end.duration_ms, 3),
             started_at=self._started_at,
-            completed_at=ended.at,
-            evals={name: counter.tally() for name, counter in self._evals.items()},
-            targets={name: counter.tally() for name, counter in self._targets.items()},
-            repeats=self._cases.repeats(list(self._evals), list(self._targets)) if self._cases else None,
+            completed_at=end.at,
+            evals={name: counter.counts() for name, counter in self._evals.items()},
+            targets={name: counter.counts() for name, counter in self._targets.items()},
+            repeats=self._repeats.repeats(list(self._evals), list(self._targets)) if self._repeats else None,
             out=out,
             judges=self._judges.sums() or UNSET,
-            stopped=UNSET if ended.stopped is None else ended.stopped,
-            warnings=ended.warnings or UNSET,
+            stopped=UNSET if end.stopped is None else end.stopped,
+            warnings=end.warnings or UNSET,
         )
 
 
-def _outcome(tally: OutcomeCounts, ended: CaseOutcomes) -> tuple[str, int]:
-    if ended.interrupted:
+def _outcome(counts: OutcomeCounts, end: ExecutionEnd) -> tuple[str, int]:
+    """Return the status and the exit code of an execution."""
+    if end.interrupted:
         return "interrupted", INTERRUPTED
-    if tally.errors or ended.broken or ended.stopped is not None:
+    if counts.errors or end.broken or end.stopped is not None:
         return "error", ERROR
-    return ("fail", FAIL) if tally.failed else ("pass", PASS)
+    return ("fail", FAIL) if counts.failed else ("pass", PASS)
 
 
-def _spread(values: array[float]) -> Distribution | None:
+def _distribution(values: array[float]) -> Distribution | None:
     if not values:
         return None
     ordered = sorted(values)

@@ -182,8 +182,8 @@ def _check_target(data: Any, path: str) -> tuple[Target | None, list[Problem]]:
 
 def make_provider(target: Target, environment: Mapping[str, str]) -> Provider:
     """The provider with its variables resolved, or a `SpecError` that names those that are not set."""
-    if target.made is not None:
-        return target.made
+    if target.instance is not None:
+        return target.instance
     missing: list[str] = []
     cls: type[Provider] = find_provider(target.provider)  # type: ignore[assignment]  # it was found when it was checked
     templates = getattr(cls, "templates", ())
@@ -215,10 +215,10 @@ def add_plain_blocks(target: Target, names: Sequence[str]) -> Target:
     if not names:
         return target
     blocks = list(dict.fromkeys([*target.settings.get("plain_blocks", ()), *names]))
-    made = target.made
+    made = target.instance
     if isinstance(made, msgspec.Struct) and "plain_blocks" in made.__struct_fields__:
         made = with_fields(made, plain_blocks=tuple(blocks))
-    return target._replace(settings={**target.settings, "plain_blocks": blocks}, made=made)
+    return target._replace(settings={**target.settings, "plain_blocks": blocks}, instance=made)
 
 
 def variables_of(settings: Any) -> Iterator[str]:

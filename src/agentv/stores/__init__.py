@@ -1,1 +1,1 @@
-"""Where runs are kept."""
+"""Run stores: SQLite files with executions, runs, results and judge replies."""

@@ -1,4 +1,4 @@
-"""Open a SQLite store: its folder, its connection, its migrations."""
+"""Connection to a SQLite store: its folder, its file, its migrations and its transactions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import stat
 from contextlib import contextmanager
 from errno import EACCES, EROFS
 from pathlib import Path
-from time import monotonic, sleep
+from time import gmtime, monotonic, sleep, strftime, time
 from typing import TYPE_CHECKING
 
 from msgspec import MsgspecError
@@ -21,70 +21,74 @@ if TYPE_CHECKING:
 
 FOLDER = ".agentv"
 FILE = "runs.db"
-IGNORED = "runs.db*\n"
-PRIVATE = 0o600
+GITIGNORE = "runs.db*\n"
+PRIVATE_MODE = 0o600
 
 
 def default_path(root: str | Path) -> Path:
-    """Where the runs of a project are kept unless it says otherwise."""
+    """Return the store of a project that sets no other."""
     return Path(root) / FOLDER / FILE
 
 
-def private_file(path: Path) -> tuple[int, int]:
-    """Make sure that the file is there, for its owner only, as what SQLite puts beside it will be; says which it is."""
+def ensure_private_file(path: Path) -> tuple[int, int]:
+    """Create the file if needed, readable by its owner only; return its device and inode.
+
+    SQLite gives the files beside it the same mode.
+    """
     if not path.parent.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-    file = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE)
+    file = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_MODE)
     try:
-        found = os.fstat(file)
-        if stat.S_IMODE(found.st_mode) != PRIVATE:
-            os.fchmod(file, PRIVATE)
+        status = os.fstat(file)
+        if stat.S_IMODE(status.st_mode) != PRIVATE_MODE:
+            os.fchmod(file, PRIVATE_MODE)
     finally:
         os.close(file)
     ignore = path.parent / ".gitignore"
     if path.parent.name == FOLDER and not ignore.exists():
-        ignore.write_text(IGNORED, encoding="utf-8")
-    return found.st_dev, found.st_ino
+        ignore.write_text(GITIGNORE, encoding="utf-8")
+    return status.st_dev, status.st_ino
 
 
-APPLICATION = 0x61677476
-"""`agtv`: tells our files from anybody else's."""
+APPLICATION_ID = 0x61677476
+"""`agtv`: marks our files in the header of SQLite."""
 MAGIC = b"SQLite format 3\0"
-HEAD, TABLES, NAME = 100, slice(40, 44), slice(68, 72)
-"""Of SQLite's header: how long it is, where it counts changes of tables, and where it says whose file it is."""
+HEADER_BYTES, SCHEMA_COOKIE, HEADER_APPLICATION_ID = 100, slice(40, 44), slice(68, 72)
+"""Header of a SQLite file: its length, and the places of the schema cookie and of the application id."""
 MIGRATIONS = Path(__file__).parent / "schema"
 
 
-def steps() -> list[Path]:
-    """The migrations, in order; the first is number 1."""
+def migration_files() -> list[Path]:
+    """Return the migrations in order; the first is number 1."""
     return sorted(MIGRATIONS.glob("[0-9]*.sql"))
 
 
 def migrate(connection: sqlite3.Connection, name: str) -> None:
-    """Bring a file to today's tables; a `StoreError` when it is newer than this program, or not ours."""
-    todo = steps()
+    """Apply missing migrations; raise `StoreError` if the file is newer than this program or foreign."""
+    migrations = migration_files()
     version = _version(connection)
-    if version > len(todo):
+    if version > len(migrations):
         msg = (
-            f"{name} was written by a newer agentv (its tables are version {version}, this one knows {len(todo)}): "
-            "update agentv, or name another store"
+            f"{name} was written by a newer agentv (its tables are version {version}, "
+            f"this one knows {len(migrations)}): update agentv, or name another store"
         )
         raise StoreError(msg)
     if version == 0:
         tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        _refuse(name, tables=bool(tables), application=connection.execute("PRAGMA application_id").fetchone()[0])
-    for number in range(version + 1, len(todo) + 1):
-        _step(connection, number, todo[number - 1].read_text(encoding="utf-8"))
+        application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+        _check_application(name, has_tables=bool(tables), application_id=application_id)
+    for number in range(version + 1, len(migrations) + 1):
+        _apply_migration(connection, number, migrations[number - 1].read_text(encoding="utf-8"))
 
 
-def _step(connection: sqlite3.Connection, number: int, statements: str) -> None:
-    """One step, unless another process has done it meanwhile."""
+def _apply_migration(connection: sqlite3.Connection, number: int, statements: str) -> None:
+    """Apply one migration, unless another process has done it meanwhile."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         if _version(connection) == number - 1:
-            for statement in _split(statements):
+            for statement in _split_statements(statements):
                 connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {number}")
         connection.execute("COMMIT")
     except BaseException:
@@ -92,53 +96,60 @@ def _step(connection: sqlite3.Connection, number: int, statements: str) -> None:
         raise
 
 
-def _split(statements: str) -> list[str]:
-    """Each statement by itself: `executescript` would commit behind our back."""
+def _split_statements(statements: str) -> list[str]:
+    """Split a script into statements: `executescript` would commit the transaction."""
     plain = "\n".join(line for line in statements.splitlines() if not line.lstrip().startswith("--"))
     return [statement for statement in map(str.strip, plain.split(";")) if statement]
 
 
 def _version(connection: sqlite3.Connection) -> int:
-    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    return found
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
 
 
-def refuse_foreign(path: Path, name: str) -> None:
-    """A file of somebody else's is not ours to change, and to open it for writing would be a change already."""
+def check_header(path: Path, name: str) -> None:
+    """Raise an error if the file is another program's; opening it for writing would already change it."""
     try:
         with path.open("rb") as file:
-            head = file.read(HEAD)
-    except OSError:  # it is not there, or whoever opens it next says why not
+            header = file.read(HEADER_BYTES)
+    except OSError:  # it does not exist, or opening it reports the reason
         return
-    if head and not head.startswith(MAGIC):
+    if header and not header.startswith(MAGIC):
         msg = "file is not a database"
         raise sqlite3.DatabaseError(msg)
-    # One without tables has no name yet; its first ones may be in the log beside it still.
-    _refuse(name, tables=any(head[TABLES]), application=int.from_bytes(head[NAME], "big"))
+    # A file without tables has no application id yet: its first tables may still be in the write-ahead log.
+    application_id = int.from_bytes(header[HEADER_APPLICATION_ID], "big")
+    _check_application(name, has_tables=any(header[SCHEMA_COOKIE]), application_id=application_id)
 
 
-def _refuse(name: str, *, tables: bool, application: int) -> None:
-    if tables and application != APPLICATION:
+def _check_application(name: str, *, has_tables: bool, application_id: int) -> None:
+    if has_tables and application_id != APPLICATION_ID:
         msg = f"{name} is a database of another program: name another store"
         raise StoreError(msg)
 
 
-BUSY_S = 30.0
-"""How long a process waits for another one's transaction, which takes milliseconds."""
-AGAIN_S = 0.01
+BUSY_TIMEOUT_S = 30.0
+"""Longest wait for the transaction of another process, which takes milliseconds."""
+RETRY_S = 0.01
 CHECKPOINT_PAGES = 4000
-"""How much is gathered before it is moved to its place: pages that change often are then moved once."""
+"""Pages of the write-ahead log before a checkpoint: pages that change often are then written once."""
+
+
+def timestamp() -> str:
+    """Return the current time with milliseconds, as columns have it."""
+    moment = time()
+    return f"{strftime('%Y-%m-%dT%H:%M:%S', gmtime(moment))}.{int(moment % 1 * 1000):03d}Z"
 
 
 class Connection:
-    """The file, with today's tables; one thread at a time may use it."""
+    """Connection to a store file with current tables; used by one thread at a time."""
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
         self._path = path
         self._file: tuple[int, int] | None = None
-        """Which file it is, whatever its name comes to stand for."""
-        with self.told():
+        """Device and inode, to notice that the file was replaced; `None` if it is read-only."""
+        with self.translate_errors():
             self.db = self._open(path)
             try:
                 migrate(self.db, self.name)
@@ -147,16 +158,16 @@ class Connection:
                 raise
 
     def _open(self, path: Path) -> sqlite3.Connection:
-        refuse_foreign(path, self.name)
+        check_header(path, self.name)
         try:
-            self._file = private_file(path)
+            self._file = ensure_private_file(path)
         except OSError as error:
             if error.errno in (EACCES, EROFS) and path.is_file():
-                return _open_to_look(path)
+                return _open_read_only(path)
             raise
-        db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
         try:
-            _keep_a_log(db)
+            _enable_wal(db)
             db.execute("PRAGMA synchronous = FULL")
             db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         except BaseException:
@@ -165,14 +176,14 @@ class Connection:
         return db
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the file."""
         self.db.close()
 
     @contextmanager
-    def step(self) -> Iterator[None]:
-        """Everything in it is on the disk afterwards, or nothing of it."""
-        with self.told():
-            self._refuse_another()
+    def transaction(self) -> Iterator[None]:
+        """Run a block as one transaction: it is on the disk afterwards, or has no effect."""
+        with self.translate_errors():
+            self._check_file()
             self.db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -182,23 +193,23 @@ class Connection:
                     self.db.execute("ROLLBACK")
                 raise
 
-    def _refuse_another(self) -> None:
-        """SQLite would go on writing into a file that was deleted, where nobody finds it again."""
+    def _check_file(self) -> None:
+        """Raise `StoreError` if the file was deleted or replaced: SQLite would go on writing into the deleted one."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except FileNotFoundError:
-            found = None
-        if self._file is not None and (found is None or (found.st_dev, found.st_ino) != self._file):
+            status = None
+        if self._file is not None and (status is None or (status.st_dev, status.st_ino) != self._file):
             msg = f"{self.name} was deleted or replaced while it was in use: what this execution had kept in it is gone"
             raise StoreError(msg)
 
     @contextmanager
-    def told(self) -> Iterator[None]:
-        """What SQLite and the system complain about, in words that name the file and say what to do."""
+    def translate_errors(self) -> Iterator[None]:
+        """Raise errors of SQLite and of the system as `StoreError`s that name the file and a remedy."""
         try:
             yield
         except sqlite3.Error as error:
-            msg = f"{self.name}: {_complaint(error)}"
+            msg = f"{self.name}: {_explain(error)}"
             raise StoreError(msg) from error
         except (MsgspecError, UnicodeDecodeError) as error:
             msg = f"{self.name}: it is damaged ({error}); move it away, and a new one is made"
@@ -211,22 +222,22 @@ class Connection:
             raise StoreError(msg) from error
 
 
-def _keep_a_log(db: sqlite3.Connection) -> None:
-    """Set how the file is written to; on the day it is made SQLite does not wait for others who do the same."""
-    end = monotonic() + BUSY_S
+def _enable_wal(db: sqlite3.Connection) -> None:
+    """Switch to a write-ahead log; in a new file, SQLite does not wait for other processes that do the same."""
+    deadline = monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
             db.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or monotonic() >= end:
+            if "locked" not in str(error) or monotonic() >= deadline:
                 raise
-            sleep(AGAIN_S)
+            sleep(RETRY_S)
         else:
             return
 
 
-def _open_to_look(path: Path) -> sqlite3.Connection:
-    """A file that may be read and not written; where not even a lock may be, nobody else can be writing."""
+def _open_read_only(path: Path) -> sqlite3.Connection:
+    """Open a file without write permission; `immutable` where no lock can be taken, and so no process writes."""
     for mode in ("mode=ro", "mode=ro&immutable=1"):
         db = sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, isolation_level=None)
         try:
@@ -238,14 +249,14 @@ def _open_to_look(path: Path) -> sqlite3.Connection:
     raise PermissionError(EACCES, "Permission denied")
 
 
-def _complaint(error: sqlite3.Error) -> str:
+def _explain(error: sqlite3.Error) -> str:
     text = str(error)
     if "full" in text:
         return "the disk is full. What was finished before is in it; make room and resume"
     if "readonly" in text or "unable to open" in text:
         return "it cannot be written; name another place with `store`, or use --no-store"
     if "locked" in text:
-        return f"another process has held it for {BUSY_S:g} s; try again when that one is done"
+        return f"another process has held it for {BUSY_TIMEOUT_S:g} s; try again when that one is done"
     if "not a database" in text or "malformed" in text:
         return f"it is damaged, or no run store ({text}); move it away, and a new one is made"
     return f"{text}. What was finished before is in it"

@@ -1,4 +1,7 @@
-"""Who holds a claim, and whether they still live: a lease that no jump of the clock ends or prolongs."""
+"""Leases of claims: identity of the owning process, its heartbeat, and whether it is alive.
+
+Leases are measured by the uptime of the machine, so that changes of the clock neither end nor extend them.
+"""
 
 from __future__ import annotations
 
@@ -10,56 +13,57 @@ from pathlib import Path
 from typing import NamedTuple
 
 LEASE_S = 30.0
-BEAT_S = 5.0
+"""A process whose last heartbeat is older has lost its claims."""
 
 
 class ProcessIdentity(NamedTuple):
-    """One process."""
+    """Identity of a process, across machines and reuse of process ids."""
 
     id: str
+    """Random."""
     machine: str
-    """Its name, and which of its starts this is."""
-    names: str
-    """Within which process numbers mean anything: a container has its own."""
+    """Host name and boot id."""
+    pid_namespace: str
+    """Namespace of the process id: a container has its own."""
     pid: int
-    born: str
-    """When the process began: its number may be given again."""
+    started: str
+    """Start time of the process: its id may be reused."""
 
 
 class Heartbeat(NamedTuple):
-    """The last that was heard of an owner."""
+    """Last heartbeat of a process."""
 
     owner: ProcessIdentity
-    beat: float
-    """Seconds since the machine was started."""
-    seen_at: float
-    """Seconds since 1970, for another machine's."""
+    uptime: float
+    """Uptime of the machine, in seconds."""
+    at: float
+    """Unix time, for other machines."""
 
 
 def this_process() -> ProcessIdentity:
-    """The process that asks."""
+    """Return the identity of the current process."""
     return ProcessIdentity(
-        os.urandom(6).hex(), f"{platform.node()}/{_boot()}", _names(), os.getpid(), _born(os.getpid())
+        os.urandom(6).hex(), f"{platform.node()}/{_boot_id()}", _pid_namespace(), os.getpid(), _start_time(os.getpid())
     )
 
 
 def uptime() -> float:
-    """Seconds since the machine was started, sleep included where the system can tell."""
+    """Return the seconds since the machine was started, sleep included where the system counts it."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-def is_alive(sign: Heartbeat, here: ProcessIdentity, *, now: float | None = None) -> bool:
-    """Whether an owner still works on what it has claimed."""
-    owner = sign.owner
+def is_alive(heartbeat: Heartbeat, here: ProcessIdentity, *, now: float | None = None) -> bool:
+    """Tell whether the lease of a process is valid: it runs, and its last heartbeat is recent."""
+    owner = heartbeat.owner
     if owner.id == here.id:
         return True
     if owner.machine == here.machine:
-        if owner.names == here.names and not _exists(owner):
+        if owner.pid_namespace == here.pid_namespace and not _exists(owner):
             return False
-        return -LEASE_S < (uptime() if now is None else now) - sign.beat < LEASE_S
-    if owner.machine.partition("/")[0] == here.machine.partition("/")[0]:  # started anew since
+        return -LEASE_S < (uptime() if now is None else now) - heartbeat.uptime < LEASE_S
+    if owner.machine.partition("/")[0] == here.machine.partition("/")[0]:  # the machine was restarted since
         return False
-    return abs(time.time() - sign.seen_at) < LEASE_S
+    return abs(time.time() - heartbeat.at) < LEASE_S
 
 
 def _exists(owner: ProcessIdentity) -> bool:
@@ -67,25 +71,25 @@ def _exists(owner: ProcessIdentity) -> bool:
         os.kill(owner.pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # somebody else's process, or a system that will not say
+    except OSError:  # a process of another user, or the system does not tell
         return True
-    return not owner.born or _born(owner.pid) in ("", owner.born)
+    return not owner.started or _start_time(owner.pid) in ("", owner.started)
 
 
-def _born(pid: int) -> str:
+def _start_time(pid: int) -> str:
     with suppress(OSError, IndexError):
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        return "" if fields[0] == "Z" else fields[19]  # a zombie does nothing more, but its number is still taken
+        return "" if fields[0] == "Z" else fields[19]  # a zombie is dead, but its id is not free yet
     return ""
 
 
-def _boot() -> str:
+def _boot_id() -> str:
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return ""
 
 
-def _names() -> str:
+def _pid_namespace() -> str:
     with suppress(OSError):
         return str(Path("/proc/self/ns/pid").readlink())
     return ""

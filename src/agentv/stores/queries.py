@@ -1,4 +1,4 @@
-"""What a store holds, asked for in lists that read no payload, or run by run."""
+"""Queries of a store: lists of executions and runs without payloads, and whole runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-STORED = """
+STORED_RUNS = """
     SELECT runs.seq, key, position, eval_id, case_id, persona_id, target_id, repeat, place, status, tries, started_at,
         created_at, updated_at, replaced, cases.data, targets.data, record, response, sides
     FROM runs
@@ -28,15 +28,15 @@ STORED = """
     JOIN snapshots AS targets ON targets.id = runs.target
     LEFT JOIN payloads ON payloads.run = runs.seq
 """
-WANTED = """
+FINISHED_RUNS = """
     SELECT seq FROM runs WHERE execution = ? AND status IN ('completed', 'error') AND replaced = 0
 """
-KEPT = "SELECT key, position, place, record, response, sides FROM runs JOIN payloads ON run = seq WHERE seq"
+RESULTS = "SELECT key, position, place, record, response, sides FROM runs JOIN payloads ON run = seq WHERE seq"
 VERDICT = "iif(status IN ('completed', 'error'), verdict, NULL), iif(status IN ('completed', 'error'), score, NULL)"
-"""What came of a run, unless it was claimed once more since: then nothing has come of it yet."""
+"""Verdict and score of a run; `NULL` if it was claimed again since and has no new result yet."""
 _decode_unread = json.Decoder(tuple[Unread, ...]).decode
 BLOCK = 256
-"""How many payloads are read at once: SQLite would put them in order all together, and they are long."""
+"""Payloads that are read in one query: SQLite would sort all of them in memory."""
 COUNTS = """
     SELECT count(*), count(*) FILTER (WHERE verdict = 'pass'), count(*) FILTER (WHERE verdict = 'fail'),
         count(*) FILTER (WHERE verdict = 'error')
@@ -51,32 +51,36 @@ RECORDS_OF_TARGET = """
     WHERE target_id = ? AND runs.status IN ('completed', 'error') AND executions.status <> 'imported'
     ORDER BY runs.seq DESC LIMIT ?
 """
-"""Runs of the older shape come without a summary of their calls, so that their executions are left out."""
-EXECUTION = "seq, id, status, persist, command, inputs, planned, runs, passed, failed, errors, started_at, completed_at"
+"""Imported executions are left out: runs of the older format have no summary of their calls."""
+EXECUTION_COLUMNS = (
+    "seq, id, status, persist, command, inputs, planned, runs, passed, failed, errors, started_at, completed_at"
+)
 
 
 class StoreQueries(Connection):
-    """The questions one may ask."""
+    """Reading half of a store."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._executions: dict[str, int] = {}
+        self._execution_seqs: dict[str, int] = {}
 
     def executions(self, limit: int = -1) -> list[ExecutionRow]:
-        """Those that are kept, the last one first."""
-        with self.told():
-            found = self.db.execute(f"SELECT {EXECUTION} FROM executions ORDER BY seq DESC LIMIT ?", (limit,))  # noqa: S608 - names of columns, ours
-            return [self._counted(_execution_row(row)) for row in found.fetchall()]
+        """Return the executions, newest first, without their summaries."""
+        with self.translate_errors():
+            rows = self.db.execute(f"SELECT {EXECUTION_COLUMNS} FROM executions ORDER BY seq DESC LIMIT ?", (limit,))  # noqa: S608 - names of columns, ours
+            return [self._with_counts(_execution_row(row)) for row in rows.fetchall()]
 
     def find_execution(self, name: str) -> list[ExecutionRow]:
-        """The execution of this id, or all whose id begins so."""
-        with self.told():
-            query = f"SELECT {EXECUTION}, summary FROM executions WHERE substr(id, 1, ?) = ? ORDER BY seq DESC"  # noqa: S608 - as above
+        """Return the execution of this id, or all whose id begins with it."""
+        with self.translate_errors():
+            query = f"SELECT {EXECUTION_COLUMNS}, summary FROM executions WHERE substr(id, 1, ?) = ? ORDER BY seq DESC"  # noqa: S608 - as above
             rows = [_execution_row(row) for row in self.db.execute(query, (len(name), name)).fetchall()]
-            return [self._counted(row) for row in rows if row.id == name] or [self._counted(row) for row in rows]
+            return [self._with_counts(row) for row in rows if row.id == name] or [
+                self._with_counts(row) for row in rows
+            ]
 
-    def _counted(self, row: ExecutionRow) -> ExecutionRow:
-        """With the number of replies that were partly understood, and how much is done where nobody summed that up."""
+    def _with_counts(self, row: ExecutionRow) -> ExecutionRow:
+        """Add the number of partly understood replies, and the counts of an execution that is not finished."""
         partly = self.db.execute(PARTLY_UNDERSTOOD, (row.seq,)).fetchone()[0]
         row = replace(row, partly_understood=partly) if partly else row
         if row.status != "running":
@@ -84,88 +88,89 @@ class StoreQueries(Connection):
         runs, passed, failed, errors = self.db.execute(COUNTS, (row.seq,)).fetchone()
         return replace(row, planned=max(row.planned, runs), runs=runs, passed=passed, failed=failed, errors=errors)
 
-    def is_going_on(self, execution: int) -> bool:
-        """Whether somebody else runs some of it once more: a summary of all its results says too much then."""
+    def has_unfinished_runs(self, execution: int) -> bool:
+        """Tell whether a process runs some of its runs again, so that a summary of all results would be wrong."""
         query = "SELECT 1 FROM runs WHERE execution = ? AND replaced = 0 AND status NOT IN ('completed', 'error')"
         return self.db.execute(query, (execution,)).fetchone() is not None
 
     def outcomes(self, execution_id: str) -> dict[str, Outcome]:
-        """How every run of an execution stands, by its key; replaced ones too."""
+        """Return the state of every run of an execution by key, superseded ones included."""
         query = "SELECT key, status, verdict, tries, replaced FROM runs WHERE execution = ?"
-        with self.told():
-            found = self.db.execute(query, (self.execution_row(execution_id),))
-            return {row[0]: Outcome._make(row[1:]) for row in found}
+        with self.translate_errors():
+            rows = self.db.execute(query, (self.execution_seq(execution_id),))
+            return {row[0]: Outcome._make(row[1:]) for row in rows}
 
-    def kept(
+    def results(
         self, execution_id: str, keys: Sequence[str] | None = None, *, replies: bool = True
     ) -> Iterator[StoredResult]:
-        """The results of an execution in the order of its plan, or those of these keys; with replies, or without."""
-        query = KEPT if replies else KEPT.replace("response", "NULL")
-        execution = self.execution_row(execution_id)
-        with self.told():
+        """Yield the results of an execution in plan order, or those of these keys; with or without replies."""
+        query = RESULTS if replies else RESULTS.replace("response", "NULL")
+        execution = self.execution_seq(execution_id)
+        with self.translate_errors():
             if keys is None:
-                wanted = array("q", [seq for (seq,) in self.db.execute(f"{WANTED} ORDER BY position", (execution,))])
+                rows = self.db.execute(f"{FINISHED_RUNS} ORDER BY position", (execution,)).fetchall()
             else:
-                rows = (self.db.execute(f"{WANTED} AND key = ?", (execution, key)).fetchone() for key in keys)
-                wanted = array("q", [row[0] for row in rows if row])
-            for start in range(0, len(wanted), BLOCK):
-                block = wanted[start : start + BLOCK]
-                found = self.db.execute(f"{query} IN ({', '.join('?' * len(block))})", block.tolist())
-                yield from sorted(map(StoredResult._make, found), key=itemgetter(1))
+                query_key = f"{FINISHED_RUNS} AND key = ?"
+                rows = [self.db.execute(query_key, (execution, key)).fetchone() for key in keys]
+            seqs = array("q", [row[0] for row in rows if row])
+            for start in range(0, len(seqs), BLOCK):
+                block = seqs[start : start + BLOCK]
+                results = self.db.execute(f"{query} IN ({', '.join('?' * len(block))})", block.tolist())
+                yield from sorted(map(StoredResult._make, results), key=itemgetter(1))
 
     def runs(self, execution_id: str) -> Iterator[RunRow]:
-        """Every run of an execution in the order of its plan, without anything that was said."""
+        """Yield the runs of an execution in plan order, without texts."""
         names = ", ".join(RunRow._fields).replace("verdict, score", VERDICT)
         query = f"SELECT {names} FROM runs WHERE execution = ? AND replaced = 0 ORDER BY position"  # noqa: S608 - names of columns, ours
-        with self.told():
-            yield from map(_run_row, self.db.execute(query, (self.execution_row(execution_id),)))
+        with self.translate_errors():
+            yield from map(_run_row, self.db.execute(query, (self.execution_seq(execution_id),)))
 
     def target_records(self, target: str, limit: int) -> Iterator[bytes]:
         """Yield the result records of a target's finished runs in all executions, the newest first."""
-        with self.told():
+        with self.translate_errors():
             for (record,) in self.db.execute(RECORDS_OF_TARGET, (target, limit)):
                 yield record
 
     def find_keys(self, execution_id: str, *, beginning: str = "", case_id: str | None = None) -> list[str]:
-        """The keys of an execution's runs that begin so, or of the runs of one case."""
+        """Return the keys of an execution's runs that begin with this text, or of the runs of one case."""
         query = "SELECT key FROM runs WHERE execution = ? AND replaced = 0 AND key >= ? AND key < ?"
-        values: list[Any] = [self.execution_row(execution_id), beginning, f"{beginning}\uffff"]
+        values: list[Any] = [self.execution_seq(execution_id), beginning, f"{beginning}\uffff"]
         if case_id is not None:
             query, values = f"{query} AND case_id = ?", [*values, case_id]
-        with self.told():
+        with self.translate_errors():
             return [key for (key,) in self.db.execute(f"{query} ORDER BY position", values)]
 
-    def stored(self, execution_id: str, key: str | None = None) -> Iterator[StoredRun]:
-        """Everything that is kept of an execution's runs, or of the one with this key; replaced ones too."""
+    def stored_runs(self, execution_id: str, key: str | None = None) -> Iterator[StoredRun]:
+        """Yield all data of an execution's runs, or of the run with this key; superseded ones included."""
         where = "execution = ?" if key is None else "execution = ? AND key = ?"
-        values = (self.execution_row(execution_id), *(() if key is None else (key,)))
-        with self.told():
-            for seq, *row in self.db.execute(f"{STORED} WHERE {where} ORDER BY position, key", values):
-                found = StoredRun._make((*row, self._attempts(seq)))
-                yield found._replace(replaced=bool(found.replaced))
+        values = (self.execution_seq(execution_id), *(() if key is None else (key,)))
+        with self.translate_errors():
+            for seq, *row in self.db.execute(f"{STORED_RUNS} WHERE {where} ORDER BY position, key", values):
+                run = StoredRun._make((*row, self._attempts(seq)))
+                yield run._replace(replaced=bool(run.replaced))
 
     def _attempts(self, seq: int) -> tuple[tuple[int, Attempt], ...]:
-        found = self.db.execute(
+        rows = self.db.execute(
             "SELECT round, number, latency_ms, waited_ms, thread_id, error FROM attempts WHERE run = ?", (seq,)
         )
-        return tuple([(row[0], _attempt(*row[1:])) for row in found])
+        return tuple([(row[0], _attempt(*row[1:])) for row in rows])
 
-    def execution_row(self, execution_id: str) -> int:
-        """The number under which an execution's runs are filed."""
-        known = self._executions.get(execution_id)
-        if known is None:
-            with self.told():
-                found = self.db.execute("SELECT seq FROM executions WHERE id = ?", (execution_id,)).fetchone()
-            if found is None:
+    def execution_seq(self, execution_id: str) -> int:
+        """Return the row number of an execution, to which its runs refer."""
+        seq = self._execution_seqs.get(execution_id)
+        if seq is None:
+            with self.translate_errors():
+                row = self.db.execute("SELECT seq FROM executions WHERE id = ?", (execution_id,)).fetchone()
+            if row is None:
                 msg = f"{self.name} holds no execution {execution_id!r}"
                 raise StoreError(msg)
-            known = self._executions[execution_id] = found[0]
-        return known
+            seq = self._execution_seqs[execution_id] = row[0]
+        return seq
 
 
 def _run_row(row: tuple[Any, ...]) -> RunRow:
-    found = RunRow._make(row)
-    return found if found.unread is None else found._replace(unread=_decode_unread(row[-1]))
+    run = RunRow._make(row)
+    return run if run.unread is None else run._replace(unread=_decode_unread(row[-1]))
 
 
 def _attempt(
@@ -181,7 +186,7 @@ def _attempt(
 
 
 def _execution_row(row: tuple[Any, ...]) -> ExecutionRow:
-    names = [name.strip() for name in EXECUTION.split(",")]
+    names = [name.strip() for name in EXECUTION_COLUMNS.split(",")]
     values = dict(zip(names, row, strict=False))
     values["command"] = json.decode(values["command"], type=StoredCommand)
     summary = row[len(names)] if len(row) > len(names) else None

@@ -1,4 +1,4 @@
-"""The run store in SQLite: claims, results, import and deletion."""
+"""Run store in SQLite: claims with leases, results, import and deletion."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import json
+from msgspec.structs import asdict
 
 from agentv.errors import StoreError
 from agentv.jsonio import dump_json
 from agentv.model.results import ResultRecord
 from agentv.model.stored import ActiveWorker
+from agentv.stores.connection import timestamp
 from agentv.stores.leases import Heartbeat, ProcessIdentity, is_alive, this_process, uptime
-from agentv.stores.queries import StoreQueries
+from agentv.stores.queries import EXECUTION_COLUMNS, StoreQueries
 from agentv.stores.statements import (
     ATTEMPT,
     NO_RESULT,
@@ -22,11 +24,11 @@ from agentv.stores.statements import (
     SNAPSHOT,
     SupersededRuns,
     attempt_row,
-    columns,
-    put,
+    execute_rows,
+    result_columns,
     result_rows,
     snapshot_id,
-    with_places,
+    with_placeholders,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from agentv.model.stored import Claim, ExecutionRow, ResultRow, StoredRun
 
 
-RUN = """
+INSERT_RUN = """
     INSERT INTO runs (execution, key, position, eval_id, case_id, persona_id, target_id, repeat, place, tries,
         created_at, updated_at, replaced, content, target, status, verdict, score, started_at, completed_at, latency_ms,
         input_tokens, output_tokens, total_tokens, cost_usd, thread_id, unread)
@@ -46,54 +48,42 @@ RUN = """
 _decode = json.Decoder(ResultRecord).decode
 
 
-class Editing(StoreQueries):
-    """The changes one may make to what others have run."""
+class StoreEdits(StoreQueries):
+    """Changes to stored executions."""
 
-    _former: SupersededRuns | None = None
-    """What was there before, of an execution that goes on."""
+    _superseded: SupersededRuns | None = None
+    """Earlier runs of a resumed execution."""
 
     def add(self, execution: ExecutionRow, runs: Iterable[StoredRun]) -> int:
-        """An execution of another store, all of it or nothing; returns the number of its runs."""
+        """Import an execution of another store in one transaction; return the number of its runs."""
         if any(row.id == execution.id for row in self.find_execution(execution.id)):
             fix = f"delete it first: agentv runs delete {execution.id}"
             msg = f"{self.name} already holds execution {execution.id}; {fix}"
             raise StoreError(msg)
         count = 0
-        with self.step():
+        with self.transaction():
             number = self._insert_execution(execution)
             for count, run in enumerate(runs, 1):  # noqa: B007 - it is returned
                 self._insert_run(number, run)
         return count
 
     def _insert_execution(self, execution: ExecutionRow) -> int:
+        names = [*EXECUTION_COLUMNS.split(", ")[1:], "summary"]
+        summary = None if execution.summary is None else dump_json(execution.summary)
+        values = {**asdict(execution), "command": dump_json(execution.command), "summary": summary}
         cursor = self.db.execute(
-            "INSERT INTO executions (id, status, persist, command, inputs, planned, runs, passed, failed, errors,"
-            " started_at, completed_at, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                execution.id,
-                execution.status,
-                execution.persist,
-                dump_json(execution.command),
-                execution.inputs,
-                execution.planned,
-                execution.runs,
-                execution.passed,
-                execution.failed,
-                execution.errors,
-                execution.started_at,
-                execution.completed_at,
-                None if execution.summary is None else dump_json(execution.summary),
-            ),
+            f"INSERT INTO executions ({', '.join(names)}) VALUES (:{', :'.join(names)})",  # noqa: S608 - names of columns, ours
+            {name: values[name] for name in names},
         )
         return int(cursor.lastrowid or 0)
 
     def _insert_run(self, execution: int, run: StoredRun) -> None:
         record = None if run.line is None else _decode(run.line)
         content, target = snapshot_id(run.content), snapshot_id(run.target)
-        put(self.db, SNAPSHOT, [(content, run.content), (target, run.target)])
-        values = NO_RESULT if record is None else columns(record)
+        execute_rows(self.db, SNAPSHOT, [(content, run.content), (target, run.target)])
+        values = NO_RESULT if record is None else result_columns(record)
         seq = self.db.execute(
-            RUN,
+            INSERT_RUN,
             (
                 execution,
                 *run[:8],
@@ -110,52 +100,52 @@ class Editing(StoreQueries):
             ),
         ).lastrowid
         if record is not None and seq is not None:
-            put(self.db, PAYLOAD, [(seq, run.line, run.response, run.sides)])
-            put(self.db, RESULT, result_rows([(seq, record)]))
+            execute_rows(self.db, PAYLOAD, [(seq, run.line, run.response, run.sides)])
+            execute_rows(self.db, RESULT, result_rows([(seq, record)]))
         if seq is not None:
-            put(self.db, ATTEMPT, [attempt_row(seq, number, one) for number, one in run.attempts])
+            execute_rows(self.db, ATTEMPT, [attempt_row(seq, number, attempt) for number, attempt in run.attempts])
 
-    def replace(self, execution_id: str, keys: Iterable[str], *, replaced: bool = True) -> None:
-        """These runs are no longer part of their execution: their cases were edited, or are gone; or they are again."""
-        execution = self.execution_row(execution_id)
+    def mark_superseded(self, execution_id: str, keys: Iterable[str], *, superseded: bool = True) -> None:
+        """Exclude runs from their execution because their cases were edited or removed; or include them again."""
+        execution = self.execution_seq(execution_id)
         statement = "UPDATE runs SET replaced = ? WHERE execution = ? AND key = ? RETURNING seq"
-        with self.step():
-            found = [self.db.execute(statement, (replaced, execution, key)).fetchone() for key in keys]
-            if self._former is not None and not replaced:
-                self._former.give_way_to([row[0] for row in found if row])
+        with self.transaction():
+            rows = [self.db.execute(statement, (superseded, execution, key)).fetchone() for key in keys]
+            if self._superseded is not None and not superseded:
+                self._superseded.supersede([row[0] for row in rows if row])
 
-    def move(self, execution_id: str, places: Mapping[str, tuple[int, str]]) -> None:
-        """These runs stand elsewhere now: their position in the plan, and where their case is written, by key."""
-        execution = self.execution_row(execution_id)
-        with self.step():
+    def update_positions(self, execution_id: str, places: Mapping[str, tuple[int, str]]) -> None:
+        """Set the positions of runs in the plan, and the places of their cases in files, by key."""
+        execution = self.execution_seq(execution_id)
+        with self.transaction():
             self.db.executemany(
                 "UPDATE runs SET position = ?, place = ? WHERE execution = ? AND key = ?",
                 [(*place, execution, key) for key, place in places.items()],
             )
 
     def delete(self, execution_ids: Sequence[str]) -> None:
-        """Take executions out, and give back their room."""
-        # Looked after here alone: whoever writes a run has just written what it refers to.
+        """Delete executions, and shrink the file."""
+        # Checked only here: whatever writes a run has just written the rows that it refers to.
         self.db.execute("PRAGMA foreign_keys = ON")
-        with self.step():
+        with self.transaction():
             for execution_id in execution_ids:
                 self.db.execute("DELETE FROM executions WHERE id = ?", (execution_id,))
             self.db.execute(
                 "DELETE FROM snapshots WHERE id NOT IN (SELECT content FROM runs UNION SELECT target FROM runs)"
             )
         self.db.execute("PRAGMA foreign_keys = OFF")
-        self._executions.clear()
-        # On a full disk, or beside somebody who writes, there is no room to move: later runs use what is free then.
-        with suppress(StoreError), self.told():
+        self._execution_seqs.clear()
+        # It fails on a full disk, or while another process writes; later runs use the free pages then.
+        with suppress(StoreError), self.translate_errors():
             self.db.execute("VACUUM")
 
 
-CLAIM = """
+INSERT_CLAIM = """
     INSERT INTO runs (seq, execution, key, position, eval_id, case_id, target_id, repeat, place, started_at, content,
         target, owner, created_at, updated_at, status, tries)
     VALUES {rows}
 """
-CLAIM_AGAIN = """
+RECLAIM = """
     ON CONFLICT (execution, key) DO UPDATE
     SET status = 'running', tries = tries + 1, owner = excluded.owner, position = excluded.position,
         place = excluded.place, started_at = excluded.started_at, updated_at = excluded.updated_at, replaced = 0
@@ -163,18 +153,18 @@ CLAIM_AGAIN = """
         OR tries = ? AND (status = 'error' AND ? OR verdict = 'fail' AND ?)
     RETURNING seq, tries
 """
-SAVE = """
+UPDATE_RESULT = """
     UPDATE runs SET status = it.column1, verdict = it.column2, score = it.column3, started_at = it.column4,
         completed_at = it.column5, latency_ms = it.column6, input_tokens = it.column7, output_tokens = it.column8,
         total_tokens = it.column9, cost_usd = it.column10, thread_id = it.column11, unread = it.column12,
         updated_at = it.column13, owner = NULL
     FROM (VALUES {rows}) AS it WHERE seq = it.column14
 """
-GOES_ON = """
+REOPEN = """
     UPDATE executions SET status = 'running', completed_at = NULL, summary = NULL
     WHERE seq = ? AND completed_at IS NOT NULL
 """
-COUNT = """
+UPDATE_COUNTS = """
     WITH counts (runs, passed, failed, errors) AS (
         SELECT count(*), total(verdict = 'pass'), total(verdict = 'fail'), total(verdict = 'error')
         FROM runs WHERE execution = :execution AND replaced = 0 AND status IN ('completed', 'error')
@@ -187,164 +177,157 @@ COUNT = """
 """
 
 
-class SqliteStore(Editing):
-    """The store of a project; one thread at a time may use it."""
+class SqliteStore(StoreEdits):
+    """Run store of a project, see `agentv.protocols.Store`; used by one thread at a time."""
 
     def __init__(self, path: Path, owner: ProcessIdentity | None = None) -> None:
         super().__init__(path)
         self._owner = owner or this_process()
-        self._works = False
-        """Whether this process runs something, and not only reads."""
-        self._mine: dict[str, tuple[int, int]] = {}
-        """The runs that this process has claimed and not finished, with their row and their round."""
+        self._is_writer = False
+        """`True` once this process has a lease."""
+        self._claimed: dict[str, tuple[int, int]] = {}
+        """Unfinished runs that this process has claimed: row number and number of the claim, by key."""
 
     def close(self) -> None:
-        """Let go of it; what this process has claimed and not finished may be claimed by anybody."""
+        """Release the unfinished claims of this process, and close the file."""
         try:
-            if self._works:
-                with suppress(StoreError), self.step():
-                    self._give_up(self._owner.id, "cancelled")
+            if self._is_writer:
+                with suppress(StoreError), self.transaction():
+                    self._release_claims(self._owner.id, "cancelled")
         finally:
             super().close()
 
     def begin(self, execution: ExecutionRow) -> None:
-        """A new execution, before anything of it runs."""
-        with self.step():
-            self._beat()
-            self.db.execute(
-                "INSERT INTO executions (id, status, persist, command, inputs, planned, started_at)"
-                " VALUES (?, 'running', ?, ?, ?, ?, ?)",
-                (
-                    execution.id,
-                    execution.persist,
-                    dump_json(execution.command),
-                    execution.inputs,
-                    execution.planned,
-                    execution.started_at,
-                ),
-            )
+        """Add a new execution, before any of its runs."""
+        with self.transaction():
+            self._write_heartbeat()
+            self._insert_execution(execution)
 
     def resume(self, execution: ExecutionRow) -> None:
-        """An execution that goes on, perhaps with files that have changed since."""
-        with self.step():
-            self._beat()
-            self._recover()
+        """Reopen an execution, whose files may have changed since; claims of dead processes are released."""
+        with self.transaction():
+            self._write_heartbeat()
+            self._release_expired_leases()
             self.db.execute(
                 "UPDATE executions SET status = 'running', inputs = ?, planned = ? WHERE id = ?",
                 (execution.inputs, execution.planned, execution.id),
             )
-            self.db.execute(GOES_ON, (self.execution_row(execution.id),))
-        self._former = SupersededRuns(self.db, self.execution_row(execution.id))
+            self.db.execute(REOPEN, (self.execution_seq(execution.id),))
+        self._superseded = SupersededRuns(self.db, self.execution_seq(execution.id))
 
     def write(
-        self, execution_id: str, claims: Sequence[Claim], saved: Sequence[ResultRow], again: Collection[str] = ()
+        self, execution_id: str, claims: Sequence[Claim], results: Sequence[ResultRow], rerun: Collection[str] = ()
     ) -> tuple[set[str], set[str]]:
-        """Claim these runs and keep those results in one step; returns the keys of both that this process may have.
+        """Claim runs and write results in one transaction; return the keys that were claimed, and those written.
 
-        `again` names what may be claimed although it has a result: `error`, `fail`.
+        Runs whose verdict is in `rerun` (`error`, `fail`) may be claimed although they have a result.
         """
-        execution = self.execution_row(execution_id)
-        with self.step():
-            if not self._works:
-                self._beat()
+        execution = self.execution_seq(execution_id)
+        with self.transaction():
+            if not self._is_writer:
+                self._write_heartbeat()
             if self.db.execute("SELECT 1 FROM executions WHERE seq = ?", (execution,)).fetchone() is None:
                 msg = f"{self.name}: execution {execution_id} was deleted while it was running"
                 raise StoreError(msg)
-            kept = self._save(saved) if saved else set()
-            claimed = self._claim(execution, claims, again) if claims else set()
-        for key in kept:
-            self._mine.pop(key, None)
-        return claimed, kept
+            written = self._write_results(results) if results else set()
+            claimed = self._claim(execution, claims, rerun) if claims else set()
+        for key in written:
+            self._claimed.pop(key, None)
+        return claimed, written
 
-    def _claim(self, execution: int, claims: Sequence[Claim], again: Collection[str]) -> set[str]:
-        now = _now()
+    def _claim(self, execution: int, claims: Sequence[Claim], rerun: Collection[str]) -> set[str]:
+        at = timestamp()
         owner = self._owner.id
         contents = {claim.content: 0 for claim in claims}
         targets = {claim.target: 0 for claim in claims}
-        for known in (contents, targets):
-            known.update({data: snapshot_id(data) for data in known})
-            put(self.db, SNAPSHOT, [(number, data) for data, number in known.items()])
-        free = (self.db.execute("SELECT max(seq) FROM runs").fetchone()[0] or 0) + 1
+        for snapshots in (contents, targets):
+            snapshots.update({data: snapshot_id(data) for data in snapshots})
+            execute_rows(self.db, SNAPSHOT, [(number, data) for data, number in snapshots.items()])
+        first = (self.db.execute("SELECT max(seq) FROM runs").fetchone()[0] or 0) + 1
         rows = [
             (
                 seq,
                 execution,
                 *claim[:7],
-                now,
+                at,
                 contents[claim.content],
                 targets[claim.target],
                 owner,
-                now,
-                now,
+                at,
+                at,
                 "running",
                 1,
             )
-            for seq, claim in enumerate(claims, free)
+            for seq, claim in enumerate(claims, first)
         ]
         before = self.db.total_changes
-        put(self.db, f"{CLAIM} ON CONFLICT DO NOTHING", rows)
+        execute_rows(self.db, f"{INSERT_CLAIM} ON CONFLICT DO NOTHING", rows)
         if self.db.total_changes - before == len(claims):
-            won = {claim.key: (seq, 1) for seq, claim in enumerate(claims, free)}
+            claimed = {claim.key: (seq, 1) for seq, claim in enumerate(claims, first)}
         else:
-            won = self._claim_again(claims, rows, again)
-        if won:
-            self.db.execute(GOES_ON, (execution,))
-        self._mine.update(won)
-        return set(won)
+            claimed = self._reclaim(claims, rows, rerun)
+        if claimed:
+            self.db.execute(REOPEN, (execution,))
+        self._claimed.update(claimed)
+        return set(claimed)
 
-    def _claim_again(
-        self, claims: Sequence[Claim], rows: Sequence[tuple[Any, ...]], again: Collection[str]
+    def _reclaim(
+        self, claims: Sequence[Claim], rows: Sequence[tuple[Any, ...]], rerun: Collection[str]
     ) -> dict[str, tuple[int, int]]:
-        """Some of the runs are there already; perhaps they are free."""
-        mine = self.db.execute("SELECT key, seq FROM runs WHERE seq >= ? AND owner = ?", (rows[0][0], self._owner.id))
-        won = {key: (seq, 1) for key, seq in mine}
-        statement = f"{with_places(CLAIM, 1, len(rows[0]))} {CLAIM_AGAIN}"
+        """Claim runs some of which exist already: those are claimed if no other process has them."""
+        inserted = self.db.execute(
+            "SELECT key, seq FROM runs WHERE seq >= ? AND owner = ?", (rows[0][0], self._owner.id)
+        )
+        claimed = {key: (seq, 1) for key, seq in inserted}
+        statement = f"{with_placeholders(INSERT_CLAIM, 1, len(rows[0]))} {RECLAIM}"
         for claim, row in zip(claims, rows, strict=True):
-            if claim.key not in won:
-                values = (None, *row[1:], claim.tries, "error" in again, "fail" in again)
-                found = self.db.execute(statement, values).fetchone()
-                won.update({claim.key: found} if found else {})
-        return won
+            if claim.key not in claimed:
+                values = (None, *row[1:], claim.tries, "error" in rerun, "fail" in rerun)
+                reclaimed = self.db.execute(statement, values).fetchone()
+                if reclaimed:
+                    claimed[claim.key] = reclaimed
+        return claimed
 
-    def _save(self, saved: Sequence[ResultRow]) -> set[str]:
-        now = _now()
-        if self._was_given_up():
-            self._beat()
-        mine = [(*self._mine[each.key], each) for each in saved if each.key in self._mine]
-        put(self.db, SAVE, [(*columns(each.record), now, seq) for seq, _, each in mine])
-        again = [(seq,) for seq, tries, _ in mine if tries > 1]
-        if again:
-            self.db.executemany("DELETE FROM evaluator_results WHERE run = ?", again)
-        put(self.db, PAYLOAD, [(seq, each.line, each.response, each.sides) for seq, _, each in mine])
-        put(self.db, ATTEMPT, [attempt_row(seq, tries, one) for seq, tries, each in mine for one in each.attempts])
-        put(self.db, RESULT, result_rows([(seq, each.record) for seq, _, each in mine]))
-        if self._former is not None:
-            self._former.give_way_to([seq for seq, _, _ in mine])
-        return {each.key for _, _, each in mine}
+    def _write_results(self, results: Sequence[ResultRow]) -> set[str]:
+        at = timestamp()
+        if self._lost_lease():
+            self._write_heartbeat()
+        rows = [(*self._claimed[row.key], row) for row in results if row.key in self._claimed]
+        execute_rows(self.db, UPDATE_RESULT, [(*result_columns(row.record), at, seq) for seq, _, row in rows])
+        rerun = [(seq,) for seq, tries, _ in rows if tries > 1]
+        if rerun:
+            self.db.executemany("DELETE FROM evaluator_results WHERE run = ?", rerun)
+        execute_rows(self.db, PAYLOAD, [(seq, row.line, row.response, row.sides) for seq, _, row in rows])
+        attempts = [attempt_row(seq, tries, attempt) for seq, tries, row in rows for attempt in row.attempts]
+        execute_rows(self.db, ATTEMPT, attempts)
+        execute_rows(self.db, RESULT, result_rows([(seq, row.record) for seq, _, row in rows]))
+        if self._superseded is not None:
+            self._superseded.supersede([seq for seq, _, _ in rows])
+        return {row.key for _, _, row in rows}
 
-    def _was_given_up(self) -> bool:
-        """Whether our lease was over, as after a long sleep of the machine, and others may have taken our runs."""
+    def _lost_lease(self) -> bool:
+        """Tell whether another process has ended our lease, as after a suspend, and may have claimed our runs."""
         return self.db.execute("SELECT 1 FROM owners WHERE id = ?", (self._owner.id,)).fetchone() is None
 
-    def _still_has(self, seq: int) -> bool:
-        held = self.db.execute("SELECT 1 FROM runs WHERE seq = ? AND owner = ?", (seq, self._owner.id)).fetchone()
-        return held is not None
+    def _owns(self, seq: int) -> bool:
+        row = self.db.execute("SELECT 1 FROM runs WHERE seq = ? AND owner = ?", (seq, self._owner.id)).fetchone()
+        return row is not None
 
-    def beat(self) -> None:
-        """Say that this process still lives; called now and then."""
-        with self.step():
-            self._beat()
+    def heartbeat(self) -> None:
+        """Renew the lease of this process."""
+        with self.transaction():
+            self._write_heartbeat()
 
     def finish(self, execution_id: str, summary: Summary | None) -> None:
-        """An execution has come to its end, for now; a summary that has not heard of all runs does not count them."""
-        execution = self.execution_row(execution_id)
-        with self.step():
-            self._give_up(self._owner.id, "cancelled")
-            if summary is None or summary.runs < summary.planned or self.is_going_on(execution):
-                self.db.execute(COUNT, {"execution": execution, "now": _now()})
+        """Finish an execution, and release unfinished claims; without a complete summary, its runs are counted."""
+        execution = self.execution_seq(execution_id)
+        with self.transaction():
+            self._release_claims(self._owner.id, "cancelled")
+            if summary is None or summary.runs < summary.planned or self.has_unfinished_runs(execution):
+                self.db.execute(UPDATE_COUNTS, {"execution": execution, "now": timestamp()})
                 if summary is not None and summary.runs < summary.planned:
-                    short = "UPDATE executions SET status = ?, summary = ? WHERE seq = ? AND runs < planned"
-                    self.db.execute(short, (summary.status, dump_json(summary), execution))
+                    update = "UPDATE executions SET status = ?, summary = ? WHERE seq = ? AND runs < planned"
+                    self.db.execute(update, (summary.status, dump_json(summary), execution))
                 return
             self.db.execute(
                 "UPDATE executions SET status = ?, runs = ?, passed = ?, failed = ?, errors = ?, completed_at = ?,"
@@ -361,54 +344,46 @@ class SqliteStore(Editing):
                 ),
             )
 
-    def holders(self, execution_id: str) -> list[ActiveWorker]:
-        """The other processes that are running something of this execution; those that died are relieved of it."""
-        with self.step():
-            self._recover()
-        return self.at_work(execution_id)
-
-    def at_work(self, execution_id: str) -> list[ActiveWorker]:
-        """The other processes that are running something of this execution; nothing is changed."""
+    def active_workers(self, execution_id: str, *, recover: bool = True) -> list[ActiveWorker]:
+        """Return the other processes that run parts of this execution; `recover` releases the claims of dead ones."""
+        if recover:
+            with self.transaction():
+                self._release_expired_leases()
         query = (
             "SELECT owners.id, machine, names, pid, born, beat, seen_at, count(*) FROM runs JOIN owners"
             " ON owners.id = owner WHERE execution = ? AND owner <> ? GROUP BY owners.id"
         )
-        with self.told():
-            found = self.db.execute(query, (self.execution_row(execution_id), self._owner.id)).fetchall()
+        with self.translate_errors():
+            rows = self.db.execute(query, (self.execution_seq(execution_id), self._owner.id)).fetchall()
         return [
             ActiveWorker(pid, machine.partition("/")[0], runs)
-            for name, machine, names, pid, born, beat, seen_at, runs in found
+            for name, machine, names, pid, born, beat, seen_at, runs in rows
             if is_alive(Heartbeat(ProcessIdentity(name, machine, names, pid, born), beat, float(seen_at)), self._owner)
         ]
 
-    def _beat(self) -> None:
-        if self._mine and self._was_given_up():
-            self._mine = {key: held for key, held in self._mine.items() if self._still_has(held[0])}
-        self._works = True
+    def _write_heartbeat(self) -> None:
+        if self._claimed and self._lost_lease():
+            self._claimed = {key: claim for key, claim in self._claimed.items() if self._owns(claim[0])}
+        self._is_writer = True
         self.db.execute(
             "INSERT OR REPLACE INTO owners (id, machine, names, pid, born, beat, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (*self._owner, uptime(), str(time.time())),
         )
 
-    def _recover(self) -> None:
-        """Bring back the runs of owners that are dead."""
+    def _release_expired_leases(self) -> None:
+        """Release the claims of processes that are dead."""
         for *owner, beat, seen_at in self.db.execute(
             "SELECT id, machine, names, pid, born, beat, seen_at FROM owners"
         ).fetchall():
             if not is_alive(Heartbeat(ProcessIdentity(*owner), beat, float(seen_at)), self._owner):
-                self._give_up(owner[0], "queued")
+                self._release_claims(owner[0], "queued")
         for (owner,) in self.db.execute(
             "SELECT DISTINCT owner FROM runs WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM owners)"
         ).fetchall():
-            self._give_up(owner, "queued")
+            self._release_claims(owner, "queued")
 
-    def _give_up(self, owner: str, status: str) -> None:
+    def _release_claims(self, owner: str, status: str) -> None:
         self.db.execute(
-            "UPDATE runs SET status = ?, owner = NULL, updated_at = ? WHERE owner = ?", (status, _now(), owner)
+            "UPDATE runs SET status = ?, owner = NULL, updated_at = ? WHERE owner = ?", (status, timestamp(), owner)
         )
         self.db.execute("DELETE FROM owners WHERE id = ?", (owner,))
-
-
-def _now() -> str:
-    moment = time.time()
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(moment))}.{int(moment % 1 * 1000):03d}Z"

@@ -18,7 +18,7 @@ from agentv.formats.reader import decode_response_json
 from agentv.jsonio import dump_json
 from agentv.model.response import ErrorKind
 from agentv.redaction import Redactor
-from agentv.testing.subject import BrokenError, Subject, answered, apart, ask, made, within
+from agentv.testing.subject import BrokenError, Subject, answered, apart, ask, finish_in_time, made
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -296,12 +296,12 @@ POLL_S = 0.02
 async def closing_twice_is_harmless(subject: Subject) -> str | None:
     """`close` may be called again, and before anything was opened."""
     unopened = made(subject.make)
-    await within(unopened.close(), "close")
+    await finish_in_time(unopened.close(), "close")
     provider = made(subject.make)
-    await within(provider.open(subject.scope), "open")
+    await finish_in_time(provider.open(subject.scope), "open")
     await answered(provider, subject.requests(0, "Hello"))
-    await within(provider.close(), "close")
-    await within(provider.close(), "close")
+    await finish_in_time(provider.close(), "close")
+    await finish_in_time(provider.close(), "close")
     return None
 
 
@@ -310,11 +310,11 @@ async def it_can_be_opened_again_in_another_loop(subject: Subject) -> str | None
     provider = made(subject.make)
 
     async def once() -> None:
-        await within(provider.open(subject.scope), "open")
+        await finish_in_time(provider.open(subject.scope), "open")
         try:
             await answered(provider, subject.requests(0, "Hello"))
         finally:
-            await within(provider.close(), "close")
+            await finish_in_time(provider.close(), "close")
 
     for _ in range(2):
         await asyncio.to_thread(apart, once)
@@ -361,13 +361,13 @@ async def _bare(provider: Provider, subject: Subject) -> None:
 async def closing_under_way_is_harmless(subject: Subject) -> str | None:
     """`close` ends in time even while it is being asked, as when an execution is stopped."""
     provider = made(subject.slow)  # type: ignore[arg-type]  # it is there, or this would not be looked at
-    await within(provider.open(subject.scope), "open")
+    await finish_in_time(provider.open(subject.scope), "open")
     invoked = asyncio.ensure_future(_bare(provider, subject))
     await asyncio.sleep(A_WHILE_S)
     invoked.cancel()
-    await within(provider.close(), "close", subject.patience_s)
+    await finish_in_time(provider.close(), "close", subject.patience_s)
     with suppress(asyncio.CancelledError, Exception):
-        await within(invoked, "invoke", subject.patience_s)
+        await finish_in_time(invoked, "invoke", subject.patience_s)
     return None
 
 

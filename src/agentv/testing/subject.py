@@ -42,11 +42,11 @@ class Subject(NamedTuple):
     async def opened(self, make: Make | None = None) -> AsyncIterator[Provider]:
         """A new provider, ready."""
         provider = made(make or self.make)
-        await within(provider.open(self.scope), "open")
+        await finish_in_time(provider.open(self.scope), "open")
         try:
             yield provider
         finally:
-            await within(provider.close(), "close")
+            await finish_in_time(provider.close(), "close")
 
     @property
     def scope(self) -> Scope:
@@ -79,8 +79,8 @@ def plain_request(number: int, text: str) -> Request:
     return Request(id=f"conformance-{number}", input_messages=(Message(role="user", content=text),), index=number)
 
 
-async def within(work: Awaitable[T], what: str, seconds: float = LONG_S) -> T:
-    """What comes of it in time."""
+async def finish_in_time(work: Awaitable[T], what: str, seconds: float = LONG_S) -> T:
+    """Return the result of the work; raise `BrokenError` if it does not end in time."""
     try:
         async with asyncio.timeout(seconds):
             return await work
@@ -93,9 +93,9 @@ async def ask(provider: Provider, request: Request) -> ProviderResponse:
     """One reply, which must be one."""
     try:
         if hasattr(provider, "invoke_many"):
-            (found,) = await within(cast("BatchProvider", provider).invoke_many([request]), "invoke_many")
+            (found,) = await finish_in_time(cast("BatchProvider", provider).invoke_many([request]), "invoke_many")
         else:
-            found = await within(provider.invoke(request), "invoke")
+            found = await finish_in_time(provider.invoke(request), "invoke")
     except BrokenError:
         raise
     except Exception as error:

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from agentv.api.compare.measures import Pairs, SideTable, call_pairs, changed_counts, gather, measure, pair_targets
 from agentv.api.compare.sources import read_side
 from agentv.errors import FormatError, Problem, SpecError
-from agentv.model.comparison import CaseList, CaseName, Change, Comparison, SampleSize, Side
+from agentv.model.comparison import CaseChange, CaseList, CaseReference, Comparison, SampleSize, Side
 from agentv.run.options import RunOptions
 from agentv.scoring.statistics import CONFIDENCE, POWER, cases_needed, mcnemar
 
 if TYPE_CHECKING:
     from agentv.api.compare.measures import CasePair
     from agentv.api.compare.sources import SideLike
-    from agentv.model.comparison import Judgement, Measures
+    from agentv.model.comparison import ComparisonVerdict, Measures
 
 
 MAX_SHOWN = 20
@@ -127,7 +127,7 @@ def _conclude(first: SideTable, second: SideTable, pairs: Pairs, options: Option
 
 def _judge(
     pairs: Pairs, measures: Measures, p_value: float | None, confidence: float
-) -> tuple[Judgement, Literal["pass_rate", "score"] | None]:
+) -> tuple[ComparisonVerdict, Literal["pass_rate", "score"] | None]:
     """Pass and fail decide; where they show nothing, the scores do."""
     if p_value is None:
         return "nothing measured", None
@@ -150,8 +150,8 @@ def _needed(pairs: Pairs, options: Options) -> SampleSize | None:
     return SampleSize(difference=options.difference, power=POWER, cases=cases, more=max(0, cases - pairs.cases))
 
 
-def _change(pair: CasePair) -> Change:
-    return Change(
+def _change(pair: CasePair) -> CaseChange:
+    return CaseChange(
         eval_id=pair.name.eval_id,
         case_id=pair.name.case_id,
         target=pair.name.target,
@@ -161,7 +161,7 @@ def _change(pair: CasePair) -> Change:
     )
 
 
-def _explained(change: Change, pair: CasePair, first: SideTable, second: SideTable) -> Change:
+def _explained(change: CaseChange, pair: CasePair, first: SideTable, second: SideTable) -> CaseChange:
     """The same with what B missed and what it called, of its first run that failed."""
     place = pair.b.failing[pair.row_b]
     before, after = first.source.read(pair.a.passing[pair.row_a]), second.source.read(place)
@@ -192,7 +192,7 @@ def _side(sheet: SideTable, targets: list[str], *, chosen: str | None) -> Side:
     )
 
 
-def _named(names: list[CaseName]) -> CaseList:
+def _named(names: list[CaseReference]) -> CaseList:
     return CaseList(count=len(names), cases=tuple(names[:MAX_NAMED]))
 
 

@@ -13,7 +13,7 @@ from agentv.api.resume import store_path
 from agentv.errors import EvaluationError, FormatError
 from agentv.evaluators.judge.base import JudgeError
 from agentv.evaluators.judge.pairwise import BETTER, Preference, prefer
-from agentv.model.comparison import CaseName, JudgedCase, JudgedSide
+from agentv.model.comparison import CasePreference, CaseReference, JudgePreference
 from agentv.model.judging import JudgeSums
 from agentv.run.options import DEFAULT_CONCURRENCY, RunOptions
 from agentv.run.summary import JudgeTotals
@@ -167,9 +167,9 @@ class _Answer(NamedTuple):
     """The whole conversation, where the result holds it."""
 
 
-def judge_sides(first: SideTable, second: SideTable, pairs: Pairs, judge: str, options: RunOptions) -> JudgedSide:
+def judge_sides(first: SideTable, second: SideTable, pairs: Pairs, judge: str, options: RunOptions) -> JudgePreference:
     """Which answers the judge prefers; `FormatError` when there is no case that it could be asked about."""
-    found: list[tuple[CaseName, AnswerPair]] = []
+    found: list[tuple[CaseReference, AnswerPair]] = []
     missing: Counter[str] = Counter()
     for name, at_a, at_b in _answered(pairs):
         if at_a < 0 or at_b < 0:
@@ -189,7 +189,7 @@ def judge_sides(first: SideTable, second: SideTable, pairs: Pairs, judge: str, o
     decided = wins + losses + told.ties
     listed = [_case(name, said) for (name, _), said in zip(found, told.pairs, strict=True)]
     listed.sort(key=lambda each: ORDER.index(each.result))
-    return JudgedSide(
+    return JudgePreference(
         judge=told.judge,
         cases=decided,
         wins=wins,
@@ -207,14 +207,14 @@ def judge_sides(first: SideTable, second: SideTable, pairs: Pairs, judge: str, o
     )
 
 
-def _answered(pairs: Pairs) -> Iterator[tuple[CaseName, int, int]]:
+def _answered(pairs: Pairs) -> Iterator[tuple[CaseReference, int, int]]:
     """Every case that both sides have, with the places of their first answers; -1 where there is none."""
     for (ours, theirs), join in zip(pairs.targets, pairs.joins, strict=True):
         target = ours if ours == theirs else None
         for eval_id, case_id, row_a in join.a.each():
             row_b = join.b.rows.get(eval_id, {}).get(case_id)
             if row_b is not None:
-                name = CaseName(eval_id=eval_id, case_id=case_id, target=target)
+                name = CaseReference(eval_id=eval_id, case_id=case_id, target=target)
                 yield name, join.a.answered[row_a], join.b.answered[row_b]
 
 
@@ -258,8 +258,8 @@ def _same(one: Message, other: Message) -> bool:
     return (one.role, one.text, one.tool_calls) == (other.role, other.text, other.tool_calls)
 
 
-def _case(name: CaseName, said: Preferred) -> JudgedCase:
-    return JudgedCase(
+def _case(name: CaseReference, said: Preferred) -> CasePreference:
+    return CasePreference(
         eval_id=name.eval_id,
         case_id=name.case_id,
         target=name.target,

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from agentv.errors import FormatError, suggest
 from agentv.evaluators.trajectory.wording import call_label
-from agentv.model.comparison import CallPair, CaseName, CaseSide, Measure, Measures
+from agentv.model.comparison import CallPair, CaseReference, CaseSide, Measure, Measures
 from agentv.scoring.calls import calls_from_trace
 from agentv.scoring.statistics import paired_bootstrap, paired_difference
 
@@ -197,7 +197,7 @@ _EQUAL = 12
 class CasePair(NamedTuple):
     """One case on both sides."""
 
-    name: CaseName
+    name: CaseReference
     a: TargetColumns
     row_a: int
     b: TargetColumns
@@ -235,16 +235,16 @@ class Pairs:
         """Whether they are more than pass and fail in other words, of which a second test would prove nothing."""
         self.won: list[CasePair] = []
         self.lost: list[CasePair] = []
-        self.not_measured: list[CaseName] = []
-        self.only_a: list[CaseName] = []
-        self.only_b: list[CaseName] = []
+        self.not_measured: list[CaseReference] = []
+        self.only_a: list[CaseReference] = []
+        self.only_b: list[CaseReference] = []
 
     def add(self, eval_id: str, case_id: str, target: str | None, join: Join, rows: tuple[int, int]) -> None:
         """One case that both sides have."""
         self.matched += 1
         (a, b), (row_a, row_b) = join[:2], rows
         if not a.measured(row_a) or not b.measured(row_b):
-            self.not_measured.append(CaseName(eval_id=eval_id, case_id=case_id, target=target))
+            self.not_measured.append(CaseReference(eval_id=eval_id, case_id=case_id, target=target))
             self.lost_to_errors += bool(a.measured(row_a))
             return
         self.cases += 1
@@ -255,7 +255,7 @@ class Pairs:
             self.both_passed += before
             self.both_failed += not before
             return
-        name = CaseName(eval_id=eval_id, case_id=case_id, target=target)
+        name = CaseReference(eval_id=eval_id, case_id=case_id, target=target)
         (self.won if after else self.lost).append(CasePair(name, a, row_a, b, row_b))
 
 
@@ -270,12 +270,12 @@ def gather(first: SideTable, second: SideTable, targets: Sequence[tuple[str, str
         for eval_id, case_id, row_a in a.each():
             row_b = b.rows.get(eval_id, {}).get(case_id)
             if row_b is None:
-                pairs.only_a.append(CaseName(eval_id=eval_id, case_id=case_id, target=ours))
+                pairs.only_a.append(CaseReference(eval_id=eval_id, case_id=case_id, target=ours))
             else:
                 pairs.add(eval_id, case_id, target, join, (row_a, row_b))
         for eval_id, case_id, _ in b.each():
             if case_id not in a.rows.get(eval_id, {}):
-                pairs.only_b.append(CaseName(eval_id=eval_id, case_id=case_id, target=theirs))
+                pairs.only_b.append(CaseReference(eval_id=eval_id, case_id=case_id, target=theirs))
     return pairs
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agentv.model.conversation import Message
     from agentv.model.results import DiffLabels
     from agentv.model.stored import StoredResult as Stored
-    from agentv.stores.sqlite import SqliteStore
+    from agentv.protocols import Store
 
     SideLike = str | Path | Execution | Iterable[ResultRecord]
 
@@ -165,7 +165,7 @@ class StoredExecution:
 
     cut_off = False
 
-    def __init__(self, store: SqliteStore, execution_id: str) -> None:
+    def __init__(self, store: Store, execution_id: str) -> None:
         self.name = execution_id
         self._store = store
         self._keys: list[str] = []
@@ -173,12 +173,12 @@ class StoredExecution:
     def records(self) -> Iterator[tuple[int, ResultRecord]]:
         """Each, after its number."""
         self._keys = []
-        for number, kept in enumerate(self._store.kept(self.name)):
+        for number, kept in enumerate(self._store.results(self.name)):
             self._keys.append(kept.key)
             yield number, decode_record(kept.line)
 
     def _kept(self, place: int) -> Stored:
-        return next(self._store.kept(self.name, [self._keys[place]]))
+        return next(self._store.results(self.name, [self._keys[place]]))
 
     def read(self, place: int) -> ResultRecord:
         """The one of this number, with the conversation if that was kept."""
@@ -192,7 +192,9 @@ class StoredExecution:
         """The question of the case as it was."""
         from agentv.api.runs import case_of  # noqa: PLC0415 - only who shows it to a judge needs it
 
-        return next((case_of(run)[0].input_messages for run in self._store.stored(self.name, self._keys[place])), None)
+        return next(
+            (case_of(run)[0].input_messages for run in self._store.stored_runs(self.name, self._keys[place])), None
+        )
 
 
 def _stored(name: str) -> StoredExecution | None:

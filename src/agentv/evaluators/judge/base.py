@@ -14,7 +14,7 @@ from agentv.evaluators.judge.verdict import UnreadableError
 from agentv.jsonio import dump_json
 from agentv.matching.diff import quote
 from agentv.model.conversation import Message
-from agentv.model.judging import Judged, JudgeUsage, sum_usage
+from agentv.model.judging import JudgeReply, JudgeUsage, sum_usage
 from agentv.scoring.scorer import reaches
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ async def ask_with_retry(
     ask: JudgeClient, target: str | None, compose: Compose, read: Callable[[str], T]
 ) -> JudgeAnswer[T]:
     """The judge's answer as `read` understands it; `JudgeError` when it could not be had or read."""
-    judged: list[Judged] = []
+    judged: list[JudgeReply] = []
     trouble: Trouble | None = None
     name = target or ask.default or ""
     for _ in range(TRIES):
@@ -90,7 +90,7 @@ async def ask_with_retry(
         except UnreadableError as error:
             trouble = response.text, str(error)
             continue
-        ask.keep(judged)
+        ask.remember(judged)
         return JudgeAnswer(value, sum_usage(name, judged), trouble[1] if trouble else None)
     assert trouble is not None  # noqa: S101 - every way through the loop but this one has left it
     reason = f"the reply of the judge {name!r} could not be read, {TRIES} times: {trouble[1]}"

@@ -78,16 +78,16 @@ class RubricJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def material(self, ctx: Context, ask: JudgeClient) -> JudgeInput:
         """What the judge is shown of this run."""
         names = self.show if self.prompt is None else names_in(self.prompt) - {"trace"}
-        material = gather(ctx, ask.clean, names, self.max_chars)
+        material = gather(ctx, ask.redact, names, self.max_chars)
         if self.prompt is not None and "trace" in names_in(self.prompt):
-            material = with_trace(material, ctx, ask.clean, self.max_chars)
+            material = with_trace(material, ctx, ask.redact, self.max_chars)
         return material
 
     def question(self, material: JudgeInput, ask: JudgeClient) -> tuple[Compose, Callable[[str], Reply]]:
         """What is said to the judge, and how its reply is read."""
         points = self.points
         words = [point.line for point in points]
-        fence = make_fence(ask.word, [*material.texts, *words, self.prompt or ""])
+        fence = make_fence(ask.nonce, [*material.texts, *words, self.prompt or ""])
         return _compose(self, material, points, fence), _reader(fence, points, material.evidence)
 
 

@@ -58,9 +58,9 @@ async def prefer(  # noqa: PLR0913 - what is compared, by what, and by whom
 
     Each answer stands first once, so that a judge who likes whatever comes first decides nothing.
     """
-    whole = spoken(input_messages, ask.clean)
+    whole = spoken(input_messages, ask.redact)
     asked = tuple((label, shorten(text, MAX_CHARS)) for label, text in whole)
-    answers = ask.clean(a), ask.clean(b)
+    answers = ask.redact(a), ask.redact(b)
     one, other = (shorten(answer, MAX_CHARS) for answer in answers)
     shortened = (*asked, one, other) != (*whole, *answers)
     forward = await _ask(ask, judge, asked, (one, other), criterion)
@@ -84,7 +84,7 @@ async def _ask(
     ask: JudgeClient, judge: str | None, asked: Sequence[tuple[str, str]], answers: tuple[str, str], criterion: str
 ) -> JudgeAnswer[Opinion]:
     texts = [text for _, text in asked]
-    fence = make_fence(ask.word, [*texts, *answers, criterion])
+    fence = make_fence(ask.nonce, [*texts, *answers, criterion])
     blocks = [fence.block(f"what was asked, {label}", text) for label, text in asked]
     blocks += [fence.block(f"the {nth} answer", text) for nth, text in zip(("first", "second"), answers, strict=True)]
 

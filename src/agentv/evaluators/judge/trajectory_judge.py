@@ -63,11 +63,11 @@ class TrajectoryJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_field
         check_steps(ctx, "the steps")
         ask = judge_client(ctx)
         self.check_calibration(ask, self.judge)
-        material = gather(ctx, ask.clean, ("trace",), self.max_chars)
+        material = gather(ctx, ask.redact, ("trace",), self.max_chars)
         if material.steps is None:
             raise EvaluationError(NO_TURNS)
         points, unjudged = self._points(material)
-        fence = make_fence(ask.word, [*material.texts, self.goal or ""])
+        fence = make_fence(ask.nonce, [*material.texts, self.goal or ""])
         body = default_body(material, fence)
         task = rubric_task(points, fence, "the step that it is about (for the goal, from anywhere)")
 

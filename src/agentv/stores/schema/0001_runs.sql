@@ -1,4 +1,4 @@
--- Executions, in the order in which they began: clocks jump, `seq` does not.
+-- Executions; `seq` is the order of their start, which changes of the clock do not affect.
 CREATE TABLE executions (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -16,7 +16,7 @@ CREATE TABLE executions (
     summary BLOB
 );
 
--- Processes that run something. A lease is counted on the machine's own clock since it was started.
+-- Processes with a lease; `beat` is the uptime of the machine at the last heartbeat.
 CREATE TABLE owners (
     id TEXT PRIMARY KEY,
     machine TEXT NOT NULL,
@@ -27,15 +27,15 @@ CREATE TABLE owners (
     seen_at TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- Cases with their evaluators, and targets, each once: the id is a hash of the content. It is no primary key, since
--- rows that come in the order of their hashes would touch a page each.
+-- Snapshots of cases with their evaluators, and of targets, each stored once: the id is a hash of the content. It is
+-- no primary key, since rows in the order of their hashes would touch a page each.
 CREATE TABLE snapshots (
     seq INTEGER PRIMARY KEY,
     id INTEGER NOT NULL UNIQUE,
     data BLOB NOT NULL
 );
 
--- What lists and searches read; a run's id is its execution's id and its key.
+-- Index of runs, for lists and searches; the id of a run is the id of its execution and its key.
 CREATE TABLE runs (
     seq INTEGER PRIMARY KEY,
     execution INTEGER NOT NULL REFERENCES executions (seq) ON DELETE CASCADE,
@@ -71,7 +71,7 @@ CREATE TABLE runs (
 
 CREATE INDEX runs_owned ON runs (owner) WHERE owner IS NOT NULL;
 
--- A run that was claimed again after it had ended has another round of attempts.
+-- Attempts; a run that is claimed again after its end has another `round` of attempts.
 CREATE TABLE attempts (
     run INTEGER NOT NULL REFERENCES runs (seq) ON DELETE CASCADE,
     round INTEGER NOT NULL,
@@ -95,7 +95,7 @@ CREATE TABLE evaluator_results (
     PRIMARY KEY (run, position)
 ) WITHOUT ROWID;
 
--- The words themselves, which no list reads: the result record, the reply, the two sides of each diff.
+-- Payloads, which no list reads: the result record, the reply, the labels of diffs.
 CREATE TABLE payloads (
     run INTEGER PRIMARY KEY REFERENCES runs (seq) ON DELETE CASCADE,
     record BLOB NOT NULL,

@@ -1,5 +1,5 @@
--- Places of the reply that were not understood, as JSON; null when all of it was, and in runs of earlier versions.
--- The reply itself has them too, but `persist: summary` keeps no reply.
+-- Places of the reply that were not understood, as JSON; null if there are none, and in runs of earlier versions.
+-- The reply itself has them too, but `persist: summary` stores no reply.
 ALTER TABLE runs ADD COLUMN unread BLOB;
 
 -- Few runs have any, so that counting them must not read the others.

@@ -1,4 +1,4 @@
-"""How judges are asked: once for the same question, within their limits, without secrets, and on their own account."""
+"""Judge client: cache, limits, redaction and costs."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ from agentv.providers.base import ProviderBase
 from agentv.redaction import Redactor
 from agentv.run.judges import Judges, JudgeTarget
 from agentv.run.options import RunOptions
-from agentv.stores.judge_cache import Judgements
+from agentv.stores.judge_cache import SqliteJudgeCache
 from tests.cli.command import Command
 from tests.cli.conftest import command_in
 from tests.judges.program import asked, judge_program
@@ -231,7 +231,7 @@ def test_the_sums_are_on_the_terminal_and_on_the_page(run: Command) -> None:
 
 
 class Notes(ProviderBase, frozen=True, kw_only=True, dict=True):
-    """A judge that writes down what it is sent."""
+    """Judge that records its requests."""
 
     provider: str = "notes"
 
@@ -288,7 +288,7 @@ async def check(ctx):
 
 
 class Crowd:
-    """A judge that counts how many ask it at once."""
+    """Judge that counts concurrent requests."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
@@ -333,7 +333,7 @@ def test_from_python_what_is_remembered_is_used_and_nothing_is_written(
 
 
 def test_two_processes_share_one_memory(tmp_path: Path) -> None:
-    one, two = Judgements(tmp_path / "runs.db"), Judgements(tmp_path / "runs.db")
+    one, two = SqliteJudgeCache(tmp_path / "runs.db"), SqliteJudgeCache(tmp_path / "runs.db")
     assert one.secret == two.secret
     assert len(one.secret) == 32
     one.put("key", b"reply")
@@ -346,7 +346,7 @@ def test_two_processes_share_one_memory(tmp_path: Path) -> None:
 
 
 class Batch(ProviderBase, frozen=True, kw_only=True, dict=True):
-    """Answers any number of requests together."""
+    """Batch provider without a limit."""
 
     provider: str = "batch"
     batch_size: int = 8
@@ -358,7 +358,7 @@ class Batch(ProviderBase, frozen=True, kw_only=True, dict=True):
 def test_runs_that_came_in_one_batch_do_not_wait_for_each_others_judges() -> None:
     crowd = Crowd()
     suite = {"cases": [{"id": f"{at}", "input": "?", "evaluators": [CHECK]} for at in range(8)]}
-    target = Target("batch", "batch", {}, made=Batch())
+    target = Target("batch", "batch", {}, instance=Batch())
     done = agentv.evaluate(suite, target=target, judge=crowd, max_concurrency=4)
     assert done.passed
     assert [record.case_id for record in done.results] == [f"{at}" for at in range(8)]

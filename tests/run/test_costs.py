@@ -1,4 +1,4 @@
-"""What an execution may spend: what is counted, when it stops, and what it says of that."""
+"""Limits of costs and tokens: counting, stopping, and messages."""
 
 import asyncio
 import json
@@ -93,7 +93,7 @@ class TestCost:
         class Modelled:
             model = "gpt-4o"
 
-        account = Spending().accountant(Modelled())
+        account = Spending().make_cost_counter(Modelled())
         used = TokensUsage(input_tokens=1_000_000, output_tokens=0)
         assert account(ProviderResponse(tokens_usage=used)).cost_usd == 2.5
         other = ProviderResponse(tokens_usage=used, metadata={"model": "gpt-4.1"})
@@ -122,7 +122,7 @@ class TestCost:
 
     def test_every_attempt_is_counted_and_a_failure_too(self) -> None:
         spending = Spending(max_cost=1.0)
-        account = spending.accountant(type("P", (), {"price": Price(input=1, output=1)}))
+        account = spending.make_cost_counter(type("P", (), {"price": Price(input=1, output=1)}))
         used = TokensUsage(input_tokens=250_000, output_tokens=0, total_tokens=250_000)
         for success in (True, False, True):
             account(ProviderResponse(success=success, tokens_usage=used))
