@@ -12,7 +12,7 @@ from agentv.api.execution import execute, prepare
 from agentv.model.events import Event
 from agentv.protocols import Reporter
 from agentv.reports.files import JsonlFile
-from agentv.reports.progress import Live
+from agentv.reports.progress import LiveProgress
 from agentv.run.options import RunOptions
 from benchmarks.ours import Agentv
 from benchmarks.table import Bar, Row
@@ -47,7 +47,7 @@ def measure() -> list[Row]:
         reader = threading.Thread(target=_drain, args=(ours,), daemon=True)
         reader.start()
         with os.fdopen(theirs, "w", encoding="utf-8") as terminal:
-            display = _Timed(Live(terminal, prepared.redactor))
+            display = _Timed(LiveProgress(terminal, prepared.redactor))
             results = JsonlFile(Path(folder) / "results.jsonl", prepared.redactor)
             start = perf_counter()
             summary = asyncio.run(execute(prepared, [results, display]))

@@ -313,6 +313,10 @@ class Store(Protocol):
         """Yield the results of an execution in plan order, or those of these keys; with or without replies."""
         ...
 
+    def recent_runs(self, execution_id: str | None = None) -> Iterator[tuple[str, RunRow]]:
+        """Yield the runs of all executions or of one, the last started first, with the ids of their executions."""
+        ...
+
     def runs(self, execution_id: str) -> Iterator[RunRow]:
         """Yield the runs of an execution in plan order, without texts."""
         ...

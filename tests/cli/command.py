@@ -177,3 +177,8 @@ def cases(*names: str, check: Json | None = None, **more: Any) -> list[Json]:
 def statuses(records: list[Json]) -> dict[str, str]:
     """How each case ended."""
     return {record["case_id"]: record["status"] for record in records}
+
+
+def execution_ids(run: Command) -> list[str]:
+    """The ids of all stored executions, the last one first."""
+    return [row["id"] for row in json.loads(run.inside("executions", "list", "--json").out)["executions"]]

@@ -280,7 +280,7 @@ class TestStore:
         return run
 
     def names(self, run: Command) -> list[str]:
-        listed = strict_json(run.inside("runs", "list", "--json").out)["executions"]
+        listed = strict_json(run.inside("executions", "list", "--json").out)["executions"]
         return [row["id"] for row in listed]
 
     def test_executions_are_named_by_their_ids_and_losses_show_their_diff(self, stored: Command) -> None:

@@ -175,7 +175,7 @@ def test_executions_of_the_run_store_know_what_was_asked(project: Command) -> No
     project.write("shop.eval.yaml", {"targets": agents, "cases": [case]})
     for name in ("old", "new"):
         assert project("eval", "shop.eval.yaml", "--target", name, "-q").code == 0
-    new, old = re.findall(r"^2\d{7}T\S+", project("runs", "list").out, re.MULTILINE)
+    new, old = re.findall(r"^2\d{7}T\S+", project("executions", "list").out, re.MULTILINE)
     done = project("compare", old, new, "--judge", "judge")
     assert done.code == 0, done.err
     assert "judged by judge: 1 win, 0 losses, 0 ties for B" in done.out

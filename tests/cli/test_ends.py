@@ -44,8 +44,8 @@ WRONG = {
     "what does not go together": ("eval", "a.eval.yaml", "--watch", "--out", "results.jsonl"),
     "nothing to check": ("validate",),
     "nothing to compare": ("compare", "missing.jsonl", "missing.jsonl"),
-    "no store": ("runs", "list", "--store", "missing.db"),
-    "a store with a name too long": ("runs", "list", "--store", LONG),
+    "no store": ("executions", "list", "--store", "missing.db"),
+    "a store with a name too long": ("executions", "list", "--store", LONG),
     "runs that are none": ("runs", "import", "a.eval.yaml"),
     "results that are none": ("merge", "a.eval.yaml"),
     "an evaluator that is none": ("evaluators", "describe", "missing"),
@@ -155,7 +155,7 @@ def test_results_for_a_pipe_that_is_no_longer_read_end_the_execution(run: Comman
 def test_a_folder_that_is_gone_is_told(project: Command) -> None:
     gone = project.folder / "gone"
     gone.mkdir()
-    line = " ".join(["rmdir ../gone;", *project.line("runs", "list")])
+    line = " ".join(["rmdir ../gone;", *project.line("executions", "list")])
     done = subprocess.run(  # noqa: S602 - our own words
         line, shell=True, cwd=gone, env=project.environment(), capture_output=True, timeout=DEADLINE_S, check=False
     )
@@ -189,15 +189,15 @@ def test_a_pipe_in_a_folder_is_no_eval_and_a_link_that_leads_nowhere_is_a_mistak
 
 def test_what_was_imported_does_not_command_the_terminal(project: Command) -> None:
     project("eval", "a.eval.yaml")
-    first, run = (json.loads(line) for line in project.inside("runs", "export").out.splitlines())
+    first, run = (json.loads(line) for line in project.inside("executions", "export").out.splitlines())
     name = first["id"] + BELL
     first |= {"id": name, "started_at": BELL, "command": {**first["command"], "paths": [BELL]}}
     run |= {"execution_id": name, "id": f"{name}-{run['key']}", "place": BELL, "case_id": BELL, "started_at": BELL}
     project.write("hostile.jsonl", "".join(json.dumps(each) + "\n" for each in (first, run)))
-    shown = [project.on_terminal("runs", "import", "hostile.jsonl"), project.on_terminal("runs", "list")]
+    shown = [project.on_terminal("runs", "import", "hostile.jsonl"), project.on_terminal("executions", "list")]
     shown += [project.on_terminal("runs", "show", name), project.on_terminal("runs", "show", name, "--case", BELL)]
     shown += [project.on_terminal("runs", "show", name, "--case", f"missing{BELL}")]
-    shown += [project.on_terminal("runs", "delete", name)]
+    shown += [project.on_terminal("executions", "delete", name)]
     assert [code for code, _ in shown] == [0, 0, 0, 0, 2, 0]
     assert not [text for _, text in shown if "\x07" in text or "\x1b[31mX" in text]
 
@@ -207,7 +207,7 @@ def test_what_was_imported_does_not_command_the_terminal(project: Command) -> No
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no disk that is always full")
 @pytest.mark.parametrize(
-    "arguments", [("eval", "missing"), ("eval", "--repaet"), ("eval",), ("runs", "list")], ids=" ".join
+    "arguments", [("eval", "missing"), ("eval", "--repaet"), ("eval",), ("executions", "list")], ids=" ".join
 )
 def test_where_nobody_can_be_told_the_exit_code_counts(project: Command, arguments: tuple[str, ...]) -> None:
     with FULL.open("wb") as full:

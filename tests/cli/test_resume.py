@@ -116,7 +116,7 @@ class TestResuming:
         run.write("broken-b", "")
         run("eval", "a.eval.yaml", "--fail-fast", "--max-concurrency", "1")
         assert run("eval", "--resume", "--case", "c").code == 0
-        (row,) = json.loads(run("runs", "list", "--json").out)["executions"]
+        (row,) = json.loads(run("executions", "list", "--json").out)["executions"]
         assert (row["status"], row["planned"], row["runs"], row["errors"]) == ("interrupted", 4, 3, 1)
         result = run("eval", "--resume", "--out", "results.jsonl")
         assert sorted(asked(run)) == [*"abcd"]
@@ -144,14 +144,14 @@ class TestResuming:
     def test_no_retries_stay_no_retries(self, run: Command) -> None:
         witness(run, "a")
         run("eval", "a.eval.yaml", "--retries", "0")
-        (row,) = json.loads(run("runs", "list", "--json").out)["executions"]
+        (row,) = json.loads(run("executions", "list", "--json").out)["executions"]
         assert row["command"]["options"] == {"retries": 0}
 
     def test_what_was_rescored_is_not_resumed(self, run: Command) -> None:
         witness(run, "a")
         run("eval", "a.eval.yaml")
         run("rescore")
-        newest = json.loads(run("runs", "list", "--json").out)["executions"][0]["id"]
+        newest = json.loads(run("executions", "list", "--json").out)["executions"][0]["id"]
         assert f"{newest} asked no agent" in run.inside("eval", "--resume", newest).err
         assert run("eval", "--resume").code == 0, "the last one that was begun with files"
 
@@ -203,14 +203,14 @@ class TestResuming:
         run.write("agentv.yaml", {"store": "off"})
         run("eval", "a.eval.yaml")
         assert not (run.folder / ".agentv").exists()
-        assert "says `store: off`" in run.inside("runs", "list").err
+        assert "says `store: off`" in run.inside("executions", "list").err
 
     def test_a_project_says_where_runs_are_kept(self, run: Command) -> None:
         witness(run, "a")
         run.write("agentv.yaml", {"store": "kept/here.db"})
         run("eval", "a.eval.yaml")
         assert (run.folder / "kept" / "here.db").exists()
-        assert json.loads(run("runs", "list", "--json").out)["executions"][0]["runs"] == 1
+        assert json.loads(run("executions", "list", "--json").out)["executions"][0]["runs"] == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
@@ -273,7 +273,7 @@ def killed_at_random(run: Command, seed: int) -> None:
         time.sleep(chance.uniform(0.1, 0.7))
         process.kill()
         process.wait(timeout=DEADLINE_S)
-    listing = run("runs", "list", "--json")
+    listing = run("executions", "list", "--json")
     begun = listing.code == 0 and json.loads(listing.out)["executions"]
     result = run(*arguments, *(["--resume"] if begun else []))
     assert result.code == 1, result.err
@@ -302,7 +302,7 @@ class TestSharing:
         witness(run, *names)
         first = run.start("eval", "a.eval.yaml", "--max-concurrency", "2", "--out", "one.jsonl", env={"PAUSE": "0.2"})
         wait_for(lambda: asked(run), "the first case")
-        listed = json.loads(run("runs", "list", "--json").out)
+        listed = json.loads(run("executions", "list", "--json").out)
         name = listed["executions"][0]["id"]
         second = run("eval", "--resume", name, "--max-concurrency", "2", "--out", "two.jsonl", env={"PAUSE": "0.2"})
         first.communicate(timeout=DEADLINE_S)
@@ -316,7 +316,7 @@ class TestSharing:
         for process in processes:
             _, err = process.communicate(timeout=DEADLINE_S)
             assert process.returncode == 0, err
-        listed = json.loads(run("runs", "list", "--json").out)["executions"]
+        listed = json.loads(run("executions", "list", "--json").out)["executions"]
         assert [row["runs"] for row in listed] == [300, 300, 300]
 
     def test_a_retry_that_dies_while_another_process_finishes_leaves_nothing_out(self, run: Command) -> None:
@@ -358,7 +358,7 @@ class TestTrouble:
             witness(run, "a")
             run("eval", "a.eval.yaml")
             subprocess.run(["mount", "-o", "remount,ro", str(small)], check=True)
-            assert "1 passed" in run("runs", "list").out
+            assert "1 passed" in run("executions", "list").out
             assert "it cannot be written; name another place" in run("eval", "a.eval.yaml").err
 
 

@@ -7,19 +7,31 @@ import sys
 
 import pytest
 
-from tests.cli.command import DEADLINE_S, Command, Json, calls, cases, minimum, mocked, program, statuses, wait_for
+from tests.cli.command import (
+    DEADLINE_S,
+    Command,
+    Json,
+    calls,
+    cases,
+    execution_ids,
+    minimum,
+    mocked,
+    program,
+    statuses,
+    wait_for,
+)
 from tests.cli.test_resume import asked, witness
 
 
 def execution(run: Command) -> Json:
     """The last one, as it is listed."""
-    row: Json = json.loads(run("runs", "list", "--json").out)["executions"][0]
+    row: Json = json.loads(run("executions", "list", "--json").out)["executions"][0]
     return row
 
 
 def shown(run: Command) -> list[tuple[str, str]]:
     """The runs that are part of the last execution, with the questions that they were asked."""
-    lines = [json.loads(line) for line in run("runs", "export").out.splitlines()[1:]]
+    lines = [json.loads(line) for line in run("executions", "export").out.splitlines()[1:]]
     return [(line["case_id"], line["case"]["input_messages"][0]["content"]) for line in lines if not line["replaced"]]
 
 
@@ -73,7 +85,7 @@ class TestEditedCases:
         assert run("eval", "--resume", "--case", "c").code == 0
         row = execution(run)
         assert (row["status"], row["planned"], row["runs"]) == ("pass", 3, 3)
-        assert "3 runs: 3 passed" in run("runs", "list").out
+        assert "3 runs: 3 passed" in run("executions", "list").out
 
 
 class TestOrder:
@@ -122,7 +134,7 @@ class TestCounts:
         row = execution(run)
         assert (row["status"], row["planned"], row["runs"]) == ("interrupted", 20, 3)
         assert (row["passed"], row["failed"], row["errors"]) == (2, 0, 1)
-        assert "3 of 20 runs: 2 passed, 0 failed, 1 error" in run("runs", "list").out
+        assert "3 of 20 runs: 2 passed, 0 failed, 1 error" in run("executions", "list").out
 
     @pytest.mark.parametrize("limit", [["--max-tokens", "1"], ["--fail-fast"]])
     def test_a_resume_that_stops_by_itself_counts_what_it_had_not_come_to(self, run: Command, limit: list[str]) -> None:
@@ -131,14 +143,14 @@ class TestCounts:
         run.inside("eval", "a.eval.yaml", "--fail-fast", "--max-concurrency", "1")
         run.inside("eval", "--resume", "--case", "s", "--case", "t")
         run.inside("eval", "--resume", "--max-concurrency", "1", *limit)
-        row = json.loads(run.inside("runs", "list", "--json").out)["executions"][0]
+        row = json.loads(run.inside("executions", "list", "--json").out)["executions"][0]
         assert (row["planned"], row["runs"], row["failed"]) == (20, 4, 4)
         assert row["status"] == ("error" if "--max-tokens" in limit else "fail")
 
     def test_how_to_go_on_is_said_of_whatever_a_command_can_go_on_with(self, run: Command) -> None:
         run.write("a.eval.yaml", {"targets": [mocked(calls("other"), calls("search"))], "cases": cases("a", "b")})
         assert run.inside("eval", "a.eval.yaml", "--fail-fast", "--max-concurrency", "1").code == 1
-        row = json.loads(run.inside("runs", "list", "--json").out)["executions"][0]
+        row = json.loads(run.inside("executions", "list", "--json").out)["executions"][0]
         assert (row["status"], row["runs"], row["planned"]) == ("fail", 1, 2)
         assert f"go on with it: agentv eval --resume {row['id']}" in run.inside("runs", "show").out
         assert run.inside("eval", "--resume").code == 1
@@ -205,11 +217,11 @@ class TestProject:
         run.write("evals/deep/a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a")})
         assert run("eval", "evals/deep/a.eval.yaml").code == 0
         assert (run.folder / "evals" / "deep" / ".agentv" / "runs.db").exists()
-        assert "1 passed" in run("runs", "list").out
+        assert "1 passed" in run("executions", "list").out
         assert "nothing is run" in run("eval", "--resume").err
         run.write("other/b.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("b")})
         run("eval", "other/b.eval.yaml")
-        several = run("runs", "list")
+        several = run("executions", "list")
         assert (several.code, "several stores below this folder" in several.err) == (2, True)
         assert "nothing is run" in run("eval", "other/b.eval.yaml", "--resume").err
 
@@ -250,11 +262,11 @@ class TestStore:
         run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a")})
         for _ in range(2):
             run.inside("eval", "a.eval.yaml", "-q")
-        newest, oldest = [row["id"] for row in json.loads(run.inside("runs", "list", "--json").out)["executions"]]
-        assert run.inside("runs", "delete", "last").out == f"deleted {newest}\n"
-        assert [row["id"] for row in json.loads(run.inside("runs", "list", "--json").out)["executions"]] == [oldest]
-        assert run.inside("runs", "delete", "last").out == f"deleted {oldest}\n"
-        nothing = run.inside("runs", "delete", "last")
+        newest, oldest = execution_ids(run)
+        assert run.inside("executions", "delete", "last").out == f"deleted {newest}\n"
+        assert execution_ids(run) == [oldest]
+        assert run.inside("executions", "delete", "last").out == f"deleted {oldest}\n"
+        nothing = run.inside("executions", "delete", "last")
         assert (nothing.code, "holds no execution yet" in nothing.err) == (2, True)
 
     def test_no_secret_is_kept_with_the_command_line(self, run: Command) -> None:
@@ -275,7 +287,7 @@ class TestStore:
         run.inside("eval", "a.eval.yaml", "--fail-fast", "--max-concurrency", "1")
         run.inside("eval", "--resume", "--persist", "summary", "--fail-fast", "--max-concurrency", "1")
         run.inside("eval", "--resume")
-        lines = [json.loads(line) for line in run.inside("runs", "export").out.splitlines()[1:]]
+        lines = [json.loads(line) for line in run.inside("executions", "export").out.splitlines()[1:]]
         assert [line["messages"] is None for line in lines] == [False, True, False]
 
     def test_a_path_that_holds_what_a_target_is_told_is_found_again(self, run: Command) -> None:
@@ -295,7 +307,7 @@ class TestStore:
         wait_for(lambda: len(asked(run)) == 2, "both cases")
         process.kill()
         process.communicate(timeout=DEADLINE_S)
-        assert run("runs", "export", "--out", "moved.jsonl").code == 0
+        assert run("executions", "export", "--out", "moved.jsonl").code == 0
         (run.folder / ".agentv").rename(run.folder / "before")
         assert run("runs", "import", "moved.jsonl").code == 0
         result = run("eval", "--resume", "--out", "results.jsonl")
@@ -320,7 +332,8 @@ class TestDamage:
         with sqlite3.connect(run.folder / ".agentv" / "runs.db") as db:
             db.execute(statement)
         db.close()
-        commands = (["runs", "show", "last", "--case", "a"], ["runs", "export"], ["eval", "--resume"], ["rescore"])
+        shows = (["runs", "show", "last", "--case", "a"], ["executions", "export"])
+        commands = (*shows, ["eval", "--resume"], ["rescore"])
         results = [run.inside(*line) for line in commands]
         assert any("damaged" in result.err for result in results)
         for result in results:

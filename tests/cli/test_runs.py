@@ -1,12 +1,13 @@
 """Looking into the run store, taking runs out of it and putting them back."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import DEADLINE_S, Command, Json, calls, cases, minimum, mocked, wait_for
+from tests.cli.command import DEADLINE_S, Command, Json, calls, cases, execution_ids, minimum, mocked, wait_for
 
 OLD = {
     "id": "run-1",
@@ -44,14 +45,14 @@ def filled(module_run: Command) -> Command:
 
 
 def last(run: Command) -> str:
-    return str(json.loads(run.inside("runs", "list", "--json").out)["executions"][0]["id"])
+    return execution_ids(run)[0]
 
 
 class TestLooking:
     def test_executions_are_listed_with_their_sums(self, filled: Command) -> None:
-        result = filled.inside("runs", "list")
+        result = filled.inside("executions", "list")
         assert "3 runs: 1 passed, 1 failed, 1 error  a.eval.yaml" in result.out
-        (row,) = json.loads(filled.inside("runs", "list", "--json").out)["executions"]
+        (row,) = json.loads(filled.inside("executions", "list", "--json").out)["executions"]
         assert (row["status"], row["planned"], row["passed"]) == ("error", 3, 1)
 
     def test_an_execution_is_shown_with_what_did_not_pass_first(self, filled: Command) -> None:
@@ -81,7 +82,7 @@ class TestLooking:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["show", "1999"], "holds no execution '1999'; `agentv runs list` shows those there are"),
+            (["show", "1999"], "holds no execution '1999'; `agentv executions list` shows those there are"),
             (["show", "last", "--case", "zzz"], "has no run of case 'zzz'"),
             (["export", "nothing"], "holds no execution 'nothing'"),
             (["list", "--store", "nowhere.db"], "there is no store nowhere.db"),
@@ -104,12 +105,98 @@ class TestLooking:
         assert "\\u001b[2J" in shown
 
 
+class TestListingRuns:
+    def listed(self, run: Command, *options: str) -> list[Json]:
+        found = json.loads(run.inside("runs", "list", "--json", *options).out)
+        assert found["schema"] == "agentv.runs/1"
+        return list(found["runs"])
+
+    def test_runs_are_listed_with_their_ids_the_last_execution_first(self, filled: Command) -> None:
+        result = filled.inside("runs", "list")
+        name = last(filled)
+        assert result.err == ""
+        assert {line.split()[0] for line in result.out.splitlines() if line[:1].isupper()} == {"PASS", "FAIL", "ERROR"}
+        rows = self.listed(filled)
+        assert [row["execution_id"] for row in rows] == [name] * 3
+        assert all(f"    {row['id']}\n" in result.out for row in rows)
+        shown = json.loads(filled.inside("runs", "show", rows[0]["id"], "--json").out)
+        for name in ("id", "execution_id", "case_id", "target_id", "status", "started_at", "tokens_usage"):
+            assert shown[name] == rows[0][name]
+        assert {row["case_id"]: row["result"] for row in rows} == {
+            "a": {"status": "pass", "score": 1.0},
+            "b": {"status": "fail", "score": 0.0},
+            "c": {"status": "error", "score": None},
+        }
+
+    @pytest.mark.parametrize(
+        ("options", "expected"),
+        [
+            (["--status", "error"], ["c"]),
+            (["--case", "b"], ["b"]),
+            (["--case", "[ab]*"], []),
+            (["--case", "?", "--status", "pass"], ["a"]),
+            (["--target", "scripted", "--case", "a"], ["a"]),
+            (["--target", "other"], []),
+            (["--status", "unfinished"], []),
+            (["--execution", "last", "--case", "a"], ["a"]),
+        ],
+    )
+    def test_options_choose_runs(self, filled: Command, options: list[str], expected: list[str]) -> None:
+        assert [row["case_id"] for row in self.listed(filled, *options)] == expected
+        assert ("no such runs" in filled.inside("runs", "list", *options).out) is not bool(expected)
+
+    def test_a_limit_takes_the_last_ones(self, run: Command) -> None:
+        run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a", "b")})
+        for _ in range(2):
+            run.inside("eval", "a.eval.yaml", "-q")
+        newest, oldest = execution_ids(run)
+        assert [row["execution_id"] for row in self.listed(run)] == [newest, newest, oldest, oldest]
+        assert [row["execution_id"] for row in self.listed(run, "--limit", "3")] == [newest, newest, oldest]
+        assert {row["execution_id"] for row in self.listed(run, "--execution", oldest)} == {oldest}
+
+    def test_an_empty_store_has_no_runs(self, run: Command) -> None:
+        run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a")})
+        run.inside("eval", "a.eval.yaml", "-q")
+        run.inside("executions", "delete", "last")
+        assert run.inside("runs", "list").out == "no runs yet; `agentv eval` makes some\n"
+
+
+class TestOldForms:
+    """`agentv runs` used to be the command for executions, too."""
+
+    @pytest.mark.parametrize(
+        "arguments", [["show"], ["show", "--json"], ["show", "--status", "fail"], ["export"], ["prune", "--keep", "9"]]
+    )
+    def test_an_execution_is_handled_as_before_with_a_note(self, filled: Command, arguments: list[str]) -> None:
+        old, new = filled.inside("runs", *arguments), filled.inside("executions", *arguments)
+        assert (old.code, old.out) == (new.code, new.out)
+        assert new.err == ""
+        assert old.err == f"note: executions have a command of their own: agentv executions {arguments[0]}\n"
+
+    def test_one_is_deleted_with_a_note(self, run: Command) -> None:
+        run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a")})
+        run.inside("eval", "a.eval.yaml", "-q")
+        name = last(run)
+        result = run.inside("runs", "delete", name)
+        assert result.out == f"deleted {name}\n"
+        assert "agentv executions delete" in result.err
+
+    def test_a_run_is_shown_and_exported_without_one(self, filled: Command) -> None:
+        name = json.loads(filled.inside("runs", "list", "--json").out)["runs"][0]["id"]
+        for arguments in (["show", name], ["export", name], ["show", "last", "--case", "a"]):
+            result = filled.inside("runs", *arguments)
+            assert (result.code, result.err) == (0, "")
+        for arguments in (["show", name], ["export", name]):
+            result = filled.inside("executions", *arguments)
+            assert (result.code, f"{name} is a run" in result.err) == (2, True)
+
+
 class TestMoving:
     def test_an_export_imports_back_bit_for_bit(self, filled: Command) -> None:
         name = last(filled)
-        assert filled.inside("runs", "export", name, "--out", "all.jsonl").code == 0
+        assert filled.inside("executions", "export", name, "--out", "all.jsonl").code == 0
         assert filled.inside("runs", "import", "all.jsonl", "--store", "other.db").code == 0
-        assert filled.inside("runs", "export", name, "--store", "other.db", "--out", "again.jsonl").code == 0
+        assert filled.inside("executions", "export", name, "--store", "other.db", "--out", "again.jsonl").code == 0
         written = (filled.folder / "all.jsonl").read_bytes()
         assert written == (filled.folder / "again.jsonl").read_bytes()
         assert len(written.splitlines()) == 4
@@ -118,14 +205,14 @@ class TestMoving:
         assert (again.code, f"already holds execution {name}" in again.err) == (2, True)
 
     def test_an_imported_execution_can_be_shown_and_rescored_like_any_other(self, filled: Command) -> None:
-        filled.inside("runs", "export", "--out", "moved.jsonl")
+        filled.inside("executions", "export", "--out", "moved.jsonl")
         filled.inside("runs", "import", "moved.jsonl", "--store", "moved.db")
         shown = filled.inside("runs", "show", "last", "--case", "b", "--store", "moved.db").out
         assert shown == filled.inside("runs", "show", "last", "--case", "b").out
         assert filled.inside("rescore", "--store", "moved.db", "-q").code == 3
 
     def test_the_openai_form_is_that_of_seed_004(self, filled: Command) -> None:
-        lines = filled.inside("runs", "export", "--format", "openai").lines
+        lines = filled.inside("executions", "export", "--format", "openai").lines
         assert [line["case_id"] for line in lines] == ["a", "b", "c"]
         (call,) = lines[0]["messages"][1]["tool_calls"]
         assert call["type"] == "function"
@@ -169,15 +256,15 @@ class TestMoving:
         result = run.inside("runs", "import", "bad.jsonl")
         assert result.code == 2
         assert "bad.jsonl, line 2: " in result.err
-        assert json.loads(run.inside("runs", "list", "--json").out)["executions"] == []
+        assert json.loads(run.inside("executions", "list", "--json").out)["executions"] == []
 
     def test_the_store_is_not_overwritten_by_what_is_taken_out_of_it(self, filled: Command) -> None:
-        before = filled.inside("runs", "list").out
+        before = filled.inside("executions", "list").out
         (filled.folder / "link.jsonl").symlink_to(filled.folder / ".agentv" / "runs.db")
         for name in (".agentv/runs.db", "link.jsonl"):
-            result = filled.inside("runs", "export", "--out", name)
+            result = filled.inside("executions", "export", "--out", name)
             assert (result.code, "would overwrite the store" in result.err) == (2, True)
-        assert filled.inside("runs", "list").out == before
+        assert filled.inside("executions", "list").out == before
 
     @pytest.mark.parametrize(
         ("change", "words"),
@@ -190,14 +277,14 @@ class TestMoving:
     def test_a_run_that_cannot_be_put_back_is_told_in_a_sentence(self, run: Command, change: Json, words: str) -> None:
         run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a")})
         run.inside("eval", "a.eval.yaml", "-q")
-        execution, line = run.inside("runs", "export").lines
+        execution, line = run.inside("executions", "export").lines
         gone = [name for name, value in change.items() if value is None]
         fields = {name: value for name, value in {**line, **change}.items() if name not in gone}
         twice = [] if change else [fields]
         run.write("changed.jsonl", "".join(json.dumps(each) + "\n" for each in (execution, fields, *twice)))
         result = run.inside("runs", "import", "changed.jsonl", "--store", "other.db")
         assert (result.code, words in result.err) == (2, True), result.err
-        assert json.loads(run.inside("runs", "list", "--store", "other.db", "--json").out)["executions"] == []
+        assert json.loads(run.inside("executions", "list", "--store", "other.db", "--json").out)["executions"] == []
 
 
 class TestDeleting:
@@ -205,18 +292,19 @@ class TestDeleting:
         run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a")})
         for _ in range(times):
             run.inside("eval", "a.eval.yaml", "-q")
-        return [row["id"] for row in json.loads(run.inside("runs", "list", "--json").out)["executions"]]
+        return execution_ids(run)
 
     def test_executions_are_deleted_by_name(self, run: Command) -> None:
         newest, oldest = self.fill(run, 2)
-        assert run.inside("runs", "delete", oldest).out == f"deleted {oldest}\n"
-        assert [row["id"] for row in json.loads(run.inside("runs", "list", "--json").out)["executions"]] == [newest]
+        assert run.inside("executions", "delete", oldest).out == f"deleted {oldest}\n"
+        assert execution_ids(run) == [newest]
 
     def test_old_ones_are_pruned(self, run: Command) -> None:
         newest, *older = self.fill(run, 3)
-        assert run.inside("runs", "prune", "--older-than", "1").out == "nothing to delete\n"
-        assert run.inside("runs", "prune", "--keep", "1", "--dry-run").out.count("would delete") == 2
-        assert sorted(run.inside("runs", "prune", "--keep", "1").out.split()) == sorted(["deleted", *older, "deleted"])
+        assert run.inside("executions", "prune", "--older-than", "1").out == "nothing to delete\n"
+        assert run.inside("executions", "prune", "--keep", "1", "--dry-run").out.count("would delete") == 2
+        pruned = run.inside("executions", "prune", "--keep", "1").out.split()
+        assert sorted(pruned) == sorted(["deleted", *older, "deleted"])
         assert last(run) == newest
 
 
@@ -237,7 +325,7 @@ class TestRescoring:
         assert better.code == 0
         assert [record["status"] for record in run.records()] == ["pass", "pass"]
         assert (run.folder / "count").read_text() == "xx"
-        listed = json.loads(run.inside("runs", "list", "--json").out)["executions"]
+        listed = json.loads(run.inside("executions", "list", "--json").out)["executions"]
         assert [(row["passed"], row["failed"]) for row in listed] == [(2, 0), (0, 2), (0, 2)]
 
     def test_budgets_see_the_numbers_of_then(self, run: Command) -> None:
@@ -265,7 +353,7 @@ class TestRescoring:
 
 
 def test_a_pipe_that_nobody_reads_is_no_crash(filled: Command) -> None:
-    line = " ".join(filled.line("runs", "export"))
+    line = " ".join(filled.line("executions", "export"))
     done = subprocess.run(
         ["sh", "-c", f"{line} | head -c 10"],
         cwd=filled.folder,
@@ -280,7 +368,7 @@ def test_a_store_is_found_from_a_folder_below(filled: Command) -> None:
     below = filled.folder / "deep" / "down"
     below.mkdir(parents=True, exist_ok=True)
     other = Command(Path(below), filled.temporary)
-    assert other.inside("runs", "list").out == filled.inside("runs", "list").out
+    assert other.inside("executions", "list").out == filled.inside("executions", "list").out
 
 
 def test_an_execution_may_have_any_name(run: Command) -> None:
@@ -300,7 +388,7 @@ def test_odd_runs_of_the_older_shape_are_read_for_what_they_say(run: Command) ->
     ]
     run.write("old.jsonl", "".join(json.dumps({"executionId": "old", **each}) + "\n" for each in odd))
     run("runs", "import", "old.jsonl")
-    found = [json.loads(line) for line in run("runs", "export", "old").out.splitlines()[1:]]
+    found = [json.loads(line) for line in run("executions", "export", "old").out.splitlines()[1:]]
     assert [(each["case_id"], each["status"], each["result"]["status"]) for each in found] == [
         ("5", "cancelled", "skipped"),
         ("b", "error", "error"),
@@ -313,9 +401,11 @@ def test_odd_runs_of_the_older_shape_are_read_for_what_they_say(run: Command) ->
 def test_what_is_not_finished_is_counted_and_says_how_to_go_on(run: Command) -> None:
     run.write("a.eval.yaml", {"targets": [mocked(calls("search"), delay_ms=1000)], "cases": cases(*"abcdefgh")})
     process = run.start("eval", "a.eval.yaml", "--max-concurrency", "1", "-q")
-    wait_for(
-        lambda: " 0 of 8 " not in run("runs", "list").out and "of 8" in run("runs", "list").out, "the first result"
-    )
+
+    def has_result() -> bool:
+        return re.search(r" [1-7] of 8 ", run("executions", "list").out) is not None
+
+    wait_for(has_result, "the first result")
     shown = run("runs", "show").out
     process.kill()
     process.communicate(timeout=DEADLINE_S)

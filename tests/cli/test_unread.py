@@ -78,7 +78,7 @@ class TestStored:
         write(run, names=("aaa", "clear"), check={"type": "contains", "value": "a"})
         assert run.inside("eval", "a.eval.yaml", "--persist", persist, "--out", "results.jsonl").code == 0
         assert [record.get("unread") for record in run.records()] == [PLACES, None]
-        assert shown(run, "runs", "list")["executions"][0]["partly_understood"] == 1
+        assert shown(run, "executions", "list")["executions"][0]["partly_understood"] == 1
         assert [row["unread"] for row in shown(run, "runs", "show")["runs"]] == [PLACES, None]
         stored = shown(run, "runs", "show", "last", "--case", "aaa")
         assert stored["result"]["unread"] == PLACES
@@ -92,9 +92,9 @@ class TestStored:
     def test_an_export_imports_back_bit_for_bit(self, run: Command, persist: str) -> None:
         write(run, names=("aaa", "clear"))
         run.inside("eval", "a.eval.yaml", "--persist", persist)
-        run.inside("runs", "export", "--out", "first.jsonl")
+        run.inside("executions", "export", "--out", "first.jsonl")
         assert run.inside("runs", "import", "first.jsonl", "--store", "other.db").code == 0
-        run.inside("runs", "export", "--out", "second.jsonl", "--store", "other.db")
+        run.inside("executions", "export", "--out", "second.jsonl", "--store", "other.db")
         assert (run.folder / "second.jsonl").read_bytes() == (run.folder / "first.jsonl").read_bytes()
         listed = shown(run, "runs", "show", "--store", "other.db")
         assert [row["unread"] for row in listed["runs"]] == [PLACES, None]
@@ -103,7 +103,7 @@ class TestStored:
     def test_an_export_of_an_earlier_version_is_read(self, run: Command) -> None:
         write(run, names=("clear",))
         run.inside("eval", "a.eval.yaml")
-        run.inside("runs", "export", "--out", "now.jsonl")
+        run.inside("executions", "export", "--out", "now.jsonl")
         lines = [json.loads(line) for line in (run.folder / "now.jsonl").read_text().splitlines()]
         del lines[0]["partly_understood"]
         assert "unread" not in lines[1]["result"]
@@ -149,7 +149,7 @@ class TestStored:
         ]
         for args in (["eval", "a.eval.yaml"], ["target", "check", "agent"], ["target", "check", "agent", "--json"]):
             assert secret not in run(*args, env={"TOKEN": secret}).out
-        for args in (["runs", "export"], ["runs", "show", "--json"], ["runs", "show", "last", "--case", "a"]):
+        for args in (["executions", "export"], ["runs", "show", "--json"], ["runs", "show", "last", "--case", "a"]):
             text = run.inside(*args).out
             assert "[redacted:TOKEN]" in text
             assert secret not in text
@@ -166,7 +166,7 @@ class TestStored:
         assert shown(run, "runs", "show")["runs"][0]["unread"] is None
         write(run)
         assert run.inside("eval", "a.eval.yaml").code == 0
-        assert [row["partly_understood"] for row in shown(run, "runs", "list")["executions"]] == [1, 0]
+        assert [row["partly_understood"] for row in shown(run, "executions", "list")["executions"]] == [1, 0]
 
     def test_a_newer_store_is_refused(self, run: Command) -> None:
         write(run)
@@ -174,7 +174,7 @@ class TestStored:
         with sqlite3.connect(run.folder / ".agentv/runs.db") as db:
             db.execute("PRAGMA user_version = 99")
         db.close()
-        assert "was written by a newer agentv" in run.inside("runs", "list").err
+        assert "was written by a newer agentv" in run.inside("executions", "list").err
 
 
 @pytest.mark.xfail(not READS_UNREAD, reason="`decode_response` does not read `unread` and `echo_end` yet")
@@ -220,7 +220,7 @@ class TestTerminal:
     def test_one_run_is_shown_with_its_places(self, run: Command) -> None:
         write(run, names=("aaa", "clear"))
         run.inside("eval", "a.eval.yaml")
-        assert "1 only partly understood" in run.inside("runs", "list").out
+        assert "1 only partly understood" in run.inside("executions", "list").out
         text = run.inside("runs", "show").out
         assert text.count("only partly understood") == 2, "once of the execution, once of the run"
         text = run.inside("runs", "show", "last", "--case", "aaa").out

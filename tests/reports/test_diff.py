@@ -4,7 +4,7 @@ import io
 from typing import Any
 
 import agentv
-from agentv.reports.terminal import Style, clean, fit, width_of
+from agentv.reports.terminal import Style, clean, display_width, fit
 
 REPLY: list[dict[str, Any]] = [
     {
@@ -77,6 +77,6 @@ def test_an_agent_cannot_smuggle_escape_sequences_into_a_terminal() -> None:
 
 
 def test_wide_and_combining_characters_keep_the_columns() -> None:
-    assert (width_of("日本"), width_of("e\u0301")) == (4, 1)
-    assert [width_of(fit(text, 6)) for text in ("", "日本語日本", "abcdefghij", "日本")] == [6, 6, 6, 6]
+    assert (display_width("日本"), display_width("e\u0301")) == (4, 1)
+    assert [display_width(fit(text, 6)) for text in ("", "日本語日本", "abcdefghij", "日本")] == [6, 6, 6, 6]
     assert clean("a\u200bb") == "a\\u200bb"

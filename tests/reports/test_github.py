@@ -10,7 +10,7 @@ import pytest
 from agentv.errors import Place, Problem
 from agentv.model.events import RunFinished
 from agentv.redaction import Redactor
-from agentv.reports.github import Annotations, Guarded, of_problems
+from agentv.reports.github import Annotations, CommandEscapingStream, annotate_problems
 from tests.reports.events import HOSTILE, errored, failed, passed, tell
 
 
@@ -75,14 +75,14 @@ def test_an_agent_adds_no_command(text: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_guarded_stream_holds_no_command(text: str) -> None:
     stream = io.StringIO()
-    Guarded(stream).write(f"  {text}\n{text}")
-    Guarded(stream).write(text)
+    CommandEscapingStream(stream).write(f"  {text}\n{text}")
+    CommandEscapingStream(stream).write(text)
     assert obeyed(stream.getvalue()) == []
 
 
 def test_a_guarded_stream_leaves_the_rest_alone() -> None:
     stream = io.StringIO()
-    guarded = Guarded(stream)
+    guarded = CommandEscapingStream(stream)
     guarded.write("a::b\n# [x] ##\n  12:30\n")
     assert stream.getvalue() == "a::b\n# [x] ##\n  12:30\n"
     assert guarded.isatty() is False
@@ -99,11 +99,11 @@ def test_files_are_named_as_the_repository_names_them(tmp_path: Path, monkeypatc
 
 def test_problems_and_warnings_of_files_are_shown_too() -> None:
     problem = Problem("", "odd, is it: meant?", "whole", Place("a,b:c.yaml", 3, 7))
-    assert obeyed(str(of_problems([problem])[0])) == [
+    assert obeyed(str(annotate_problems([problem])[0])) == [
         ("error", {"file": "a,b:c.yaml", "line": "3", "col": "7", "title": "agentv"}, "odd, is it: meant?")
     ]
     assert [each[0] for each in annotations(passed(0), warnings=[problem] * 20)] == ["warning"] * 10
-    assert obeyed(str(of_problems([Problem("", "nowhere")])[0])) == [("error", {"title": "agentv"}, "nowhere")]
+    assert obeyed(str(annotate_problems([Problem("", "nowhere")])[0])) == [("error", {"title": "agentv"}, "nowhere")]
 
 
 def test_secrets_are_not_in_the_log() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from agentv.model.events import RunFinished
 from agentv.redaction import Redactor
-from agentv.reports.markdown import MAX_PAGE, MarkdownFile, code, fenced
+from agentv.reports.markdown import MAX_PAGE, MarkdownFile, code_span, fenced_block
 from tests.reports.events import HOSTILE, errored, failed, passed, tell
 
 FENCE = re.compile(r"^(`{3,})text\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
@@ -94,17 +94,17 @@ def test_pages_of_long_texts_stay_small(tmp_path: Path) -> None:
 
 
 def test_names_are_code_that_cannot_end() -> None:
-    assert code("plain name/1") == "`plain name/1`"
-    assert code("a|b") == "<code>a&#124;b</code>"
-    assert code("``") == "<code>&#96;&#96;</code>"
-    assert code(" ") == "(nothing)"
-    assert code("a\nb") == "<code>a&#92;u000ab</code>"
-    assert len(code("x" * 1000)) == 122
+    assert code_span("plain name/1") == "`plain name/1`"
+    assert code_span("a|b") == "<code>a&#124;b</code>"
+    assert code_span("``") == "<code>&#96;&#96;</code>"
+    assert code_span(" ") == "(nothing)"
+    assert code_span("a\nb") == "<code>a&#92;u000ab</code>"
+    assert len(code_span("x" * 1000)) == 122
 
 
 def test_fences_are_longer_than_any_inside() -> None:
-    assert fenced("a") == "```text\na\n```"
-    assert fenced("a\n`````\nb") == "``````text\na\n`````\nb\n``````"
+    assert fenced_block("a") == "```text\na\n```"
+    assert fenced_block("a\n`````\nb") == "``````text\na\n`````\nb\n``````"
 
 
 def test_secrets_are_not_on_the_page(tmp_path: Path) -> None:

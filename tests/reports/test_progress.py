@@ -10,7 +10,7 @@ from agentv.model.events import AttemptFinished, ExecutionFinished, ExecutionSta
 from agentv.model.response import ResponseError
 from agentv.redaction import Redactor
 from agentv.reports import progress
-from agentv.reports.progress import Live, PlainLines
+from agentv.reports.progress import LiveProgress, PlainProgress
 
 CHECK = {"type": "tool_trajectory", "minimums": {"a": 1}}
 USAGE = {"tokens_usage": {"input_tokens": 90, "output_tokens": 10}, "cost_usd": 0.25}
@@ -33,9 +33,9 @@ def events() -> list[Any]:
 def test_the_live_line_tells_counts_cost_and_failures_and_is_gone_in_the_end(
     events: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "LIVE_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "LIVE_INTERVAL_S", 0.0)
     stream = io.StringIO()
-    live = Live(stream, Redactor({}))
+    live = LiveProgress(stream, Redactor({}))
     for event in events:
         live.handle(event)
     text = stream.getvalue()
@@ -47,9 +47,9 @@ def test_the_live_line_tells_counts_cost_and_failures_and_is_gone_in_the_end(
 
 
 def test_a_target_that_is_too_busy_is_why_nothing_moves(events: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "LIVE_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "LIVE_INTERVAL_S", 0.0)
     stream = io.StringIO()
-    live = Live(stream, Redactor({}))
+    live = LiveProgress(stream, Redactor({}))
     live.handle(events[0])
     live.handle_attempt(attempt(None))
     assert "waiting" not in stream.getvalue()
@@ -62,10 +62,10 @@ def test_a_target_that_is_too_busy_is_why_nothing_moves(events: list[Any], monke
 
 
 def test_once_it_may_be_asked_again_nothing_is_said_of_it(events: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "LEAST_WAIT_S", 0.0)
-    monkeypatch.setattr(progress, "LIVE_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "MIN_WAIT_S", 0.0)
+    monkeypatch.setattr(progress, "LIVE_INTERVAL_S", 0.0)
     stream = io.StringIO()
-    live = Live(stream, Redactor({}))
+    live = LiveProgress(stream, Redactor({}))
     live.handle(events[0])
     live.handle_attempt(attempt(ResponseError(kind="transport", message="429", code="rate_limited")))
     live.handle(events[1])
@@ -81,7 +81,7 @@ def attempt(error: ResponseError | None) -> AttemptFinished:
 
 def test_it_is_drawn_no_more_often_than_anybody_can_read(events: list[Any]) -> None:
     stream = io.StringIO()
-    live = Live(stream, Redactor({}))
+    live = LiveProgress(stream, Redactor({}))
     live.handle(events[0])
     for _ in range(10_000):
         live.handle(events[1])
@@ -92,7 +92,7 @@ def test_plain_lines_come_every_few_seconds(events: list[Any], monkeypatch: pyte
     clock = iter(range(0, 1000, 2))
     monkeypatch.setattr(progress, "monotonic", lambda: next(clock))
     stream = io.StringIO()
-    lines = PlainLines(stream)
+    lines = PlainProgress(stream)
     for event in events:
         lines.handle(event)
     written = stream.getvalue().splitlines()

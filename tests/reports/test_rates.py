@@ -8,7 +8,7 @@ import pytest
 
 from agentv.model.results import OutcomeCounts, RepeatedCase, RepeatedTarget, Repeats
 from agentv.redaction import Redactor
-from agentv.reports.console import Console, between, percent
+from agentv.reports.console import Console, format_interval, format_percent
 from agentv.reports.markdown import MAX_PAGE, MarkdownFile
 from tests.reports.events import HOSTILE, failed, passed, tell
 
@@ -68,11 +68,17 @@ def printed(encoding: str = "utf-8", verbosity: int = 0, **more: Any) -> list[st
     ],
 )
 def test_an_interval_has_the_digits_that_its_width_makes_sense_of(interval: tuple[float, float], words: str) -> None:
-    assert between(interval) == words
+    assert format_interval(interval) == words
 
 
 def test_a_share_that_is_not_all_is_never_called_all() -> None:
-    assert [percent(share) for share in (0.0, 0.0001, 0.75, 0.9999, 1.0)] == ["0 %", "0.1 %", "75 %", "99.9 %", "100 %"]
+    assert [format_percent(share) for share in (0.0, 0.0001, 0.75, 0.9999, 1.0)] == [
+        "0 %",
+        "0.1 %",
+        "75 %",
+        "99.9 %",
+        "100 %",
+    ]
 
 
 def test_the_rate_is_told_with_its_interval() -> None:

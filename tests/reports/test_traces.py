@@ -13,7 +13,7 @@ import agentv
 from agentv.model.conversation import Message, ToolCall, TraceEvent
 from agentv.model.events import AttemptFinished
 from agentv.redaction import Redactor
-from agentv.reports.traces import TraceFolder, file_name
+from agentv.reports.traces import TraceFolder, safe_file_name
 from tests.reports.events import passed
 
 SAFE = ["deactivate", "refund-1", "a.b_c", "q 1", "日本", "x(2)"]
@@ -69,12 +69,12 @@ def files(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", SAFE)
 def test_a_name_that_every_file_system_takes_is_kept(name: str) -> None:
-    assert file_name(name) == name
+    assert safe_file_name(name) == name
 
 
 @pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
 def test_any_other_is_not(name: str, tmp_path: Path) -> None:
-    made = file_name(name)
+    made = safe_file_name(name)
     assert made != name
     assert len(made.encode()) <= 120
     path = tmp_path / f"{made}.attempt-1.json"
@@ -84,7 +84,7 @@ def test_any_other_is_not(name: str, tmp_path: Path) -> None:
 
 @given(st.sets(st.text(alphabet="aAäÄ/.~-:\\", max_size=4) | st.text(), min_size=2))
 def test_two_ids_never_have_one_file_even_where_case_does_not_count(names: set[str]) -> None:
-    assert len({file_name(name).casefold() for name in names}) == len(names)
+    assert len({safe_file_name(name).casefold() for name in names}) == len(names)
 
 
 def test_each_attempt_has_its_file_at_once(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from agentv.model.events import RunFinished
 from agentv.model.response import Unread
 from agentv.model.results import EvaluatorResult
 from agentv.redaction import Redactor
-from agentv.reports.console import HINT, Console, list_places, other_warnings
+from agentv.reports.console import HINT, Console, other_warnings, render_unread
 from agentv.reports.github import Annotations
 from agentv.reports.junit import JunitFile
 from agentv.reports.markdown import MarkdownFile
@@ -95,14 +95,14 @@ class TestConsole:
 
 class TestOneReply:
     def test_places_are_listed_up_to_five(self) -> None:
-        lines = list_places(chart(*range(7)))
+        lines = render_unread(chart(*range(7)))
         assert lines[:2] == [
             "the reply was only partly understood, so calls may be missing:",
             f"  output_messages[0].content[1]: {CHART}",
         ]
         assert lines[-1] == "  2 more"
         assert len(lines) == 7
-        assert list_places(()) == []
+        assert render_unread(()) == []
 
     def test_warnings_that_name_a_place_are_told_from_the_others(self) -> None:
         (place,) = chart(3)

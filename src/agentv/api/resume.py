@@ -202,7 +202,7 @@ def find(store: Store, name: str) -> ExecutionRow:
         return store.find_execution(newest[0].id)[0]
     found = store.find_execution(name)
     if not found:
-        msg = f"{store.name} holds no execution {name!r}; `agentv runs list` shows those there are"
+        msg = f"{store.name} holds no execution {name!r}; `agentv executions list` shows those there are"
         raise StoreError(msg)
     if len(found) > 1:
         some = ", ".join([*(each.id for each in found[:MAX_NAMED]), *(["…"] if len(found) > MAX_NAMED else [])])

@@ -57,7 +57,7 @@ def resolve(store: Store, name: str) -> NamedRuns:
         if len(keys) == 1:
             return NamedRuns(execution, keys[0])
         problem = "no run begins" if not keys else f"{len(keys)} runs begin"
-        msg = f"{problem} with {head}-{tail}; `agentv runs show {execution.id}` lists them"
+        msg = f"{problem} with {head}-{tail}; `agentv executions show {execution.id}` lists them"
         raise StoreError(msg)
     return NamedRuns(find(store, name))
 

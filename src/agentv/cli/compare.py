@@ -1,33 +1,27 @@
-"""`agentv compare`: whether B is better or worse than A."""
+"""`agentv compare`: compare two executions."""
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentv.cli.eval import DOLLARS, read_variables_file
-from agentv.cli.exit_codes import ERROR, exit_with_problems, fail_error, fail_usage
+from agentv.api.compare import compare
+from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_error, fail_usage, redirect_to_devnull
+from agentv.cli.options import ENV_FILE, MAX_JUDGE_COST, NO_CACHE, SHARE, CompareArgs, load_env_file
+from agentv.cli.outputs import escape_workflow_commands
+from agentv.errors import AgentVError, EvaluationError, SpecError
+from agentv.jsonio import dump_json
+from agentv.reports.comparison import render_comparison, render_page
+from agentv.reports.files import escape_controls, open_private, write_all
+from agentv.reports.terminal import Style
 
 if TYPE_CHECKING:
     from agentv.model.comparison import Comparison
-
-FAILED = 1
-
-
-class Percentage(click.FloatRange):
-    """A number between 0 and 1; `nan` lies in no range and is in every one."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number, unless it is none."""
-        number = super().convert(value, param, ctx)
-        return self.fail(f"{value!r} is not a number", param, ctx) if number != number else number  # noqa: PLR0124
-
-
-SHARE = Percentage(min=0, max=1, min_open=True, max_open=True)
 
 
 @click.command()
@@ -38,112 +32,106 @@ SHARE = Percentage(min=0, max=1, min_open=True, max_open=True)
 @click.option(
     "--fail-on",
     type=click.Choice(["regression", "worse"]),
-    help="Exit with 1 when B is worse, or has clearly lost a case (regression); or only when it is worse.",
+    help="Exit with 1 if B is worse or has clearly lost a case (regression), or only if it is worse.",
 )
 @click.option(
     "--out", type=click.Path(dir_okay=False), metavar="FILE", help="Write the comparison to FILE: .md or .json."
 )
-@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), help="What to print; text.")
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), help="Output format; text.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; the same as --format json.")
 @click.option("--confidence", type=SHARE, default=0.95, metavar="SHARE", help="Of intervals and tests; 0.95.")
-@click.option("--difference", type=SHARE, default=0.05, metavar="SHARE", help="Say how many cases would show it; 0.05.")
+@click.option(
+    "--difference", type=SHARE, default=0.05, metavar="SHARE", help="Report how many cases would show it; 0.05."
+)
 @click.option("--seed", type=int, default=0, metavar="N", help="Of the bootstrap; 0.")
 @click.option("--judge", metavar="NAME", help="Ask this target which answer to each case is better.")
-@click.option("--max-judge-cost", type=DOLLARS, metavar="USD", help="Ask no more once so many dollars are spent.")
-@click.option("--no-cache", is_flag=True, help="Ask the judge again, whatever it said before.")
-@click.option(
-    "--env-file", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Read variables from FILE (.env)."
-)
-def command(a: str, b: str, **given: Any) -> None:
-    """Say whether B is better or worse than A: result files (.jsonl), or executions of the run store by their ids.
+@MAX_JUDGE_COST
+@NO_CACHE
+@ENV_FILE
+def command(**params: Any) -> None:
+    """Compare B with A: result files (.jsonl), or executions of the run store by their ids.
 
-    Exit code: 0, or with --fail-on 1 when that holds and 3 when B could not measure what A did; 2 when a file cannot
-    be read or no case is in both; with --judge 3 when it could not say of some cases.
+    Exit code: 0; with --fail-on 1 if the condition holds and 3 if B could not measure a case that A did; 2 if a file
+    cannot be read or no case is in both; with --judge 3 if some cases could not be judged.
     """
-    from agentv.api.compare import compare  # noqa: PLC0415 - `--help` needs none of it
-    from agentv.errors import AgentVError, EvaluationError, SpecError  # noqa: PLC0415 - as above
-
-    out, as_json = given["out"], given["as_json"] or given["form"] == "json"
-    if out is not None:
-        _check_output(out, (a, b))
-    names = ("target_a", "target_b", "seed", "confidence", "difference", "judge", "max_judge_cost")
-    if given["judge"] is None and (given["max_judge_cost"] is not None or given["no_cache"]):
+    args = CompareArgs(**params)
+    if args.out is not None:
+        _check_output(args.out, (args.a, args.b))
+    if args.judge is None and (args.max_judge_cost is not None or not args.cache):
         fail_usage("--max-judge-cost and --no-cache are about a judge: name one with --judge")
-    if given["env_file"]:
-        read_variables_file(given["env_file"])
+    load_env_file(args.env_file)
     try:
-        comparison = compare(a, b, cache=not given["no_cache"], **{name: given[name] for name in names})
+        comparison = _compare(args)
     except SpecError as error:
-        exit_with_problems(error, as_json=as_json)
+        exit_with_problems(error, as_json=args.format == "json")
     except EvaluationError as error:
         fail_error(str(error))
     except AgentVError as error:
         fail_usage(str(error))
-    if out is not None:
-        _write(comparison, Path(out))
+    if args.out is not None:
+        _write(comparison, Path(args.out))
     try:
-        _print(comparison, "json" if as_json else given["form"] or "text")
-    except BrokenPipeError:  # whoever closed the pipe has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(_code(comparison, given["fail_on"]))
+        _print(comparison, args.format)
+    except BrokenPipeError:  # the reader has seen enough
+        redirect_to_devnull(sys.stdout)
+    sys.exit(_exit_code(comparison, args.fail_on))
 
 
-def _code(comparison: Comparison, fail_on: str | None) -> int:
-    unjudged = ERROR if comparison.judged is not None and comparison.judged.errors else 0
-    if fail_on is None:
-        return unjudged
-    if comparison.verdict == "worse" or (fail_on == "regression" and comparison.regression):
-        return FAILED
-    # What B could not even measure is no proof that nothing was lost.
-    return ERROR if comparison.lost_to_errors or comparison.verdict == "nothing measured" else unjudged
+def _compare(args: CompareArgs) -> Comparison:
+    return compare(
+        args.a,
+        args.b,
+        target_a=args.target_a,
+        target_b=args.target_b,
+        seed=args.seed,
+        confidence=args.confidence,
+        difference=args.difference,
+        judge=args.judge,
+        max_judge_cost=args.max_judge_cost,
+        cache=args.cache,
+    )
+
+
+def _exit_code(comparison: Comparison, fail_on: str | None) -> ExitCode:
+    unjudged = comparison.judged is not None and comparison.judged.errors
+    if fail_on is not None:
+        if comparison.verdict == "worse" or (fail_on == "regression" and comparison.regression):
+            return ExitCode.FAILED
+        # Cases that B could not measure may have been lost.
+        if comparison.lost_to_errors or comparison.verdict == "nothing measured":
+            return ExitCode.ERROR
+    return ExitCode.ERROR if unjudged else ExitCode.OK
 
 
 def _print(comparison: Comparison, form: str) -> None:
     if form == "json":
-        from agentv.reports.files import printable  # noqa: PLC0415 - only this needs it
-
-        sys.stdout.buffer.write(printable(_rendered(comparison, form)))
+        sys.stdout.buffer.write(escape_controls(_encode(comparison, form)))
     else:
-        from agentv.cli.outputs import escape_workflow_commands  # noqa: PLC0415 - only this needs it
-        from agentv.reports.comparison import render_comparison  # noqa: PLC0415 - as above
-        from agentv.reports.terminal import Style  # noqa: PLC0415 - as above
-
-        text = (
-            render_comparison(comparison, Style.of(sys.stdout))
-            if form == "text"
-            else _rendered(comparison, form).decode()
-        )
+        is_text = form == "text"
+        text = render_comparison(comparison, Style.of(sys.stdout)) if is_text else _encode(comparison, form).decode()
         escape_workflow_commands(sys.stdout).write(text)
     sys.stdout.flush()
 
 
-def _rendered(comparison: Comparison, form: str) -> bytes:
+def _encode(comparison: Comparison, form: str) -> bytes:
     if form == "markdown":
-        from agentv.reports.comparison import render_page  # noqa: PLC0415 - only this needs it
-
         return render_page(comparison).encode("utf-8", "backslashreplace")
-    from agentv.jsonio import dump_json  # noqa: PLC0415 - as above
-
     return dump_json(comparison) + b"\n"
 
 
 def _check_output(out: str, inputs: tuple[str, str]) -> None:
-    from contextlib import suppress  # noqa: PLC0415 - only this needs it
-
     if Path(out).suffix.lower() not in (".md", ".json"):
         fail_usage(f"--out {out}: the name says the format, and must end in .md or .json")
     for name in inputs:
-        with suppress(OSError):  # one that is not there cannot be overwritten
+        with suppress(OSError):  # a file that does not exist cannot be overwritten
             if Path(out).samefile(name):
                 fail_usage(f"--out {out} would overwrite what is compared; choose another name")
 
 
 def _write(comparison: Comparison, path: Path) -> None:
-    from agentv.reports.files import open_private, write_all  # noqa: PLC0415 - only this needs it
-
     try:
         file, _ = open_private(path)
-        write_all(file, _rendered(comparison, "markdown" if path.suffix.lower() == ".md" else "json"))
+        write_all(file, _encode(comparison, "markdown" if path.suffix.lower() == ".md" else "json"))
         os.close(file)
     except OSError as error:
         fail_usage(f"{path} cannot be written: {error.strerror}")

@@ -1,11 +1,12 @@
-"""`agentv completion`: the script that a shell loads."""
+"""`agentv completion`: print the completion script of a shell."""
 
 from __future__ import annotations
 
 import click
+from click.shell_completion import get_completion_class
 
 SHELLS = ("bash", "zsh", "fish")
-HOW = {
+LOAD_COMMANDS = {
     "bash": 'eval "$(agentv completion bash)"',
     "zsh": 'eval "$(agentv completion zsh)"',
     "fish": "agentv completion fish | source",
@@ -14,15 +15,12 @@ HOW = {
 
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
-def command(shell: str) -> None:
-    """Print the script that completes commands in SHELL; load it in the shell's start-up file."""
-    from click.shell_completion import get_completion_class  # noqa: PLC0415 - only this command needs it
-
-    from agentv.cli.main import group  # noqa: PLC0415 - it loads this module
-
-    found = get_completion_class(shell)
-    if found is None:
+@click.pass_context
+def command(context: click.Context, shell: str) -> None:
+    """Print the completion script of SHELL; load it in the shell's start-up file."""
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
         msg = f"no completion for {shell!r}"
         raise click.UsageError(msg)
-    click.echo(f"# {HOW[shell]}")
-    click.echo(found(group, {}, "agentv", "_AGENTV_COMPLETE").source())
+    click.echo(f"# {LOAD_COMMANDS[shell]}")
+    click.echo(completion_class(context.find_root().command, {}, "agentv", "_AGENTV_COMPLETE").source())

@@ -1,15 +1,28 @@
-"""`agentv evaluators`: which there are, what each takes, and what it says of a reply."""
+"""`agentv evaluators`: list evaluators and describe one."""
 
 from __future__ import annotations
 
 import sys
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
+import yaml
+from msgspec import to_builtins
 
+from agentv.api.score import Scorer
 from agentv.cli.exit_codes import fail_usage
+from agentv.cli.options import JSON
+from agentv.cli.outputs import print_json
+from agentv.errors import PluginError, suggest
+from agentv.evaluators.judge.prompt import scripted
+from agentv.matching.diff import quote
+from agentv.registry import evaluator_names, find_evaluator
+from agentv.reports.terminal import Style
+from agentv.spec.describe import describe
 
 if TYPE_CHECKING:
+    from agentv.evaluators.base import Example
     from agentv.spec.describe import Description
 
 WIDTH = 100
@@ -17,41 +30,33 @@ WIDTH = 100
 
 @click.group()
 def command() -> None:
-    """List the evaluators there are, and describe one."""
+    """List evaluators, and describe one."""
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@JSON
 def list_all(*, as_json: bool) -> None:
-    """List every evaluator that can be written, those of installed packages included."""
-    from agentv.errors import PluginError  # noqa: PLC0415 - `--help` needs none of it
-    from agentv.registry import evaluator_names  # noqa: PLC0415 - as above
-    from agentv.spec.describe import describe  # noqa: PLC0415 - as above
-
-    found: list[dict[str, str]] = []
+    """List every evaluator, including those of installed packages."""
+    entries: list[dict[str, str]] = []
     for name in evaluator_names():
         try:
-            found.append({"name": name, "summary": describe(name).summary})
-        except PluginError as error:  # its own defect, which hides nobody else
-            found.append({"name": name, "summary": f"does not load: {error.cause}", "error": str(error)})
+            entries.append({"name": name, "summary": describe(name).summary})
+        except PluginError as error:  # a broken plugin must not hide the others
+            entries.append({"name": name, "summary": f"does not load: {error.cause}", "error": str(error)})
     if as_json:
-        _print_json({"schema": "agentv.evaluators/1", "evaluators": found})
+        print_json({"schema": "agentv.evaluators/1", "evaluators": entries})
         return
-    width = max(len(each["name"]) for each in found)
-    for each in found:
-        click.echo(f"{each['name']:<{width}}  {each['summary']}")
+    width = max(len(entry["name"]) for entry in entries)
+    for entry in entries:
+        click.echo(f"{entry['name']:<{width}}  {entry['summary']}")
     click.echo("\nnext: agentv evaluators describe NAME")
 
 
 @command.command("describe")
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@JSON
 def describe_one(name: str, *, as_json: bool) -> None:
-    """Say what an evaluator takes, with an example that passes and one that does not."""
-    from agentv.errors import PluginError, suggest  # noqa: PLC0415 - `--help` needs none of it
-    from agentv.registry import evaluator_names, find_evaluator  # noqa: PLC0415 - as above
-    from agentv.spec.describe import describe  # noqa: PLC0415 - as above
-
+    """Describe the keys of an evaluator, with an example that passes and one that does not."""
     try:
         if find_evaluator(name) is None:
             names = evaluator_names()
@@ -60,36 +65,27 @@ def describe_one(name: str, *, as_json: bool) -> None:
     except PluginError as error:
         fail_usage(str(error))
     if as_json:
-        _print_json(_as_data(description))
+        print_json(_description_data(description))
     else:
-        click.echo("\n".join(_page(description)))
+        click.echo("\n".join(_render(description)))
 
 
-def _print_json(data: Any) -> None:
-    from agentv.jsonio import dump_json  # noqa: PLC0415 - `--help` needs none of it
-
-    click.echo(dump_json(data))
-
-
-def _as_data(description: Description) -> dict[str, Any]:
-    from msgspec import to_builtins  # noqa: PLC0415 - `--help` needs none of it
-
-    examples = []
-    for example in description.examples:
-        scorer, reply = _scored(example)
-        examples.append({**example._asdict(), "result": scorer.score(reply)})
+def _description_data(description: Description) -> dict[str, Any]:
+    examples = [
+        {**example._asdict(), "result": _make_scorer(example).score(example.reply)} for example in description.examples
+    ]
     keys = [key._asdict() for key in description.keys]
     return {
         "schema": "agentv.evaluator/1",
         "name": description.name,
         "summary": description.summary,
         "executes": description.executes,
-        "keys": [{key: value for key, value in each.items() if key != "own"} for each in keys],
+        "keys": [{key: value for key, value in entry.items() if key != "own"} for entry in keys],
         "examples": to_builtins(examples),
     }
 
 
-def _page(description: Description) -> list[str]:
+def _render(description: Description) -> list[str]:
     lines = [f"{description.name}: {description.summary}"]
     if description.executes:
         lines.append("It runs code that the eval names; --no-exec refuses it.")
@@ -98,54 +94,35 @@ def _page(description: Description) -> list[str]:
         if keys:
             lines += ["", f"{title}:"]
         for key in keys:
-            need = "required" if key.required else "" if key.default is None else f"default {_short(key.default)}"
-            lines += _wrapped(f"{key.name}: {key.type}" + (f" ({need})" if need else ""), 2)
-            lines += _wrapped(key.description, 6)
+            need = "required" if key.required else "" if key.default is None else f"default {quote(key.default)}"
+            lines += _wrap(f"{key.name}: {key.type}" + (f" ({need})" if need else ""), 2)
+            lines += _wrap(key.description, 6)
     for example in description.examples:
         lines += ["", f"An example that {'passes' if example.passes else 'does not pass'}:"]
-        lines += [f"  {line}".rstrip() for line in _shown(example)]
+        lines += [f"  {line}".rstrip() for line in _render_example(example)]
     return lines
 
 
-def _shown(example: Any) -> list[str]:
-    from agentv.reports.terminal import Style  # noqa: PLC0415 - `--help` needs none of it
-
-    scorer, reply = _scored(example)
-    written: dict[str, Any] = {"evaluators": [example.config]}
+def _render_example(example: Example) -> list[str]:
+    config: dict[str, Any] = {"evaluators": [example.config]}
     if example.expected_messages is not None:
-        written["expected_messages"] = example.expected_messages
-    words = [*_yaml(written), "", *_yaml({"reply": example.reply}), ""]
+        config["expected_messages"] = example.expected_messages
+    lines = [*_yaml(config), "", *_yaml({"reply": example.reply}), ""]
     if example.judge is not None:
-        words += [*_yaml({"judge": example.judge}), ""]
-    return [*words, *scorer.explain(reply, style=Style.of(sys.stdout)).splitlines()[2:]]
+        lines += [*_yaml({"judge": example.judge}), ""]
+    return [*lines, *_make_scorer(example).explain(example.reply, style=Style.of(sys.stdout)).splitlines()[2:]]
 
 
-def _scored(example: Any) -> tuple[Any, Any]:
-    from agentv.api.score import Scorer  # noqa: PLC0415 - `--help` needs none of it
-
-    judge = None
-    if example.judge is not None:
-        from agentv.evaluators.judge.prompt import scripted  # noqa: PLC0415 - as above
-
-        judge = scripted(example.judge)
-    return Scorer([example.config], expected_messages=example.expected_messages, judge=judge), example.reply
+def _make_scorer(example: Example) -> Scorer:
+    judge = None if example.judge is None else scripted(example.judge)
+    return Scorer([example.config], expected_messages=example.expected_messages, judge=judge)
 
 
 def _yaml(data: Any) -> list[str]:
-    import yaml  # noqa: PLC0415 - `--help` needs none of it
-
     text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=WIDTH - 4, default_flow_style=None)
     return text.splitlines()
 
 
-def _short(value: Any) -> str:
-    from agentv.matching.diff import quote  # noqa: PLC0415 - `--help` needs none of it
-
-    return quote(value)
-
-
-def _wrapped(text: str, indent: int) -> list[str]:
-    from textwrap import wrap  # noqa: PLC0415 - `--help` needs none of it
-
+def _wrap(text: str, indent: int) -> list[str]:
     space = " " * indent
     return wrap(text, WIDTH, initial_indent=space, subsequent_indent=f"{space}  ", break_long_words=False)

@@ -2,81 +2,85 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from enum import IntEnum
 from typing import IO, TYPE_CHECKING, NoReturn
 
 import click
 
+from agentv.errors import Problem
+from agentv.reports.terminal import Style, clean, render_problems
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agentv.errors import AgentVError, Problem, SpecError
+    from agentv.errors import AgentVError, SpecError
 
 
-def report_abort(error: AgentVError, hint: str | None = None, *, has_begun: bool = True) -> int:
-    """Say why an execution did not come to its end, and how to go on with it; returns the exit code."""
-    redirect_stdout_to_devnull()
-    # Somebody who closed the pipe has seen enough.
+class ExitCode(IntEnum):
+    """Exit codes of the command line."""
+
+    OK = 0
+    FAILED = 1
+    """Some runs failed."""
+    USAGE = 2
+    """Wrong files or command line; nothing was run."""
+    ERROR = 3
+    """Some runs could not be measured, or results could not be written."""
+    BUG = 4
+    """An unexpected exception."""
+    INTERRUPTED = 130
+
+
+def report_abort(error: AgentVError, resume_command: str | None = None, *, has_begun: bool = True) -> ExitCode:
+    """Print why an execution was aborted and how to resume it; return the exit code."""
+    redirect_to_devnull(sys.stdout)
+    # A reader that closed the pipe needs no message.
     if not isinstance(getattr(error, "cause", None), BrokenPipeError):
-        if wants_json() and not has_begun:  # one that has begun ends with a summary, however it ends
-            print_problems([str(error)], ERROR)
+        if wants_json() and not has_begun:  # an execution that has begun always ends with a summary
+            print_problems([str(error)], ExitCode.ERROR)
         print_error(f"agentv: {error}")
-        if hint:
-            print_error(f"go on with it: {hint}")
-    return ERROR
+        if resume_command:
+            print_error(f"go on with it: {resume_command}")
+    return ExitCode.ERROR
 
 
-def redirect_stdout_to_devnull() -> None:
-    """A pipe that nobody reads, or a disk that is full, must not complain a second time when Python ends."""
-    silence(sys.stdout)
-
-
-def silence(stream: IO[str]) -> None:
-    """The same for either stream; one that can be written goes on."""
-    import os  # noqa: PLC0415 - only a broken stream needs it
-
+def redirect_to_devnull(stream: IO[str]) -> None:
+    """Redirect a stream that cannot be written to devnull, so that Python does not fail to flush it at exit."""
     try:
         stream.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-USAGE = 2
-ERROR = 3
-BUG = 4
-INTERRUPTED = 130
-
-
 def exit_with_problems(error: SpecError, *, as_json: bool) -> NoReturn:
-    """Say everything that is wrong, and that nothing was run."""
-    from agentv.reports.terminal import Style, render_problems  # noqa: PLC0415 - loaded only when there is something to say
-
+    """Print all problems of a configuration and exit."""
     if as_json:
         print_problems(error.problems)
-    _say(render_problems(error.problems, Style.of(sys.stderr)))
-    sys.exit(USAGE)
+    _print(render_problems(error.problems, Style.of(sys.stderr)))
+    sys.exit(ExitCode.USAGE)
 
 
-def print_problems(problems: Iterable[Problem | str], code: int = USAGE) -> None:
-    """Tell a program why there is nothing (more) to read, as one object on standard output."""
-    from agentv.errors import Problem  # noqa: PLC0415 - only a mistake needs it
-    from agentv.jsonio import dump_json  # noqa: PLC0415 - as above
+def print_problems(problems: Iterable[Problem | str], code: int = ExitCode.USAGE) -> None:
+    """Print problems as one JSON object on standard output, instead of results."""
+    from agentv.jsonio import dump_json  # noqa: PLC0415 - msgspec, which `agentv --help` does not need
 
-    told = [Problem("", each) if isinstance(each, str) else each for each in problems]
+    entries = [Problem("", problem) if isinstance(problem, str) else problem for problem in problems]
     summary = {
         "schema": "agentv.problems/1",
-        "status": "usage" if code == USAGE else "error",
-        "exit_code": code,
-        "errors": [problem_data(problem) for problem in told],
+        "status": "usage" if code == ExitCode.USAGE else "error",
+        "exit_code": int(code),
+        "errors": [problem_data(problem) for problem in entries],
     }
     try:
         click.echo(dump_json(summary))
-    except OSError:  # nobody reads it, and the exit code says the same
-        redirect_stdout_to_devnull()
+    except OSError:  # the exit code tells the same
+        redirect_to_devnull(sys.stdout)
 
 
 def problem_data(problem: Problem) -> dict[str, object]:
-    """A problem for programs."""
+    """Return a problem as JSON data."""
     place = problem.place
     return {
         "file": place.file if place else None,
@@ -88,37 +92,35 @@ def problem_data(problem: Problem) -> dict[str, object]:
 
 
 def fail_usage(message: str) -> NoReturn:
-    """One sentence, and the exit code for what the user can put right."""
+    """Print a mistake that the user can correct, and exit."""
     if wants_json():
         print_problems([message])
     print_error(message)
-    sys.exit(USAGE)
+    sys.exit(ExitCode.USAGE)
 
 
 def fail_error(message: str) -> NoReturn:
-    """The same for what could not be measured, or not be written."""
+    """Print why something could not be measured or written, and exit."""
     if wants_json():
-        print_problems([message], ERROR)
+        print_problems([message], ExitCode.ERROR)
     print_error(f"agentv: {message}")
-    sys.exit(ERROR)
+    sys.exit(ExitCode.ERROR)
 
 
 def print_error(message: str) -> None:
-    """Words on standard error; what they quote may come from a file, and must not command a terminal."""
-    from agentv.reports.terminal import clean  # noqa: PLC0415 - only a mistake needs it
-
-    _say("\n".join(map(clean, message.split("\n"))))
+    """Print a message on standard error, with control characters escaped: it may quote a file."""
+    _print("\n".join(map(clean, message.split("\n"))))
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     try:
         click.echo(text, err=True)
-    except OSError:  # where nobody can be told, the exit code still counts
-        silence(sys.stderr)
+    except OSError:  # the exit code still counts
+        redirect_to_devnull(sys.stderr)
 
 
 def wants_json() -> bool:
-    """Whether the command under way was asked for JSON and nothing else."""
+    """Return whether the current command was asked for JSON output."""
     context = click.get_current_context(silent=True)
-    given = context.params if context else {}
-    return bool(given.get("as_json")) or given.get("form") == "json"
+    params = context.params if context else {}
+    return bool(params.get("as_json")) or params.get("form") == "json"

@@ -1,78 +1,77 @@
-"""Where `agentv` on the command line begins: each command's module is loaded when it is called."""
+"""Entry point of the command line; the module of a command is loaded when the command is called."""
 
 from __future__ import annotations
 
+import errno
 import gc
+import os
 import sys
+from importlib import import_module
 from typing import Any
 
 import click
 
 from agentv import __version__
-from agentv.cli.exit_codes import BUG, ERROR, INTERRUPTED, USAGE, print_error, print_problems
+from agentv.cli.exit_codes import ExitCode, print_error, print_problems, redirect_to_devnull
+from agentv.errors import AgentVError, suggest
 
 COMMANDS = {
-    "eval": "Run evals and say what held and what did not.",
-    "init": "Make a small project that runs without any API key.",
-    "compare": "Say whether one execution is better or worse than another.",
-    "calibrate": "Say how far a judge agrees with people.",
-    "runs": "Look into the run store: list, show, export, import, delete.",
-    "rescore": "Evaluate kept runs again, without asking any agent.",
-    "merge": "Put the results of all shards together as one execution.",
+    "eval": "Run evals and report the results.",
+    "init": "Create a small project that runs without an API key.",
+    "compare": "Compare two executions.",
+    "calibrate": "Measure the agreement of a judge with people.",
+    "runs": "List, show, export and import stored runs.",
+    "executions": "List, show, export and delete stored executions.",
+    "rescore": "Evaluate stored runs again, without calling an agent.",
+    "merge": "Merge the results of all shards into one execution.",
     "validate": "Check eval files without running anything.",
-    "target": "List the targets there are, and ask one whether it works.",
-    "evaluators": "List the evaluators there are, and describe one.",
+    "target": "List targets, and check that one answers.",
+    "evaluators": "List evaluators, and describe one.",
     "schema": "Print the JSON Schema of eval files.",
-    "completion": "Print the script that completes commands in a shell.",
+    "completion": "Print the completion script of a shell.",
 }
-MEASURES = ("eval", "calibrate", "rescore", "merge")
-"""Commands of which 0 would say that all is well."""
-REPORT = "This is a bug in agentv. Please report it with the lines above and what you ran."
+MEASURING_COMMANDS = ("eval", "calibrate", "rescore", "merge")
+"""Commands whose exit code 0 means that everything passed."""
+BUG_REPORT = "This is a bug in agentv. Please report it with the lines above and what you ran."
 
 
 class LazyGroup(click.Group):
-    """Lists every command and imports the one that is called."""
+    """A group that lists all commands and imports only the one that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands, in the order in which people meet them."""
+        """Return the commands in the order in which users meet them."""
         del ctx
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name."""
+        """Import and return the command of this name."""
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        from importlib import import_module  # noqa: PLC0415 - `--help` needs none of them
-
         command: click.Command = getattr(import_module(f"agentv.cli.{cmd_name}"), "command")  # noqa: B009
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list without importing what it names."""
+        """Write the list of commands without importing them."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Say which command was probably meant."""
+        """Return the command; suggest one if its name is unknown."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from agentv.errors import suggest  # noqa: PLC0415 - only a mistake needs it
-
             hint = suggest(args[0], COMMANDS) or f"; expected one of {', '.join(COMMANDS)}"
             ctx.fail(f"no command {args[0]!r}{hint}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; whoever closes the pipe has seen enough, which `click` would take for an exit code of 1."""
+        """Run the command; a reader that closes the pipe is no failure, though `click` would exit with 1."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            from agentv.cli.exit_codes import redirect_stdout_to_devnull  # noqa: PLC0415 - only a broken pipe needs it
-
-            redirect_stdout_to_devnull()
-            measures = ctx.invoked_subcommand in MEASURES and "--dry-run" not in sys.argv
-            return ERROR if measures else 0
+            redirect_to_devnull(sys.stdout)
+            measures = ctx.invoked_subcommand in MEASURING_COMMANDS and "--dry-run" not in sys.argv
+            return ExitCode.ERROR if measures else ExitCode.OK
 
 
 @click.group(
@@ -85,79 +84,68 @@ def group() -> None:
     """Is your agent doing the right things? Runs it on your cases and checks its tool calls, messages and cost."""
 
 
-def _open_streams() -> None:
-    """Give a command that was started without stdout or stderr somewhere to write to."""
-    import os  # noqa: PLC0415 - it is loaded already
-
+def _open_missing_streams() -> None:
+    """Open devnull as stdout or stderr of a process that was started without one."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - for the whole command
 
 
 def main(prog_name: str = "agentv") -> None:
-    """Run the command line; an exception of ours says so and is never taken for a verdict."""
-    _open_streams()
-    # What is imported lives as long as the command: looking through it for garbage, again and again and once more at
-    # the end, took 25 of the 140 ms that it takes to get ready.
+    """Run the command line; an unexpected exception has an exit code of its own, never that of a verdict."""
+    _open_missing_streams()
+    # Imported modules live as long as the command: scanning them for garbage, repeatedly and once more at the end,
+    # took 25 of the 140 ms of start-up.
     gc.disable()
     try:
-        sys.exit(group(prog_name=prog_name, standalone_mode=False) or 0)
+        sys.exit(group(prog_name=prog_name, standalone_mode=False) or ExitCode.OK)
     except click.ClickException as error:
-        _say_json(error.format_message(), error.exit_code)
+        _print_json(error.format_message(), error.exit_code)
         try:
             error.show()
-        except OSError:  # where nobody can be told, the exit code still counts
-            from agentv.cli.exit_codes import silence  # noqa: PLC0415 - only a broken stream needs it
-
-            silence(sys.stderr)
+        except OSError:  # the exit code still counts
+            redirect_to_devnull(sys.stderr)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(INTERRUPTED)
+        sys.exit(ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - the last resort
-        if known := _known(error):
-            _say_json(*known)
-            print_error(f"agentv: {known[0]}")
-            sys.exit(known[1])
-        from traceback import print_exc  # noqa: PLC0415 - only a bug needs it
+        if reason := _expected_failure(error):
+            _print_json(*reason)
+            print_error(f"agentv: {reason[0]}")
+            sys.exit(reason[1])
+        from traceback import print_exc  # noqa: PLC0415 - 2 ms that only a bug needs
 
         print_exc()
-        print_error(REPORT)
-        sys.exit(BUG)
+        print_error(BUG_REPORT)
+        sys.exit(ExitCode.BUG)
     finally:
         gc.freeze()
 
 
-def _say_json(message: str, code: int) -> None:
-    """Tell a program, too, where it asked for JSON; options that are wrong leave nothing but the words themselves."""
+def _print_json(message: str, code: int) -> None:
+    """Print the problem as JSON if `--json` was given; after a wrong option `click` has not parsed it."""
     if "--json" in sys.argv:
         print_problems([message], code)
 
 
-def _known(error: Exception) -> tuple[str, int] | None:
-    """What to say, and how to end, where the reason is no mistake of ours."""
-    from agentv.errors import AgentVError  # noqa: PLC0415 - only a failure needs it
-
+def _expected_failure(error: Exception) -> tuple[str, ExitCode] | None:
+    """Return the message and exit code of an exception that is not a bug of agentv; `None` for a bug."""
     if isinstance(error, AgentVError):
-        return str(error), ERROR
-    if isinstance(error, UnicodeEncodeError):  # a store and a file of results take nothing else
-        odd = [each for each in sys.argv[1:] if each.encode(errors="replace") != each.encode(errors="surrogateescape")]
-        return (f"{odd[0]!a} is not valid UTF-8", USAGE) if odd else None
-    return _of_the_system(error) if isinstance(error, OSError) else None
+        return str(error), ExitCode.ERROR
+    if isinstance(error, UnicodeEncodeError):  # the store and result files accept UTF-8 only
+        odd = [arg for arg in sys.argv[1:] if arg.encode(errors="replace") != arg.encode(errors="surrogateescape")]
+        return (f"{odd[0]!a} is not valid UTF-8", ExitCode.USAGE) if odd else None
+    return _system_failure(error) if isinstance(error, OSError) else None
 
 
-def _of_the_system(error: OSError) -> tuple[str, int] | None:
-    import errno  # noqa: PLC0415 - only a failure needs it
-    from pathlib import Path  # noqa: PLC0415 - as above
-
-    from agentv.cli.exit_codes import redirect_stdout_to_devnull  # noqa: PLC0415 - as above
-
+def _system_failure(error: OSError) -> tuple[str, ExitCode] | None:
     if error.filename is not None:
-        return f"{error.filename}: {error.strerror}", USAGE
+        return f"{error.filename}: {error.strerror}", ExitCode.USAGE
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-        redirect_stdout_to_devnull()
-        return f"the results cannot be written: {error.strerror}; make room and run it again", ERROR
+        redirect_to_devnull(sys.stdout)
+        return f"the results cannot be written: {error.strerror}; make room and run it again", ExitCode.ERROR
     try:
-        Path.cwd()
+        os.getcwd()  # noqa: PTH109 - pathlib is not loaded here
     except OSError:
-        return "the current folder is no longer there; go to one that is", USAGE
+        return "the current folder is no longer there; go to one that is", ExitCode.USAGE
     return None

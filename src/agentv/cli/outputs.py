@@ -1,4 +1,4 @@
-"""Where results go beside the terminal: files by their suffix, a folder of traces, and what GitHub shows."""
+"""Outputs of results: the terminal, files by suffix, a folder of traces, and GitHub Actions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,21 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import click
 
 from agentv.cli.exit_codes import fail_usage
+from agentv.errors import AgentVError
+from agentv.jsonio import dump_json
+from agentv.reports.console import Console
+from agentv.reports.files import JsonStream, find_format, open_output
+from agentv.reports.github import Annotations, CommandEscapingStream, annotate_problems
+from agentv.reports.markdown import MarkdownFile
+from agentv.reports.traces import TraceFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from agentv.api.execution import Prepared
+    from agentv.cli.options import OutputArgs
     from agentv.errors import Problem
+    from agentv.evals import Eval
     from agentv.model.events import Event
     from agentv.protocols import Reporter
     from agentv.redaction import Redactor
@@ -24,42 +33,53 @@ if TYPE_CHECKING:
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
+def print_json(value: Any) -> None:
+    """Print one JSON value on a line."""
+    click.echo(dump_json(value))
+
+
+def make_printer(args: OutputArgs, redactor: Redactor, *, has_target: bool = False) -> Reporter:
+    """Return the reporter that prints results on standard output, as text or JSON."""
+    if args.as_json:
+        return JsonStream(sys.stdout.buffer, redactor)
+    stream = escape_workflow_commands(sys.stdout)
+    return Console(stream, redactor, verbosity=args.verbosity, has_target_option=has_target)
+
+
 def open_outputs(prepared: Prepared, out: Sequence[str], traces: str | None) -> list[Reporter]:
-    """Everything that is written to; nothing is touched unless all of it is right."""
-    inputs = sorted({name for each in prepared.evals for name in each.inputs})
+    """Open the files of `--out` and the folder of `--dump-traces`; open none of them if one is refused."""
+    inputs = input_files(prepared.evals)
     if traces is not None:
         _refuse_inputs_below(inputs, traces)
     reporters = open_files(out, inputs, prepared.redactor)
     if traces is not None:
-        from agentv.reports.traces import TraceFolder  # noqa: PLC0415 - only who asks for it needs it
-
-        reporters.append(_opened(traces, lambda path: TraceFolder(path, prepared.redactor)))
+        reporters.append(_open(traces, lambda path: TraceFolder(path, prepared.redactor)))
     return reporters
 
 
-def open_files(out: Sequence[str], inputs: Sequence[str], redactor: Redactor) -> list[Reporter]:
-    """The files of `--out`, unless one of them is read from or says no format."""
-    from agentv.errors import AgentVError  # noqa: PLC0415 - `--help` needs none of it
-    from agentv.reports.files import format_of, open_output  # noqa: PLC0415 - as above
+def input_files(evals: Iterable[Eval]) -> list[str]:
+    """Return the files that the evals are read from."""
+    return sorted({name for eval_ in evals for name in eval_.inputs})
 
+
+def open_files(out: Sequence[str], inputs: Sequence[str], redactor: Redactor) -> list[Reporter]:
+    """Open the files of `--out`; fail if one of them is an input or its suffix names no format."""
     _reject_duplicates(out)
     for name in out:
         _refuse_inputs(inputs, name)
         try:
-            format_of(Path(name))
+            find_format(Path(name))
         except AgentVError as error:
             fail_usage(f"--out {error}")
-    return [_opened(name, lambda path: open_output(path, redactor)) for name in out]
+    return [_open(name, lambda path: open_output(path, redactor)) for name in out]
 
 
-def for_github(prepared: Prepared, *, as_json: bool) -> list[Reporter]:
-    """What a job of GitHub Actions gets without asking: annotations, and a page in its summary."""
+def open_github_reporters(prepared: Prepared, *, as_json: bool) -> list[Reporter]:
+    """Return the reporters of a GitHub Actions job: annotations, and a page in the job summary."""
     reporters: list[Reporter] = []
     if in_github():
-        from agentv.reports.github import Annotations  # noqa: PLC0415 - only there
-
-        warnings = list(dict.fromkeys(warning for each in prepared.evals for warning in each.warnings))
-        # The runner reads commands from either stream, and with `--json` one of them is for JSON alone.
+        warnings = list(dict.fromkeys(warning for eval_ in prepared.evals for warning in eval_.warnings))
+        # The runner reads commands from both streams; with `--json`, stdout is for JSON only.
         stream = sys.stderr if as_json else sys.stdout
         reporters.append(Annotations(stream, prepared.redactor, warnings))
     if summary := os.environ.get(STEP_SUMMARY):
@@ -68,25 +88,23 @@ def for_github(prepared: Prepared, *, as_json: bool) -> list[Reporter]:
 
 
 class StepSummary:
-    """The page for the summary of a job: nobody asked for it by name, so that its absence is no failure."""
+    """The page in the summary of a GitHub job; it was not asked for, so a failure to write it is only a warning."""
 
     name = STEP_SUMMARY
 
     def __init__(self, path: Path, redactor: Redactor) -> None:
-        from agentv.reports.markdown import MarkdownFile  # noqa: PLC0415 - only there
-
         self._page: Reporter | None = None
-        with self._warned():
+        with self._errors_as_warnings():
             self._page = MarkdownFile(path, redactor, append=True)
 
     def handle(self, event: Event) -> None:
-        """Add to the page, and write it in the end."""
+        """Add the event to the page, which is written at the end."""
         if self._page is not None:
-            with self._warned():
+            with self._errors_as_warnings():
                 self._page.handle(event)
 
     @contextmanager
-    def _warned(self) -> Iterator[None]:
+    def _errors_as_warnings(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -95,42 +113,23 @@ class StepSummary:
 
 
 def annotate(problems: Iterable[Problem]) -> None:
-    """Show on GitHub what is wrong with files, at its line; on standard error, which no program reads."""
+    """Annotate problems of files on GitHub, at their lines; on standard error, which no program reads."""
     if in_github():
-        from agentv.reports.github import of_problems  # noqa: PLC0415 - only there
-
-        for annotation in of_problems(list(problems)):
+        for annotation in annotate_problems(list(problems)):
             click.echo(str(annotation), err=True)
 
 
-def printer(given: dict[str, Any], redactor: Redactor) -> Reporter:
-    """What prints the results, as the options `--json`, `--verbose`, `--quiet` and `--target` ask for."""
-    from agentv.reports.console import Console  # noqa: PLC0415 - only a real run needs it
-    from agentv.reports.files import JsonStream  # noqa: PLC0415 - as above
-
-    if given["as_json"]:
-        return JsonStream(sys.stdout.buffer, redactor)
-    verbosity = 1 if given["verbose"] else -1 if given["quiet"] else 0
-    return Console(
-        escape_workflow_commands(sys.stdout), redactor, verbosity=verbosity, asked_target=bool(given.get("targets"))
-    )
-
-
 def escape_workflow_commands(stream: IO[str]) -> IO[str]:
-    """The stream; on GitHub, one through which an agent's words cannot command the runner."""
-    if not in_github():
-        return stream
-    from agentv.reports.github import Guarded  # noqa: PLC0415 - only there
-
-    return cast("IO[str]", Guarded(stream))
+    """Return the stream; on GitHub, one that escapes workflow commands in an agent's words."""
+    return cast("IO[str]", CommandEscapingStream(stream)) if in_github() else stream
 
 
 def in_github() -> bool:
-    """Whether this is a job of GitHub Actions."""
+    """Return whether this is a job of GitHub Actions."""
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
-def _opened(name: str, make: Callable[[Path], Reporter]) -> Reporter:
+def _open(name: str, make: Callable[[Path], Reporter]) -> Reporter:
     try:
         return make(Path(name))
     except OSError as error:
@@ -138,10 +137,10 @@ def _opened(name: str, make: Callable[[Path], Reporter]) -> Reporter:
 
 
 def _reject_duplicates(out: Sequence[str]) -> None:
-    """One file cannot hold two formats, nor one format twice."""
-    for at, name in enumerate(out):
-        for other in out[:at]:
-            # Where `A` and `a` are one file, two writers would spoil each other's lines.
+    """Fail if two `--out` options name the same file."""
+    for index, name in enumerate(out):
+        for other in out[:index]:
+            # On a case-insensitive file system `A` and `a` are one file, and two writers would corrupt it.
             same = str(Path(name).resolve()).casefold() == str(Path(other).resolve()).casefold()
             with suppress(OSError):
                 same = same or Path(name).samefile(other)
@@ -150,15 +149,15 @@ def _reject_duplicates(out: Sequence[str]) -> None:
 
 
 def _refuse_inputs(inputs: Iterable[str], out: str) -> None:
-    """An eval must not be overwritten by its own results."""
+    """Fail if an output file is one that the eval is read from."""
     for name in inputs:
-        with suppress(OSError):  # one that is not there cannot be overwritten
+        with suppress(OSError):  # a file that does not exist cannot be overwritten
             if Path(out).samefile(name):
                 fail_usage(f"--out {out} would overwrite a file that the eval is read from; choose another name")
 
 
 def _refuse_inputs_below(inputs: Iterable[str], folder: str) -> None:
-    """Nor must recorded replies, by the traces of their replay."""
+    """Fail if the folder of traces contains input files, such as recorded replies."""
     for name in inputs:
         if Path(name).resolve().is_relative_to(Path(folder).resolve()):
             fail_usage(f"--dump-traces {folder} holds files that the eval is read from; choose a folder of its own")

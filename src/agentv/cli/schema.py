@@ -1,4 +1,4 @@
-"""`agentv schema`: what editors complete and check eval files with."""
+"""`agentv schema`: print the JSON Schema that editors check eval files with."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from pathlib import Path
 import click
 
 from agentv.cli.exit_codes import fail_usage
+from agentv.spec.schema import schema_text
 
 
 @click.command()
 @click.option("--project", is_flag=True, help="The schema of agentv.yaml instead.")
 @click.option("--out", metavar="FILE", type=click.Path(dir_okay=False), help="Write it to FILE.")
 def command(*, project: bool, out: str | None) -> None:
-    """Print the JSON Schema of eval files, which lets an editor complete and check them.
+    """Print the JSON Schema of eval files, with which an editor completes and checks them.
 
     In a file: # yaml-language-server: $schema=path/to/the/schema.json
     """
-    from agentv.spec.schema import schema_text  # noqa: PLC0415 - `--help` needs none of it
-
     text = schema_text("project" if project else "eval")
     if out is None:
         click.echo(text, nl=False)

@@ -7,6 +7,11 @@ import sys
 import click
 
 from agentv.cli.exit_codes import exit_with_problems, fail_usage, problem_data
+from agentv.errors import AgentVError, SpecError
+from agentv.jsonio import dump_json
+from agentv.reports.terminal import Style, clean, pluralize, render_warnings
+from agentv.spec.loader import load_evals, load_projects
+from agentv.spec.project import NAME
 
 
 @click.command()
@@ -14,15 +19,10 @@ from agentv.cli.exit_codes import exit_with_problems, fail_usage, problem_data
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
-    """Check eval files without running anything: every mistake at once, with its place.
+    """Check eval files without running anything; report all problems with their locations.
 
-    Exit code: 0 all is well, 2 something is wrong.
+    Exit code: 0 no problem, 2 some problems.
     """
-    from agentv.errors import AgentVError, SpecError  # noqa: PLC0415 - `--help` needs none of it
-    from agentv.reports.terminal import Style, clean, counted, render_warnings  # noqa: PLC0415 - as above  # noqa: PLC0415 - as above
-    from agentv.spec.loader import load_evals, load_projects  # noqa: PLC0415 - as above
-    from agentv.spec.project import NAME  # noqa: PLC0415 - as above
-
     projects = [path for path in paths if path.replace("\\", "/").rpartition("/")[2] == NAME]
     try:
         load_projects(projects)
@@ -31,21 +31,19 @@ def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
         exit_with_problems(error, as_json=as_json)
     except AgentVError as error:
         fail_usage(str(error))
-    warnings = list(dict.fromkeys(warning for each in evals for warning in each.warnings))
+    warnings = list(dict.fromkeys(warning for eval_ in evals for warning in eval_.warnings))
     if as_json:
-        from agentv.jsonio import dump_json  # noqa: PLC0415 - as above
-
         data = {
             "schema": "agentv.validation/1",
             "status": "pass",
             "evals": [
                 {
-                    "eval_id": each.id,
-                    "file": each.file,
-                    "cases": each.count,
-                    "targets": [target.name for target in each.targets],
+                    "eval_id": eval_.id,
+                    "file": eval_.file,
+                    "cases": eval_.count,
+                    "targets": [target.name for target in eval_.targets],
                 }
-                for each in evals
+                for eval_ in evals
             ],
             "warnings": [problem_data(warning) for warning in warnings],
         }
@@ -57,7 +55,7 @@ def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
         return
     for path in projects:
         click.echo(f"{path}: ok")
-    for each in evals:
-        names = clean(", ".join(target.name for target in each.targets))
-        counts = f"{counted(each.count, 'case')}, {counted(len(each.targets), 'target')}"
-        click.echo(f"{clean(each.file or '')}: ok, {counts} ({names})")
+    for eval_ in evals:
+        names = clean(", ".join(target.name for target in eval_.targets))
+        counts = f"{pluralize(eval_.count, 'case')}, {pluralize(len(eval_.targets), 'target')}"
+        click.echo(f"{clean(eval_.file or '')}: ok, {counts} ({names})")

@@ -1,4 +1,4 @@
-"""`agentv eval --watch`: run again what a change concerns."""
+"""`agentv eval --watch`: run affected cases again when files change."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 from msgspec.structs import replace
 
-from agentv.cli.exit_codes import INTERRUPTED
+from agentv.cli.exit_codes import ExitCode
 from agentv.errors import AgentVError, SpecError
 from agentv.reports.terminal import Style, clean, render_problems
 from agentv.spec.discovery import PASSED_OVER
@@ -21,48 +21,51 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from agentv.api.execution import Prepared
+    from agentv.cli.options import EvalArgs
     from agentv.run.plan import PlannedRun
 
-EVERY_S = 0.3
+POLL_INTERVAL_S = 0.3
 MAX_FILES = 20_000
-"""Of one project; beyond that, looking at all of them would be work in itself."""
+"""Files of one project that are polled; more would take too long three times a second."""
 
 Stamp = tuple[int, int]
 Snapshot = dict[str, Stamp]
 
 
-class Changed(NamedTuple):
-    """What was found to have changed."""
+class ChangedFiles(NamedTuple):
+    """The files that changed since the last round."""
 
     files: set[str]
 
-    def concerns(self, planned: PlannedRun) -> bool:
-        """Whether a run may end otherwise now, though its case and its target read as before."""
-        root = planned.eval.root
-        written = set(planned.eval.texts)
-        return any(name not in written and Path(name).is_relative_to(root) for name in self.files)
+    def affects(self, run: PlannedRun) -> bool:
+        """Return whether a file changed that a run may depend on beside its eval, such as the agent's code.
+
+        A change of the eval itself gives the run another key.
+        """
+        texts = set(run.eval.texts)
+        return any(name not in texts and Path(name).is_relative_to(run.eval.root) for name in self.files)
 
 
 def watch(prepare: Callable[[], Prepared], run: Callable[[Prepared], int]) -> int:
-    """Run all, then, whenever a file of the project changes, what that concerns; until Ctrl-C."""
+    """Run everything, then the affected runs whenever a file of the project changes, until Ctrl-C."""
     finished: set[str] = set()
-    changed = Changed(set())
+    changed = ChangedFiles(set())
     roots: set[str] = {str(Path.cwd())}
     try:
         while True:
             before = _snapshot(roots)
-            prepared = _prepared(prepare)
+            prepared = _try_prepare(prepare)
             if prepared is not None:
-                roots = {each.root for each in prepared.evals} | {each.folder for each in prepared.evals}
+                roots = {folder for eval_ in prepared.evals for folder in (eval_.root, eval_.folder)}
                 before = _snapshot(roots)
-                if _run(prepared, run, finished, changed) == INTERRUPTED:
-                    return INTERRUPTED
-            changed = _wait(roots, before)
+                if _run(prepared, run, finished, changed) == ExitCode.INTERRUPTED:
+                    return ExitCode.INTERRUPTED
+            changed = _wait_for_change(roots, before)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
 
 
-def _prepared(prepare: Callable[[], Prepared]) -> Prepared | None:
+def _try_prepare(prepare: Callable[[], Prepared]) -> Prepared | None:
     try:
         return prepare()
     except SpecError as error:
@@ -72,43 +75,43 @@ def _prepared(prepare: Callable[[], Prepared]) -> Prepared | None:
     return None
 
 
-def _run(prepared: Prepared, run: Callable[[Prepared], int], finished: set[str], changed: Changed) -> int:
-    """Run what is new or concerned, and remember what was done."""
-    due = {each.key for each in prepared.runs() if each.key not in finished or changed.concerns(each)}
+def _run(prepared: Prepared, run: Callable[[Prepared], int], finished: set[str], changed: ChangedFiles) -> int:
+    """Run what is new or affected, and add it to `finished`."""
+    due = {run.key for run in prepared.runs() if run.key not in finished or changed.affects(run)}
     if not due:
         click.echo("nothing to run: no case changed", err=True)
-        return 0
-    some = replace(prepared, keep=lambda each: each.key in due, planned=prepared.planned._replace(runs=len(due)))
-    code = run(some)
+        return ExitCode.OK
+    part = replace(prepared, keep=lambda run: run.key in due, planned=prepared.planned._replace(runs=len(due)))
+    code = run(part)
     finished |= due
     return code
 
 
-def _wait(roots: set[str], before: Snapshot) -> Changed:
+def _wait_for_change(roots: set[str], before: Snapshot) -> ChangedFiles:
     click.echo("watching; Ctrl-C ends it", err=True)
     while True:
-        time.sleep(EVERY_S)
+        time.sleep(POLL_INTERVAL_S)
         now = _snapshot(roots)
         if now != before:
             names = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
             shown = sorted(display(Path(name)) for name in names)
             more = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
             click.echo(f"\n{clean(shown[0])}{more} changed", err=True)
-            return Changed(names)
+            return ChangedFiles(names)
 
 
 def _snapshot(roots: set[str]) -> Snapshot:
-    found: Snapshot = {}
+    snapshot: Snapshot = {}
     for root in roots:
         for name in _files(root):
             try:
                 state = os.stat(name)  # noqa: PTH116 - thousands of these, three times a second
-            except OSError:  # gone between the two looks
+            except OSError:  # deleted meanwhile
                 continue
-            found[name] = (state.st_mtime_ns, state.st_size)
-            if len(found) >= MAX_FILES:
-                return found
-    return found
+            snapshot[name] = (state.st_mtime_ns, state.st_size)
+            if len(snapshot) >= MAX_FILES:
+                return snapshot
+    return snapshot
 
 
 def _files(root: str) -> Iterator[str]:
@@ -117,8 +120,8 @@ def _files(root: str) -> Iterator[str]:
         yield from (os.path.join(parent, name) for name in names if not name.startswith("."))  # noqa: PTH118 - as above
 
 
-def refuse_files(given: dict[str, Any]) -> str | None:
-    """Why these options do not go with watching."""
-    if given["out"]:
+def watch_conflict(args: EvalArgs) -> str | None:
+    """Return why these options cannot be used with `--watch`; `None` if they can."""
+    if args.out:
         return "--watch writes no files: its rounds are parts; leave out --out"
-    return "--watch runs nothing in a dry run" if given["dry_run"] else None
+    return "--watch runs nothing in a dry run" if args.dry_run else None

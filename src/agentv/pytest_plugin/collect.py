@@ -14,7 +14,7 @@ from agentv.errors import AgentVError, SpecError
 from agentv.pytest_plugin.fixture import PLAIN, Told, tell
 from agentv.pytest_plugin.run import BackgroundLoop, EvalRunner, Unready
 from agentv.reports.console import other_warnings
-from agentv.reports.terminal import clean, counted, render_problems
+from agentv.reports.terminal import clean, pluralize, render_problems
 from agentv.run.options import RunOptions
 from agentv.run.plan import PlannedRun, plan_runs
 from agentv.spec.loader import load_evals
@@ -64,7 +64,7 @@ class EvalFile(pytest.File):
                 left_out.add(case.index)
             yield test
         if left_out:
-            self._warn(f"{counted(len(left_out), 'case')} left out: others say `only`")
+            self._warn(f"{pluralize(len(left_out), 'case')} left out: others say `only`")
         for warning in dict.fromkeys(found.warnings):
             self._warn(str(warning))
 

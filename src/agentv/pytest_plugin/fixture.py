@@ -13,7 +13,7 @@ from agentv.api.evaluate import load
 from agentv.api.execution import execute, prepare
 from agentv.errors import Problem, SpecError
 from agentv.model.events import RunFinished
-from agentv.reports.console import list_places
+from agentv.reports.console import render_unread
 from agentv.reports.diff import render_evaluator
 from agentv.reports.terminal import Style, clean, clean_lines
 from agentv.run.options import RunOptions
@@ -55,7 +55,7 @@ def tell(event: RunFinished, redactor: Redactor, *, verbose: bool = False) -> To
     for result, side in zip(record.evaluators, sides, strict=False):
         if result.status != "pass" or verbose:
             lines += [f"  {line}".rstrip() for line in render_evaluator(result, side, PLAIN)]
-    lines += [f"  {line}" for line in list_places(record.unread or ())]
+    lines += [f"  {line}" for line in render_unread(record.unread or ())]
     if verbose and record.candidate:
         lines += [f"  answer {line}" for line in clean_lines(record.candidate)[:MAX_ANSWER]]
     return Told(redactor.text(reason), redactor.text("\n".join(lines)))

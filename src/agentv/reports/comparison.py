@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UnsetType
 
-from agentv.reports.console import judge_used
+from agentv.reports.console import judge_usage_text
 from agentv.reports.diff import COLORS, MIN_COLUMN, render_evaluator
-from agentv.reports.markdown import MAX_BODY, MAX_PAGE, code, fenced
-from agentv.reports.terminal import Style, as_ascii, clean, counted, fit, width_of
+from agentv.reports.markdown import MAX_BODY, MAX_PAGE, byte_size, code_span, fenced_block
+from agentv.reports.terminal import Style, as_ascii, clean, display_width, fit, format_duration, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         CaseChange,
         CaseList,
         CasePreference,
-        CaseReference,
         CaseSide,
         Comparison,
         JudgePreference,
@@ -31,13 +30,13 @@ if TYPE_CHECKING:
 MAX_SHOWN = 20
 MAX_NAMED = 200
 MAX_OTHERS = 10
-"""Names of cases that were won, not measured, or on one side only."""
+"""Names listed of cases that were won, not measured, or on one side only."""
 VERDICTS = {"better": "green", "worse": "red", "no difference seen": "bold", "nothing measured": "yellow"}
 _SMALL = 0.001
 
 
-class TableLine(NamedTuple):
-    """One row of the table."""
+class MeasureRow(NamedTuple):
+    """One row of the table of measures."""
 
     name: str
     a: str
@@ -46,12 +45,12 @@ class TableLine(NamedTuple):
 
 
 def render_comparison(comparison: Comparison, style: Style) -> str:
-    """All of it, as text."""
+    """Render a comparison as text."""
     lines = [
-        f"{style.paint(VERDICTS[comparison.verdict], sentence(comparison))}",
+        f"{style.paint(VERDICTS[comparison.verdict], verdict_text(comparison))}",
         *(f"  {name}  {_side_line(side)}" for name, side in (("A", comparison.a), ("B", comparison.b))),
         "",
-        *_table(table(comparison), comparison),
+        *_table(measure_rows(comparison), comparison),
         "",
     ]
     for change in comparison.lost[:MAX_SHOWN]:
@@ -63,12 +62,12 @@ def render_comparison(comparison: Comparison, style: Style) -> str:
     lines += [""] if rest or more > 0 else []
     if comparison.judged is not None:
         lines += judged_lines(comparison.judged, style)
-    text = "\n".join([*lines, *others(comparison), *closing(comparison), ""])
+    text = "\n".join([*lines, *other_cases(comparison), *closing_lines(comparison), ""])
     return text if style.unicode else as_ascii(text)
 
 
-def sentence(comparison: Comparison) -> str:
-    """The verdict with what it rests on."""
+def verdict_text(comparison: Comparison) -> str:
+    """Return the verdict with the counts and the test it is based on."""
     verdict = {
         "better": "B is better than A",
         "worse": "B is worse than A",
@@ -79,69 +78,64 @@ def sentence(comparison: Comparison) -> str:
         return verdict
     by = " by its scores" if comparison.decided_by == "score" else ""
     ties = comparison.both_passed + comparison.both_failed
-    counts = f"{counted(comparison.wins, 'win')}, {_plural(comparison.losses, 'loss', 'losses')}, {_ties(ties)}"
-    return f"{verdict}{by}: {counts} (exact McNemar p = {p_value(comparison.p_value)})"
+    counts = _counts(comparison.wins, comparison.losses, ties)
+    return f"{verdict}{by}: {counts} (exact McNemar p = {format_p_value(comparison.p_value)})"
 
 
-def p_value(value: float) -> str:
-    """Never rounded down to nothing."""
+def format_p_value(value: float) -> str:
+    """Return a p-value, never rounded to zero."""
     return f"{value:.3f}" if value >= _SMALL else f"{value:.1e}"
 
 
-def _ties(number: int) -> str:
-    return _plural(number, "tie", "ties")
-
-
-def _plural(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
+def _counts(wins: int, losses: int, ties: int) -> str:
+    return f"{pluralize(wins, 'win')}, {pluralize(losses, 'loss', 'losses')}, {pluralize(ties, 'tie')}"
 
 
 def _side_line(side: Side) -> str:
     targets = ", ".join(map(clean, side.targets))
-    errors = f", {counted(side.errors, 'error')}" if side.errors else ""
+    errors = f", {pluralize(side.errors, 'error')}" if side.errors else ""
     left_out = f" (not compared: {', '.join(map(clean, side.targets_left_out))})" if side.targets_left_out else ""
-    runs = f", {counted(side.runs, 'run')}" if side.runs != side.cases else ""
-    return f"{clean(side.name)}  {targets}{left_out}  {counted(side.cases, 'case')}{runs}{errors}{torn(side)}"
+    runs = f", {pluralize(side.runs, 'run')}" if side.runs != side.cases else ""
+    return f"{clean(side.name)}  {targets}{left_out}  {pluralize(side.cases, 'case')}{runs}{errors}{cut_off_note(side)}"
 
 
-def torn(side: Side) -> str:
-    """What is said of a file that a crash left in the middle of a line."""
+def cut_off_note(side: Side) -> str:
+    """Return a note on a file whose last line a crash cut off."""
     return "; its last line is cut off, as after a crash, and left out" if side.cut_off else ""
 
 
-def table(comparison: Comparison) -> list[TableLine]:
-    """The numbers of both sides, each with its difference."""
+def measure_rows(comparison: Comparison) -> list[MeasureRow]:
+    """Return the measures of both sides with their differences."""
     measures = comparison.measures
     return [
-        _line("pass rate", measures.pass_rate, _percent, share=False),
-        _line("score", measures.score, _score, share=False),
-        _line("input tokens", measures.input_tokens, _tokens),
-        _line("output tokens", measures.output_tokens, _tokens),
-        _line("cost", measures.cost_usd, _dollars),
-        _line("latency p50", measures.latency_p50_ms, _seconds),
-        _line("latency p95", measures.latency_p95_ms, _seconds),
+        _measure_row("pass rate", measures.pass_rate, _percent, share=False),
+        _measure_row("score", measures.score, _score, share=False),
+        _measure_row("input tokens", measures.input_tokens, _tokens),
+        _measure_row("output tokens", measures.output_tokens, _tokens),
+        _measure_row("cost", measures.cost_usd, _dollars),
+        _measure_row("latency p50", measures.latency_p50_ms, format_duration),
+        _measure_row("latency p95", measures.latency_p95_ms, format_duration),
     ]
 
 
-def _line(name: str, measure: Measure, shown: Callable[[float], str], *, share: bool = True) -> TableLine:
-    a, b = (("not reported" if share else "-") if each is None else shown(each) for each in (measure.a, measure.b))
+def _measure_row(name: str, measure: Measure, format_: Callable[[float], str], *, share: bool = True) -> MeasureRow:
+    a, b = (("not reported" if share else "-") if value is None else format_(value) for value in (measure.a, measure.b))
     if measure.difference is None:
-        return TableLine(name, a, b, "")
-    differing = _points if shown is _percent else shown
-    text = _signed(measure.difference, differing)
-    text += " pp" if shown is _percent else ""
+        return MeasureRow(name, a, b, "")
+    format_difference = _points if format_ is _percent else format_
+    text = _signed(measure.difference, format_difference)
+    text += " pp" if format_ is _percent else ""
     if measure.interval is not None:
-        low, high = (_signed(end, differing) for end in measure.interval)
+        low, high = (_signed(end, format_difference) for end in measure.interval)
         text += f" ({low} to {high})"
-    if share and measure.a and _signed(measure.difference, shown) != shown(0.0):
+    if share and measure.a and _signed(measure.difference, format_) != format_(0.0):
         text += f", {_signed(measure.difference / measure.a, _percent)}"
-    return TableLine(name, a, b, text)
+    return MeasureRow(name, a, b, text)
 
 
-def _signed(number: float, shown: Callable[[float], str]) -> str:
-    text = shown(abs(number))
-    nothing = text == shown(0.0)
-    return text if nothing else f"{'-' if number < 0 else '+'}{text}"
+def _signed(number: float, format_: Callable[[float], str]) -> str:
+    text = format_(abs(number))
+    return text if text == format_(0.0) else f"{'-' if number < 0 else '+'}{text}"
 
 
 def _percent(share: float) -> str:
@@ -164,32 +158,27 @@ def _dollars(cost: float) -> str:
     return f"${cost:.4f}" if cost >= _SMALL or not cost else f"${cost:.6f}"
 
 
-def _seconds(milliseconds: float) -> str:
-    return f"{milliseconds / 1000:.2f} s" if milliseconds >= 100 else f"{milliseconds:.3g} ms"  # noqa: PLR2004
-
-
-def heading(comparison: Comparison) -> str:
-    """What the last column holds."""
+def difference_heading(comparison: Comparison) -> str:
+    """Return the heading of the last column."""
     return f"difference ({comparison.confidence * 100:g} % CI)"
 
 
-def _table(lines: Sequence[TableLine], comparison: Comparison) -> list[str]:
-    everything = [TableLine("", "A", "B", heading(comparison)), *lines]
-    names, ours, theirs = (max(map(len, column)) for column in list(zip(*everything, strict=True))[:3])
+def _table(lines: Sequence[MeasureRow], comparison: Comparison) -> list[str]:
+    rows = [MeasureRow("", "A", "B", difference_heading(comparison)), *lines]
+    names, a_width, b_width = (max(map(len, column)) for column in list(zip(*rows, strict=True))[:3])
     return [
-        f"  {line.name:<{names}}  {line.a:>{ours}}  {line.b:>{theirs}}  {line.difference}".rstrip()
-        for line in everything
+        f"  {line.name:<{names}}  {line.a:>{a_width}}  {line.b:>{b_width}}  {line.difference}".rstrip() for line in rows
     ]
 
 
 def _lost_head(change: CaseChange, style: Style) -> str:
     flaky = style.paint("yellow", "  flaky") if change.flaky else ""
     target = style.paint("dim", f"  {clean(change.target)}") if change.target else ""
-    return f"{style.paint('red', 'LOST')} {clean(change.case_id)}  {passed_of(change)}{flaky}{target}"
+    return f"{style.paint('red', 'LOST')} {clean(change.case_id)}  {passed_change(change)}{flaky}{target}"
 
 
-def passed_of(change: CaseChange) -> str:
-    """`3/3 -> 0/3 passed, score 1.00 -> 0.50`."""
+def passed_change(change: CaseChange) -> str:
+    """Return `3/3 -> 0/3 passed, score 1.00 -> 0.50`."""
     a, b = change.a, change.b
     scores = "" if a.score is None or b.score is None else f", score {a.score:.2f} -> {b.score:.2f}"
     return f"{_fraction(a)} -> {_fraction(b)} passed{scores}"
@@ -200,11 +189,11 @@ def _fraction(side: CaseSide) -> str:
 
 
 def _lost_case(change: CaseChange, style: Style) -> list[str]:
-    return [_lost_head(change, style), *(f"  {line}".rstrip() for line in explained(change, style))]
+    return [_lost_head(change, style), *(f"  {line}".rstrip() for line in explain_loss(change, style))]
 
 
-def explained(change: CaseChange, style: Style) -> list[str]:
-    """What B missed in a case that it lost, and what it called otherwise than A."""
+def explain_loss(change: CaseChange, style: Style) -> list[str]:
+    """Return what B missed in a lost case, and how its calls differ from those of A, as lines."""
     lines: list[str] = []
     evaluators = () if isinstance(change.evaluators, UnsetType) else change.evaluators
     sides = (None,) * len(evaluators) if isinstance(change.sides, UnsetType) else change.sides
@@ -222,7 +211,7 @@ def explained(change: CaseChange, style: Style) -> list[str]:
 
 
 def _side_by_side(calls: Sequence[CallPair], style: Style) -> list[str]:
-    widest = max(map(width_of, [pair.a for pair in calls]), default=0)
+    widest = max(map(display_width, [pair.a for pair in calls]), default=0)
     left = max(MIN_COLUMN, min(widest, (style.width - 11) // 2))
     right = max(MIN_COLUMN, style.width - 11 - left)
     bar = style.mark("bar")
@@ -233,42 +222,40 @@ def _side_by_side(calls: Sequence[CallPair], style: Style) -> list[str]:
     return lines
 
 
-def others(comparison: Comparison) -> list[str]:
-    """The cases that are in no test, and those that were won, by name as far as there is room."""
-    found = [
+def other_cases(comparison: Comparison) -> list[str]:
+    """Return lines with the names of cases that were won, or that are not in the test."""
+    lists = [
         ("won", comparison.won),
         ("not measured on both sides", comparison.not_measured),
         (f"only in A ({clean(comparison.a.name)})", comparison.only_a),
         (f"only in B ({clean(comparison.b.name)})", comparison.only_b),
     ]
-    return [f"{what}: {_list_names(named)}" for what, named in found if named.count]
+    return [f"{label}: {_list_names(cases, clean, MAX_OTHERS)}" for label, cases in lists if cases.count]
 
 
-def _list_names(named: CaseList) -> str:
-    names = [_case_name(case) for case in named.cases[:MAX_OTHERS]]
-    more = named.count - len(names)
+def _list_names(cases: CaseList, format_: Callable[[str], str], limit: int) -> str:
+    names = [format_(case.case_id) for case in cases.cases[:limit]]
+    more = cases.count - len(names)
     return ", ".join([*names, *([f"{more:,} more"] if more else [])])
 
 
-def _case_name(case: CaseReference) -> str:
-    return clean(case.case_id)
-
-
-def closing(comparison: Comparison) -> list[str]:
-    """What to do when nothing was seen, or what the gate would say."""
+def closing_lines(comparison: Comparison) -> list[str]:
+    """Return lines on the sample size when no difference was seen, and on regressions."""
     needed = comparison.needed
     lines = []
     if needed is not None:
-        asked = f"a difference of {needed.difference * 100:g} pp"
+        difference = f"a difference of {needed.difference * 100:g} pp"
         if needed.more:
             lines.append(
-                f"about {needed.more:,} more cases would be needed to see {asked} ({needed.power * 100:g} % power)"
+                f"about {needed.more:,} more cases would be needed to see {difference} ({needed.power * 100:g} % power)"
             )
         else:
-            lines.append(f"{asked} would probably have been seen: it takes about {counted(needed.cases, 'case')}")
+            lines.append(
+                f"{difference} would probably have been seen: it takes about {pluralize(needed.cases, 'case')}"
+            )
     if comparison.clear_losses:
-        number = _plural(comparison.clear_losses, "case", "cases")
-        lines.append(f"regression: {number} passed in every run of A and failed in every run of B")
+        cases = pluralize(comparison.clear_losses, "case")
+        lines.append(f"regression: {cases} passed in every run of A and failed in every run of B")
     return lines
 
 
@@ -278,64 +265,63 @@ JUDGED_COLORS = {"error": "yellow", "loss": "red", "win": "green"}
 
 
 def judged_lines(judged: JudgePreference, style: Style) -> list[str]:
-    """The section of a terminal."""
-    lines = [f"{style.paint('bold', f'judged by {clean(judged.judge)}')}: {judged_sentence(judged)}"]
+    """Return the section on judged answers for a terminal."""
+    lines = [f"{style.paint('bold', f'judged by {clean(judged.judge)}')}: {judged_text(judged)}"]
     lines += [f"  {line}" for line in _judge_notes(judged)]
     shown, more = _decided_cases(judged)
-    for each in shown:
-        head = style.paint(JUDGED_COLORS[each.result], each.result.upper())
-        target = style.paint("dim", f"  {clean(each.target)}") if each.target else ""
-        lines.append(f"  {head} {clean(each.case_id)}{target}  {clean(_reason(each))}")
+    for case in shown:
+        head = style.paint(JUDGED_COLORS[case.result], case.result.upper())
+        target = style.paint("dim", f"  {clean(case.target)}") if case.target else ""
+        lines.append(f"  {head} {clean(case.case_id)}{target}  {clean(_reason(case))}")
     lines += [style.paint("dim", f"  {more:,} more; --json lists them")] if more else []
     return [*lines, ""]
 
 
 def judged_page(judged: JudgePreference) -> list[str]:
-    """The section of a page."""
-    lines = [f"## Judged by {code(judged.judge)}", "", f"{judged_sentence(judged)}.", ""]
+    """Return the section on judged answers for a page."""
+    lines = [f"## Judged by {code_span(judged.judge)}", "", f"{judged_text(judged)}.", ""]
     lines += [f"- {line}" for line in _judge_notes(judged)]
     lines.append("")
     shown, more = _decided_cases(judged)
     if shown:
         lines += ["| | case | why |", "|---|---|---|"]
-        lines += [f"| {each.result} | {code(each.case_id)} | {_cell(_reason(each))} |" for each in shown]
+        lines += [f"| {case.result} | {code_span(case.case_id)} | {_cell(_reason(case))} |" for case in shown]
         lines += ["", *([f"{more:,} more.", ""] if more else [])]
     return lines
 
 
-def judged_sentence(judged: JudgePreference) -> str:
-    """How often B won, and what that is worth."""
+def judged_text(judged: JudgePreference) -> str:
+    """Return how often B won, with the test of that."""
     if judged.p_value is None:
-        return f"nothing was decided, {counted(judged.errors, 'error')}"
-    losses = f"{judged.losses:,} {'loss' if judged.losses == 1 else 'losses'}"
-    errors = f", {counted(judged.errors, 'error')}" if judged.errors else ""
-    counts = f"{counted(judged.wins, 'win')}, {losses}, {counted(judged.ties, 'tie')}{errors}"
-    return f"{counts} for B (exact sign test p = {p_value(judged.p_value)})"
+        return f"nothing was decided, {pluralize(judged.errors, 'error')}"
+    errors = f", {pluralize(judged.errors, 'error')}" if judged.errors else ""
+    counts = f"{_counts(judged.wins, judged.losses, judged.ties)}{errors}"
+    return f"{counts} for B (exact sign test p = {format_p_value(judged.p_value)})"
 
 
 def _judge_notes(judged: JudgePreference) -> list[str]:
-    both = f"its two orders disagreed on {judged.inconsistent:,} of {counted(judged.cases, 'case')}"
+    both = f"its two orders disagreed on {judged.inconsistent:,} of {pluralize(judged.cases, 'case')}"
     lines = [f"{both}: a tie each" if judged.inconsistent else both] if judged.cases else []
-    lines.append(judge_used(judged.used))
+    lines.append(judge_usage_text(judged.used))
     if judged.shortened:
-        lines.append(f"{counted(judged.shortened, 'case')} seen in part: of a long text the beginning and the end")
-    lines += [f"{counted(number, 'case')} not judged: {why}" for why, number in judged.not_judged.items()]
+        lines.append(f"{pluralize(judged.shortened, 'case')} seen in part: of a long text the beginning and the end")
+    lines += [f"{pluralize(number, 'case')} not judged: {reason}" for reason, number in judged.not_judged.items()]
     return lines
 
 
 def _decided_cases(judged: JudgePreference) -> tuple[list[CasePreference], int]:
-    """What was not a tie, as far as there is room, and how many more there are."""
-    shown = [each for each in judged.listed if each.result != "tie"][:MAX_JUDGED_SHOWN]
+    """Return the listed cases that were not a tie, and the number of further ones."""
+    shown = [case for case in judged.listed if case.result != "tie"][:MAX_JUDGED_SHOWN]
     return shown, judged.wins + judged.losses + judged.errors - len(shown)
 
 
-def _reason(each: CasePreference) -> str:
-    text = " ".join(each.reason.split())
+def _reason(case: CasePreference) -> str:
+    text = " ".join(case.reason.split())
     return text if len(text) <= MAX_REASON else f"{text[: MAX_REASON - 1]}…"
 
 
 def _cell(text: str) -> str:
-    return code(text) if text else ""
+    return code_span(text) if text else ""
 
 
 MAX_PAGE_NAMES = 20
@@ -345,24 +331,24 @@ _SIGNS = {"better": "✅", "worse": "❌", "no difference seen": "⚖️", "noth
 
 
 def render_page(comparison: Comparison) -> str:
-    """The page, which GitHub takes as a comment however many cases there are."""
+    """Render a comparison as a Markdown page that fits a GitHub comment."""
     lines = [
-        f"# {_SIGNS[comparison.verdict]} {_capital(sentence(comparison))}",
+        f"# {_SIGNS[comparison.verdict]} {_capital(verdict_text(comparison))}",
         "",
         _side_item("A", comparison.a),
         _side_item("B", comparison.b),
         "",
-        f"| | A | B | {heading(comparison)} |",
+        f"| | A | B | {difference_heading(comparison)} |",
         "|---|---:|---:|---|",
-        *(f"| {line.name} | {line.a} | {line.b} | {line.difference} |" for line in table(comparison)),
+        *(f"| {line.name} | {line.a} | {line.b} | {line.difference} |" for line in measure_rows(comparison)),
         "",
     ]
     judged = [] if comparison.judged is None else judged_page(comparison.judged)
-    room = MAX_PAGE - ROOM_FOR_NAMES - _size(lines) - _size(judged)
+    room = MAX_PAGE - ROOM_FOR_NAMES - byte_size(lines) - byte_size(judged)
     shown = 0
     for change in comparison.lost:
         section = _lost_section(change)
-        room -= _size(section)
+        room -= byte_size(section)
         if not change.evaluators or room < 0:
             break
         lines += [*(["## Lost", ""] if not shown else []), *section]
@@ -370,54 +356,42 @@ def render_page(comparison: Comparison) -> str:
     rest = comparison.lost[shown : shown + MAX_PAGE_NAMES]
     if rest:
         more = comparison.losses - shown - len(rest)
-        names = [code(change.case_id) for change in rest] + ([f"{more:,} more"] if more else [])
+        names = [code_span(change.case_id) for change in rest] + ([f"{more:,} more"] if more else [])
         lines += [f"Lost, too: {', '.join(names)}.", ""]
     lines += judged
     lines += _others(comparison)
-    lines += [f"{_capital(line)}.\n" for line in closing(comparison)]
+    lines += [f"{_capital(line)}.\n" for line in closing_lines(comparison)]
     return "\n".join(lines)
 
 
 def _side_item(letter: str, side: Side) -> str:
-    targets = ", ".join(map(code, side.targets[:MAX_PAGE_NAMES]))
-    errors = f", {counted(side.errors, 'error')}" if side.errors else ""
-    return f"- {letter}: {code(side.name)} · {targets} · {counted(side.cases, 'case')}{errors}{torn(side)}"
+    targets = ", ".join(map(code_span, side.targets[:MAX_PAGE_NAMES]))
+    errors = f", {pluralize(side.errors, 'error')}" if side.errors else ""
+    return (
+        f"- {letter}: {code_span(side.name)} · {targets} · {pluralize(side.cases, 'case')}{errors}{cut_off_note(side)}"
+    )
 
 
 def _lost_section(change: CaseChange) -> list[str]:
-    text = "\n".join(line.rstrip() for line in explained(change, PLAIN))
+    text = "\n".join(line.rstrip() for line in explain_loss(change, PLAIN))
     more = len(text) - MAX_BODY
     body = text if more <= 0 else f"{text[:MAX_BODY]}\n… {more:,} more characters"
     flaky = " · flaky" if change.flaky else ""
-    target = f" · {code(change.target)}" if change.target else ""
-    about = f"{code(change.eval_id)}{target} · {passed_of(change)}{flaky}"
-    return [f"### {code(change.case_id)}", "", about, "", fenced(body or "(nothing more is known)"), ""]
+    target = f" · {code_span(change.target)}" if change.target else ""
+    about = f"{code_span(change.eval_id)}{target} · {passed_change(change)}{flaky}"
+    return [f"### {code_span(change.case_id)}", "", about, "", fenced_block(body or "(nothing more is known)"), ""]
 
 
 def _others(comparison: Comparison) -> list[str]:
-    found = [
+    lists = [
         ("Won", comparison.won),
         ("Not measured on both sides", comparison.not_measured),
         ("Only in A", comparison.only_a),
         ("Only in B", comparison.only_b),
     ]
-    lines = [f"- {what}: {_code_names(named)}" for what, named in found if named.count]
+    lines = [f"- {label}: {_list_names(cases, code_span, MAX_PAGE_NAMES)}" for label, cases in lists if cases.count]
     return [*lines, ""] if lines else []
-
-
-def _code_names(named: CaseList) -> str:
-    names = [_case_code(case) for case in named.cases[:MAX_PAGE_NAMES]]
-    more = named.count - len(names)
-    return ", ".join([*names, *([f"{more:,} more"] if more else [])])
-
-
-def _case_code(case: CaseReference) -> str:
-    return code(case.case_id)
 
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _size(lines: list[str]) -> int:
-    return sum(len(line.encode()) + 1 for line in lines)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from shlex import quote
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from msgspec import UNSET
 
 from agentv.model.events import ExecutionFinished, RunFinished
 from agentv.reports.diff import render_evaluator
-from agentv.reports.terminal import Style, as_ascii, clean, clean_lines, counted
+from agentv.reports.terminal import Style, as_ascii, clean, clean_lines, format_duration, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,78 +24,78 @@ if TYPE_CHECKING:
 
 DASH = "\N{EN DASH}"
 _WIDE, _NARROW = 0.05, 0.005
-"""How far the ends of an interval must be apart for percents, or tenths of them, to tell enough."""
+"""Widths of an interval from which whole percents, or tenths of them, are precise enough."""
 
 
-def percent(share: float) -> str:
-    """A share that is not all is never rounded up to all."""
+def format_percent(share: float) -> str:
+    """Return a share in percent; less than all is never rounded up to 100 %."""
     if 0 < share < 1:
         share = min(max(share, 0.001), 0.999)
     return f"{share * 100:.3g} %"
 
 
-def between(interval: tuple[float, float]) -> str:
-    """`30-95 %` with a longer dash, in as many digits as its width makes sense of."""
+def format_interval(interval: tuple[float, float]) -> str:
+    """Return `30-95 %`, with an en dash and as many digits as the width of the interval justifies."""
     low, high = interval
     digits = 0 if high - low >= _WIDE else 1 if high - low >= _NARROW else 2
     return f"{low * 100:.{digits}f}{DASH}{high * 100:.{digits}f} %"
 
 
-def sure(interval: tuple[float, float] | None) -> str:
-    """` (95 % CI 30-95 %)`, to be added to a rate."""
-    return "" if interval is None else f" (95 % CI {between(interval)})"
+def confidence_note(interval: tuple[float, float] | None) -> str:
+    """Return ` (95 % CI 30-95 %)`, to be appended to a rate."""
+    return "" if interval is None else f" (95 % CI {format_interval(interval)})"
 
 
-def measured_rate(summary: Summary) -> str:
-    """`75 % of 4 measured passed (95 % CI 30-95 %)`."""
+def pass_rate_text(summary: Summary) -> str:
+    """Return `75 % of 4 measured passed (95 % CI 30-95 %)`."""
     if summary.pass_rate is None:
         return "nothing could be measured"
-    measured = summary.passed + summary.failed
-    return f"{percent(summary.pass_rate)} of {measured:,} measured passed{sure(summary.pass_rate_interval)}"
+    rate = f"{format_percent(summary.pass_rate)} of {summary.passed + summary.failed:,} measured passed"
+    return f"{rate}{confidence_note(summary.pass_rate_interval)}"
 
 
-def fraction(case: RepeatedCase) -> str:
-    """`3/5 passed`, and the errors beside it."""
-    errors = f", {counted(case.errors, 'error')}" if case.errors else ""
+def passed_fraction(case: RepeatedCase) -> str:
+    """Return `3/5 passed`, with the number of errors."""
+    errors = f", {pluralize(case.errors, 'error')}" if case.errors else ""
     return f"{case.passed}/{case.passed + case.failed} passed{errors}"
 
 
 def flaky_cases(repeats: Repeats) -> list[RepeatedCase]:
-    """Those that are listed; there may be more of them."""
+    """Return the flaky cases that are listed; there may be more."""
     return [case for case in repeats.per_case if case.flaky]
 
 
-def repeated(repeats: Repeats) -> str:
-    """`pass@5 0.92 (95 % CI 0.61-0.99) · pass^5 0.41 (95 % CI 0.15-0.72) · 12 cases, 1 flaky`."""
+def repeats_text(repeats: Repeats) -> str:
+    """Return `pass@5 0.92 (95 % CI 0.61-0.99) · pass^5 0.41 (95 % CI 0.15-0.72) · 12 cases, 1 flaky`."""
     k = repeats.k
-    told = [f"nothing could be measured {k} times"]
+    rates = [f"nothing could be measured {k} times"]
     if repeats.pass_at_k is not None and repeats.pass_hat_k is not None:
-        told = [
-            f"pass@{k} {repeats.pass_at_k:.2f}{_ends(repeats.pass_at_k_interval)}",
-            f"pass^{k} {repeats.pass_hat_k:.2f}{_ends(repeats.pass_hat_k_interval)}",
+        rates = [
+            f"pass@{k} {repeats.pass_at_k:.2f}{_interval_note(repeats.pass_at_k_interval)}",
+            f"pass^{k} {repeats.pass_hat_k:.2f}{_interval_note(repeats.pass_hat_k_interval)}",
         ]
     left_out = repeats.cases - repeats.measured
     fewer = f", {left_out:,} measured less often" if left_out and repeats.measured else ""
-    return " · ".join([*told, f"{counted(repeats.cases, 'case')}{fewer}, {repeats.flaky:,} flaky"])
+    return " · ".join([*rates, f"{pluralize(repeats.cases, 'case')}{fewer}, {repeats.flaky:,} flaky"])
 
 
-def repeated_target(repeats: Repeats, name: str) -> str:
-    """` · pass@5 0.92 · pass^5 0.41`, to be added to what is said of a target."""
-    found = repeats.targets.get(name)
-    if found is None or found.pass_at_k is None or found.pass_hat_k is None:
+def target_repeats_text(repeats: Repeats, name: str) -> str:
+    """Return ` · pass@5 0.92 · pass^5 0.41`, to be appended to the line of a target."""
+    target = repeats.targets.get(name)
+    if target is None or target.pass_at_k is None or target.pass_hat_k is None:
         return ""
-    return f" · pass@{repeats.k} {found.pass_at_k:.2f} · pass^{repeats.k} {found.pass_hat_k:.2f}"
+    return f" · pass@{repeats.k} {target.pass_at_k:.2f} · pass^{repeats.k} {target.pass_hat_k:.2f}"
 
 
-def _ends(interval: tuple[float, float] | None) -> str:
+def _interval_note(interval: tuple[float, float] | None) -> str:
     return "" if interval is None else f" (95 % CI {interval[0]:.2f}{DASH}{interval[1]:.2f})"
 
 
 MAX_PLACES = 5
 MAX_KEPT = 200
-"""Distinct places that are counted for each target: an execution of any size takes the same memory."""
+"""Distinct places that are counted for each target, so that memory does not grow with the execution."""
 MAX_LENGTH = 300
-"""Characters of one place: its path may be made of an agent's words."""
+"""Characters of one place: its path may contain text of an agent."""
 HINT = "docs/reference/replies.md: what agentv reads; declare block types that hold no calls with `plain_blocks`"
 _INDEX = re.compile(r"\[\d+\]")
 
@@ -103,12 +104,12 @@ class UnreadCounts:
     """Counts the partly understood replies of each target, and how many of them have which unread place."""
 
     def __init__(self) -> None:
-        self._targets: dict[str, _Target] = {}
+        self._targets: dict[str, _TargetCounts] = {}
 
     def add(self, record: ResultRecord) -> None:
         """Count one run, if there was a reply."""
         if record.error is None or record.unread:
-            self._targets.setdefault(record.target, _Target()).add(record.unread or ())
+            self._targets.setdefault(record.target, _TargetCounts()).add(record.unread or ())
 
     def render(self, targets: Iterable[str], style: Style) -> list[str]:
         """Return the lines for these targets, with one hint below them; none when everything was understood."""
@@ -118,7 +119,7 @@ class UnreadCounts:
         return [*lines, style.paint("dim", HINT)] if lines else []
 
 
-class _Target:
+class _TargetCounts:
     """The counts of one target."""
 
     def __init__(self) -> None:
@@ -130,7 +131,7 @@ class _Target:
         """Count one reply; equal places of different messages are one: `output_messages[*].content[*]`."""
         self._replies += 1
         self._partly += bool(unread)
-        for place in {_shown(f"{_INDEX.sub('[*]', place.path)}: {place.reason}"): None for place in unread}:
+        for place in {_shorten(f"{_INDEX.sub('[*]', place.path)}: {place.reason}"): None for place in unread}:
             if place in self._places or len(self._places) < MAX_KEPT:
                 self._places[place] = self._places.get(place, 0) + 1
 
@@ -140,18 +141,18 @@ class _Target:
         verb = "was" if self._replies == 1 else "were"
         share = f"{self._partly:,} of {_replies(self._replies)} {verb} only partly understood"
         lines = [style.paint("yellow", f"target {clean(name)}: {share}, so calls may be missing")]
-        often = sorted(self._places.items(), key=lambda each: -each[1])
-        lines += [f"  {place} ({_replies(count)})" for place, count in often[:MAX_PLACES]]
-        more = len(often) - MAX_PLACES
+        places = sorted(self._places.items(), key=lambda item: -item[1])
+        lines += [f"  {place} ({_replies(count)})" for place, count in places[:MAX_PLACES]]
+        more = len(places) - MAX_PLACES
         return [*lines, style.paint("dim", f"  {more:,} more in the results")] if more > 0 else lines
 
 
-def list_places(unread: Sequence[Unread]) -> list[str]:
+def render_unread(unread: Sequence[Unread]) -> list[str]:
     """Return the unread places of one reply as lines, safe to print, under a line that says what they mean."""
     if not unread:
         return []
     more = len(unread) - MAX_PLACES
-    lines = [f"  {_shown(str(place))}" for place in unread[:MAX_PLACES]]
+    lines = [f"  {_shorten(str(place))}" for place in unread[:MAX_PLACES]]
     return [
         "the reply was only partly understood, so calls may be missing:",
         *lines,
@@ -165,7 +166,7 @@ def other_warnings(warnings: Iterable[str], unread: Sequence[Unread]) -> tuple[s
     return tuple([warning for warning in warnings if not any(place in warning for place in places)])
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     return clean(text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…")
 
 
@@ -174,15 +175,15 @@ def _replies(count: int) -> str:
 
 
 MAX_SHOWN = 20
-"""Failures in full; a run of thousands must neither scroll for ever nor keep them all."""
+"""Failures shown in full, however many there are."""
 MAX_NAMED = 200
-"""Further ones by name."""
+"""Failures shown by name."""
 MAX_PASSED = 20
 RANK = {"fail": 0, "error": 1, "pass": 2}
 
 
-class Shown(NamedTuple):
-    """One run as it will be printed."""
+class ReportEntry(NamedTuple):
+    """One run as it is printed."""
 
     rank: int
     order: int
@@ -191,33 +192,35 @@ class Shown(NamedTuple):
 
 
 class Console:
-    """Gathers what happens and prints it when all is done."""
+    """Collects results and prints the report at the end of an execution."""
 
     name = "the terminal"
 
-    def __init__(self, stream: IO[str], redactor: Redactor, *, verbosity: int = 0, asked_target: bool = False) -> None:
+    def __init__(
+        self, stream: IO[str], redactor: Redactor, *, verbosity: int = 0, has_target_option: bool = False
+    ) -> None:
         self._stream = stream
         self._style = Style.of(stream)
         self._redactor = redactor
         self._verbosity = verbosity
-        self._asked_target = asked_target
-        """Whether the target was chosen on the command line, as the next command must then do too."""
-        self._shown: list[Shown] = []
-        self._bad = 0
-        self._first_bad: RunFinished | None = None
+        self._has_target_option = has_target_option
+        """The target was chosen with `--target`, so the suggested command has to do so too."""
+        self._entries: list[ReportEntry] = []
+        self._failures = 0
+        self._first_failure: RunFinished | None = None
         self._warnings: dict[str, int] = {}
         self._unread = UnreadCounts()
 
     def handle(self, event: Event) -> None:
-        """Take note; the end prints."""
+        """Collect a result; print the report at the end."""
         if isinstance(event, RunFinished):
-            self._note(event)
+            self._add(event)
         elif isinstance(event, ExecutionFinished):
             text = self._redactor.text("\n".join(self._report(event.summary)))
             self._stream.write(text if self._style.unicode else as_ascii(text))
             self._stream.flush()
 
-    def _note(self, event: RunFinished) -> None:
+    def _add(self, event: RunFinished) -> None:
         record = event.record
         self._unread.add(record)
         for warning in other_warnings(record.warnings, record.unread or ()):
@@ -228,17 +231,17 @@ class Console:
         if record.status == "pass":
             if self._verbosity > 0 or event.order < MAX_PASSED:
                 body = tuple(self._body(event)) if self._verbosity > 0 else ()
-                self._shown.append(Shown(RANK["pass"], event.order, self._head(event), body))
+                self._entries.append(ReportEntry(RANK["pass"], event.order, self._head(event), body))
             return
-        self._bad += 1
-        if self._first_bad is None or event.order < self._first_bad.order:
-            self._first_bad = event
-        if self._bad <= MAX_SHOWN or self._verbosity > 0:
-            self._shown.append(
-                Shown(RANK.get(record.status, 1), event.order, self._head(event), tuple(self._body(event)))
+        self._failures += 1
+        if self._first_failure is None or event.order < self._first_failure.order:
+            self._first_failure = event
+        if self._failures <= MAX_SHOWN or self._verbosity > 0:
+            self._entries.append(
+                ReportEntry(RANK.get(record.status, 1), event.order, self._head(event), tuple(self._body(event)))
             )
-        elif self._bad <= MAX_NAMED:
-            self._shown.append(Shown(RANK.get(record.status, 1), event.order, self._head(event), ()))
+        elif self._failures <= MAX_NAMED:
+            self._entries.append(ReportEntry(RANK.get(record.status, 1), event.order, self._head(event), ()))
 
     def _head(self, event: RunFinished) -> str:
         record, style = event.record, self._style
@@ -265,43 +268,47 @@ class Console:
 
     def _report(self, summary: Summary) -> list[str]:
         lines: list[str] = []
-        for shown in sorted(self._shown):
-            lines += [shown.head, *shown.body]
-            if shown.body:
+        for entry in sorted(self._entries):
+            lines += [entry.head, *entry.body]
+            if entry.body:
                 lines.append("")
-        hidden = summary.passed - sum(shown.rank == RANK["pass"] for shown in self._shown)
+        hidden = summary.passed - sum(entry.rank == RANK["pass"] for entry in self._entries)
         if hidden > 0 and self._verbosity >= 0 and lines:
             lines.append(self._style.paint("dim", f"     {hidden:,} more passed"))
-        if self._bad > MAX_NAMED and self._verbosity >= 0:
-            lines.append(self._style.paint("dim", f"     {self._bad - MAX_NAMED:,} more did not pass"))
+        if self._failures > MAX_NAMED and self._verbosity >= 0:
+            lines.append(self._style.paint("dim", f"     {self._failures - MAX_NAMED:,} more did not pass"))
         if lines and lines[-1]:
             lines.append("")
-        lines += self._flaky(summary)
-        lines += self._warned(summary)
-        lines += self._partly_understood(summary)
+        lines += self._flaky_lines(summary)
+        lines += self._warning_lines(summary)
+        lines += self._unread_lines(summary)
         lines += self._totals(summary)
         return [*lines, ""]
 
-    def _flaky(self, summary: Summary) -> list[str]:
+    def _flaky_lines(self, summary: Summary) -> list[str]:
         repeats = summary.repeats
         if repeats is None or not repeats.flaky or self._verbosity < 0:
             return []
         lines = []
         shown = flaky_cases(repeats)[: MAX_NAMED if self._verbosity > 0 else MAX_SHOWN]
         for case in shown:
-            share = "" if case.pass_rate is None else f"{percent(case.pass_rate)}{sure(case.pass_rate_interval)}"
+            share = (
+                ""
+                if case.pass_rate is None
+                else f"{format_percent(case.pass_rate)}{confidence_note(case.pass_rate_interval)}"
+            )
             about = self._style.paint("dim", f"  {share}  {clean(case.target)}")
-            word = self._style.paint("yellow", "FLAKY")
-            lines.append(f"{word} {clean(case.case_id)} {fraction(case)}{about}")
+            label = self._style.paint("yellow", "FLAKY")
+            lines.append(f"{label} {clean(case.case_id)} {passed_fraction(case)}{about}")
         if repeats.flaky > len(shown):
             lines.append(self._style.paint("dim", f"      {repeats.flaky - len(shown):,} more are flaky"))
         return [*lines, ""]
 
-    def _warned(self, summary: Summary) -> list[str]:
-        said = () if summary.warnings is UNSET else summary.warnings
-        if not (self._warnings or said) or self._verbosity < 0:
+    def _warning_lines(self, summary: Summary) -> list[str]:
+        general = () if summary.warnings is UNSET else summary.warnings
+        if not (self._warnings or general) or self._verbosity < 0:
             return []
-        lines = [f"{self._style.paint('yellow', 'warning')}: {clean(warning)}" for warning in said]
+        lines = [f"{self._style.paint('yellow', 'warning')}: {clean(warning)}" for warning in general]
         for warning, times in list(self._warnings.items())[:5]:
             often = f" ({times:,} runs)" if times > 1 else ""
             lines.append(f"{self._style.paint('yellow', 'warning')}: {clean(warning)}{often}")
@@ -309,7 +316,7 @@ class Console:
             lines.append(self._style.paint("dim", f"         {len(self._warnings) - 5} more in the results"))
         return [*lines, ""]
 
-    def _partly_understood(self, summary: Summary) -> list[str]:
+    def _unread_lines(self, summary: Summary) -> list[str]:
         lines = [] if self._verbosity < 0 else self._unread.render(summary.targets, self._style)
         return [*lines, ""] if lines else []
 
@@ -318,7 +325,7 @@ class Console:
         counts = [
             style.paint("green", f"{summary.passed:,} passed") if summary.passed else "0 passed",
             style.paint("red", f"{summary.failed:,} failed") if summary.failed else "0 failed",
-            style.paint("yellow", counted(summary.errors, "error")) if summary.errors else "0 errors",
+            style.paint("yellow", pluralize(summary.errors, "error")) if summary.errors else "0 errors",
         ]
         if summary.skipped:
             counts.append(f"{summary.skipped:,} skipped")
@@ -326,84 +333,82 @@ class Console:
             counts.append(style.paint("yellow", f"{summary.left_out:,} left out by `only`"))
         if summary.planned > summary.runs:
             counts.append(style.paint("yellow", f"{summary.planned - summary.runs:,} not run"))
-        lines = [f"{', '.join(counts)}: {measured_rate(summary)}"]
-        lines += [] if summary.repeats is None else [repeated(summary.repeats)]
-        lines.append(style.paint("dim", " · ".join(costs(summary))))
-        lines += [style.paint("dim", line) for line in judging(summary)]
+        lines = [f"{', '.join(counts)}: {pass_rate_text(summary)}"]
+        lines += [] if summary.repeats is None else [repeats_text(summary.repeats)]
+        lines.append(style.paint("dim", " · ".join(usage_parts(summary))))
+        lines += [style.paint("dim", line) for line in judge_lines(summary)]
         if len(summary.targets) > 1 and self._verbosity >= 0:
             for name, tally in summary.targets.items():
                 share = "nothing measured"
                 if tally.pass_rate is not None:
-                    share = f"{percent(tally.pass_rate)}{sure(tally.pass_rate_interval)}"
-                again = "" if summary.repeats is None else repeated_target(summary.repeats, name)
-                errors = counted(tally.errors, "error")
+                    share = f"{format_percent(tally.pass_rate)}{confidence_note(tally.pass_rate_interval)}"
+                again = "" if summary.repeats is None else target_repeats_text(summary.repeats, name)
+                errors = pluralize(tally.errors, "error")
                 lines.append(f"  {clean(name)}: {share}, {tally.failed:,} failed, {errors}{again}")
         lines += [f"results: {clean(path)}" for path in summary.out]
         return lines + self._next(summary)
 
     def _next(self, summary: Summary) -> list[str]:
-        """What to type now."""
-        first = self._first_bad
+        """Return why the execution stopped, or the command to run next."""
+        first = self._first_failure
         if summary.stopped is not UNSET:
             return [self._style.paint("yellow", f"stopped: {clean(summary.stopped)}")]
         if summary.status == "interrupted":
-            kept = f"; the finished ones are in {clean(summary.out[0])}" if summary.out else ""
-            return [f"interrupted: {summary.planned - summary.runs:,} of {summary.planned:,} runs are missing{kept}"]
+            finished = f"; the finished ones are in {clean(summary.out[0])}" if summary.out else ""
+            return [
+                f"interrupted: {summary.planned - summary.runs:,} of {summary.planned:,} runs are missing{finished}"
+            ]
         if self._verbosity < 0 or first is None:
             return []
-        from shlex import quote  # noqa: PLC0415 - only a failure needs it
-
         if self._verbosity > 0 and summary.runs == 1:
             return []
-        target = f" --target {quote(first.record.target)}" if len(summary.targets) > 1 or self._asked_target else ""
+        target = (
+            f" --target {quote(first.record.target)}" if len(summary.targets) > 1 or self._has_target_option else ""
+        )
         command = f"agentv eval {quote(first.file)} --case {quote(first.record.case_id)}{target} -v"
         return [f"next: {clean(command)}"] if first.file else []
 
 
-def judging(summary: Summary) -> list[str]:
-    """What each judge used, apart from the agents."""
+def judge_lines(summary: Summary) -> list[str]:
+    """Return a line for each judge: its calls, tokens and cost."""
     lines = []
-    for name, used in ({} if summary.judges is UNSET else summary.judges).items():
-        lines.append(f"judge {clean(name)}: {judge_used(used)}")
+    for name, sums in ({} if summary.judges is UNSET else summary.judges).items():
+        lines.append(f"judge {clean(name)}: {judge_usage_text(sums)}")
     return lines
 
 
-def judge_used(used: JudgeSums) -> str:
-    """How often a judge was asked, and what that took."""
-    known = f", {used.cached:,} known already" if used.cached else ""
-    usage = used.tokens_usage
+def judge_usage_text(sums: JudgeSums) -> str:
+    """Return the number of calls of a judge, with their tokens and cost."""
+    known = f", {sums.cached:,} known already" if sums.cached else ""
+    usage = sums.tokens_usage
     tokens = "" if usage is None else f" · tokens {usage.input_tokens or 0:,} in, {usage.output_tokens or 0:,} out"
-    some = "" if used.reported_cost == used.findings else f" ({used.reported_cost:,} of {used.findings:,} findings)"
-    cost = "cost not reported" if used.cost_usd is None else f"cost ${used.cost_usd:.4f}{some}"
-    return f"asked {counted(used.calls, 'time')}{known}{tokens} · {cost}"
+    some = "" if sums.reported_cost == sums.findings else f" ({sums.reported_cost:,} of {sums.findings:,} findings)"
+    cost = "cost not reported" if sums.cost_usd is None else f"cost ${sums.cost_usd:.4f}{some}"
+    return f"asked {pluralize(sums.calls, 'time')}{known}{tokens} · {cost}"
 
 
-def costs(summary: Summary) -> list[str]:
-    """Time, tokens and money, each with how many runs it is known of when that is not all."""
+def usage_parts(summary: Summary) -> list[str]:
+    """Return latency, tokens, cost and duration, each with the number of runs that report it unless all do."""
     parts = []
     spread, reported = summary.latency_ms, summary.reported
     if spread is not None:
-        parts.append(f"latency {_seconds(spread.p50)} median, {_seconds(spread.p95)} p95")
+        parts.append(f"latency {format_duration(spread.p50)} median, {format_duration(spread.p95)} p95")
     usage = summary.tokens_usage
     if usage is None:
         parts.append("tokens not reported")
     else:
         known = [
-            f"{count:,} {word}"
-            for count, word in ((usage.input_tokens, "in"), (usage.output_tokens, "out"))
+            f"{count:,} {unit}"
+            for count, unit in ((usage.input_tokens, "in"), (usage.output_tokens, "out"))
             if count is not None
         ] or [f"{usage.total_tokens or 0:,}"]
-        parts.append(f"tokens {', '.join(known)}{_of(reported.tokens_usage, summary.runs)}")
+        parts.append(f"tokens {', '.join(known)}{_coverage(reported.tokens_usage, summary.runs)}")
     if summary.cost_usd is None:
         parts.append("cost not reported")
     else:
-        parts.append(f"cost ${summary.cost_usd:.4f}{_of(reported.cost_usd, summary.runs)}")
-    return [*parts, f"took {_seconds(summary.duration_ms)}"]
+        parts.append(f"cost ${summary.cost_usd:.4f}{_coverage(reported.cost_usd, summary.runs)}")
+    return [*parts, f"took {format_duration(summary.duration_ms)}"]
 
 
-def _of(known: int, runs: int) -> str:
+def _coverage(known: int, runs: int) -> str:
     return "" if known == runs else f" ({known:,} of {runs:,} runs)"
-
-
-def _seconds(milliseconds: float) -> str:
-    return f"{milliseconds / 1000:.2f} s" if milliseconds >= 100 else f"{milliseconds:.3g} ms"  # noqa: PLR2004

@@ -1,4 +1,4 @@
-"""The aligned diff, conversations, and reasons of a failure."""
+"""Aligned diffs, conversations, and the reasons of a failure, as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from agentv.jsonio import dump_json
 from agentv.matching.diff import quote
-from agentv.reports.terminal import Style, as_ascii, clean, clean_lines, fit, width_of
+from agentv.reports.terminal import Style, as_ascii, clean, clean_lines, display_width, fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,47 +23,49 @@ PLAIN = Style()
 _PLACE = re.compile(r"(.*?):(\d+)(?::(\d+))?")
 
 
-class CallPlace(NamedTuple):
-    """A place in a file; 0 where a number is not known."""
+class CaseLocation(NamedTuple):
+    """The file, line and column of a case; 0 for an unknown number."""
 
     file: str
     line: int = 0
     column: int = 0
 
 
-def where(event: RunFinished) -> CallPlace:
-    """Where the case stands."""
-    found = _PLACE.fullmatch(event.place)
-    return CallPlace(found[1], int(found[2]), int(found[3] or 0)) if found else CallPlace(event.file)
+def case_location(event: RunFinished) -> CaseLocation:
+    """Return the location of the case of a run."""
+    match = _PLACE.fullmatch(event.place)
+    return CaseLocation(match[1], int(match[2]), int(match[3] or 0)) if match else CaseLocation(event.file)
 
 
-def named(record: ResultRecord) -> str:
-    """The case, and which repetition of it unless it is the first."""
+def case_label(record: ResultRecord) -> str:
+    """Return the id of the case, with the number of the repetition from the second on."""
     return f"{record.case_id} #{record.repeat + 1}" if record.repeat else record.case_id
 
 
-def kind_of(record: ResultRecord) -> str:
-    """What kind of check or error it was: `tool_trajectory`, `timeout`."""
+def failure_kind(record: ResultRecord) -> str:
+    """Return the type of the failed evaluator or the kind of the error: `tool_trajectory`, `timeout`."""
     if record.error is not None:
         return record.error.kind
-    kinds = (each.type for each in record.evaluators if each.kind == "assertion" and each.status == record.status)
-    return next(kinds, record.status)
+    types = (
+        result.type for result in record.evaluators if result.kind == "assertion" and result.status == record.status
+    )
+    return next(types, record.status)
 
 
-def sentences(record: ResultRecord) -> list[str]:
-    """Why it did not pass, as short as it can be said."""
+def failure_reasons(record: ResultRecord) -> list[str]:
+    """Return the reasons why a run did not pass, one sentence each."""
     if record.error is not None:
         return [record.error.message]
-    found: list[str] = []
-    for each in record.evaluators:
-        if each.kind == "assertion" and each.status in ("fail", "error"):
-            found += [*each.misses, *map(str, each.details.get("undecided") or ())]
-            found += [str(each.details["error"])] if "error" in each.details else []
-    return found or [f"the score is {record.score}"]
+    reasons: list[str] = []
+    for result in record.evaluators:
+        if result.kind == "assertion" and result.status in ("fail", "error"):
+            reasons += [*result.misses, *map(str, result.details.get("undecided") or ())]
+            reasons += [str(result.details["error"])] if "error" in result.details else []
+    return reasons or [f"the score is {record.score}"]
 
 
-def explain(event: RunFinished) -> list[str]:
-    """The same at length: the error, and of each evaluator that did not pass the aligned diff and the sentences."""
+def explain_failure(event: RunFinished) -> list[str]:
+    """Return the error, and the aligned diff and sentences of each evaluator that did not pass, as lines."""
     record = event.record
     lines: list[str] = []
     if record.error is not None:
@@ -88,7 +90,7 @@ MIN_COLUMN = 24
 
 
 class DiffRow(NamedTuple):
-    """One line of the diff."""
+    """One row of an aligned diff."""
 
     verdict: str
     left: str
@@ -97,7 +99,7 @@ class DiffRow(NamedTuple):
 
 
 def render_run(result: RunResult, sides: Sequence[DiffLabels | None], style: Style) -> str:
-    """The verdict of a run and, for each evaluator, why."""
+    """Render the verdict of a run, and for each evaluator the reasons."""
     score = "" if result.score is None else f"  score {result.score:.2f}"
     lines = [f"{style.verdict(result.status)}{score}"]
     if result.error is not None:
@@ -112,7 +114,7 @@ def render_run(result: RunResult, sides: Sequence[DiffLabels | None], style: Sty
 
 
 def render_evaluator(result: EvaluatorResult, sides: DiffLabels | None, style: Style) -> list[str]:
-    """One evaluator's verdict, its diff, and its sentences."""
+    """Render the verdict of one evaluator, its diff and its sentences."""
     name = result.name if result.name == result.type else f"{result.name} ({result.type})"
     score = "" if result.score is None else f"  {result.score:.2f}"
     lines = [f"{style.verdict(result.status)} {clean(name)}{score}"]
@@ -127,10 +129,10 @@ def render_evaluator(result: EvaluatorResult, sides: DiffLabels | None, style: S
 
 
 def _rows(result: EvaluatorResult, sides: DiffLabels) -> list[DiffRow]:
-    """Expectations in their order, with the calls nobody expected where they were made."""
+    """Return expectations in their order, with unexpected calls between them in the order of calls."""
     details = result.details
-    complained = any(miss.startswith(f"unexpected {sides.unit}") for miss in result.misses)
-    extra = [(n, DiffRow("extra" if complained else "allowed", "", _actual(sides, n))) for n in details["extra"] or ()]
+    is_miss = any(miss.startswith(f"unexpected {sides.unit}") for miss in result.misses)
+    extra = [(n, DiffRow("extra" if is_miss else "allowed", "", _actual(sides, n))) for n in details["extra"] or ()]
     pairs = {pair["expected"]: pair for pair in details["alignment"]}
     rows: list[DiffRow] = []
     for e, label in enumerate(sides.expected):
@@ -150,9 +152,9 @@ def _actual(sides: DiffLabels, number: int) -> str:
 
 
 def render_diff(rows: Sequence[DiffRow], unit: str, style: Style) -> list[str]:
-    """The rows in two columns that fit the width."""
+    """Render the rows in two columns that fit the width."""
     head = ("expected", f"actual ({unit} number first)")
-    widest = max([width_of(head[0]), *[width_of(row.left) for row in rows]])
+    widest = max([display_width(head[0]), *[display_width(row.left) for row in rows]])
     left = max(MIN_COLUMN, min(widest, (style.width - 9) // 2))
     right = max(MIN_COLUMN, style.width - 9 - left)
     bar = style.mark("bar")
@@ -163,23 +165,23 @@ def render_diff(rows: Sequence[DiffRow], unit: str, style: Style) -> list[str]:
         lines.append(style.paint(color, f"{mark} {fit(row.left, left)} {bar} {fit(row.right, right).rstrip()}"))
         for difference in row.differences:
             path = str(difference["path"])
-            wanted = f"  {path}: {_shown(difference, 'expected')}"
-            got = f"   {path}: {_shown(difference, 'actual')}"
-            lines.append(style.paint(color, f"  {fit(wanted, left)} {bar} {fit(got, right).rstrip()}"))
+            expected = f"  {path}: {_quote_side(difference, 'expected')}"
+            actual = f"   {path}: {_quote_side(difference, 'actual')}"
+            lines.append(style.paint(color, f"  {fit(expected, left)} {bar} {fit(actual, right).rstrip()}"))
     return lines
 
 
-def _shown(difference: Mapping[str, Any], side: str) -> str:
+def _quote_side(difference: Mapping[str, Any], side: str) -> str:
     return quote(difference[side]) if side in difference else "nothing"
 
 
 MAX_TEXT = 4000
-"""Of one message; the whole is in the export."""
+"""Characters shown of one message; an export has all of it."""
 MAX_VALUE = 400
 
 
 def render_conversation(messages: Iterable[Message], style: Style) -> Iterator[str]:
-    """A few lines for each message, and one or two for each call."""
+    """Yield a few lines for each message, and one or two for each call."""
     for index, message in enumerate(messages):
         head = f"[{index}] {clean(message.role)}{f' ({clean(message.name)})' if message.name else ''}"
         text = _cut(message.text, MAX_TEXT)
@@ -198,8 +200,8 @@ def _call(call: ToolCall, style: Style) -> Iterator[str]:
     notes = [f"{call.duration_ms:g} ms"] if call.duration_ms is not None else []
     if call.status not in (None, "ok"):
         notes.append(str(call.status))
-    noted = f"  ({', '.join(notes)})" if notes else ""
-    yield f"    -> {clean(call.tool)}({arguments}){noted}"
+    suffix = f"  ({', '.join(notes)})" if notes else ""
+    yield f"    -> {clean(call.tool)}({arguments}){suffix}"
     if call.output is not UNSET:
         yield style.paint("dim", f"    <- {_value(call.output)}")
     if call.error:

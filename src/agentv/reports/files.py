@@ -24,33 +24,36 @@ if TYPE_CHECKING:
     from agentv.protocols import Reporter
     from agentv.redaction import Redactor
 
-    Opens = Callable[[Path, Redactor], Reporter]
+    ReporterFactory = Callable[[Path, Redactor], Reporter]
 
 
-PRIVATE = 0o600
+PRIVATE_MODE = 0o600
 _CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
 
 
 def open_private(path: Path, flags: int = os.O_TRUNC) -> tuple[int, bool]:
-    """A file for its owner only, and whether it is an ordinary one: a device or a pipe keeps its own mode."""
-    # Whoever opens a pipe to read as well is its reader, and waits for himself once it is full.
+    """Open a file for its owner only; return it, and whether it is a regular file.
+
+    A device or a pipe keeps its own mode.
+    """
+    # A pipe that is opened for reading too has us as a reader, and writing blocks for ever once it is full.
     access = os.O_WRONLY if path.is_fifo() else os.O_RDWR
-    file = os.open(path, access | os.O_CREAT | flags, PRIVATE)
-    is_plain = stat.S_ISREG(os.fstat(file).st_mode)
-    if is_plain:
-        os.fchmod(file, PRIVATE)
-    return file, is_plain
+    file = os.open(path, access | os.O_CREAT | flags, PRIVATE_MODE)
+    is_regular = stat.S_ISREG(os.fstat(file).st_mode)
+    if is_regular:
+        os.fchmod(file, PRIVATE_MODE)
+    return file, is_regular
 
 
 def write_all(file: int, data: bytes) -> None:
-    """Write all of it, in as many steps as the system needs."""
+    """Write all data, in as many steps as the system needs."""
     written = 0
     while written < len(data):
         written += os.write(file, data[written:])
 
 
 class RecordFile:
-    """One piece of a file for each run; the format is the subclass's."""
+    """A result file with one entry for each run; subclasses define the format."""
 
     def __init__(self, path: Path, redactor: Redactor) -> None:
         self.name = str(path)
@@ -59,81 +62,81 @@ class RecordFile:
         self._end = 0
         self._orders = array("q")
         self._ends = array("q")
-        # Opened before anything runs: a folder that cannot be written to must not cost an execution.
-        self._file, self._is_plain = open_private(path)
+        # Opened before anything runs: a file that cannot be written must not waste an execution.
+        self._file, self._is_regular = open_private(path)
 
-    def piece(self, line: bytes) -> bytes:
-        """A record in this format; the record is redacted JSON."""
+    def encode(self, line: bytes) -> bytes:
+        """Return the entry of a record, which is redacted JSON."""
         raise NotImplementedError
 
     def handle(self, event: Event) -> None:
-        """Write a result at once; it is either there as a whole or not at all."""
+        """Write a result immediately, completely or not at all; sort the file at the end."""
         if isinstance(event, RunFinished):
             self.handle_many((event,))
         elif isinstance(event, ExecutionFinished):
-            self._put_in_order()
+            self._sort()
             os.close(self._file)
 
     def handle_many(self, events: Sequence[RunFinished]) -> None:
-        """Write several results in one go, or as many of them as there is room for."""
-        pieces = [self.piece(event.line or self._redactor.line(dump_json(event.record))) for event in events]
+        """Write several results in one step, or as many of them as there is space for."""
+        entries = [self.encode(event.line or self._redactor.line(dump_json(event.record))) for event in events]
         try:
-            self._write(b"".join(pieces))
+            self._write(b"".join(entries))
         except OSError:
-            for event, piece in zip(events, pieces, strict=True):
-                self._write(piece)
-                self._note(event, piece)
+            for event, entry in zip(events, entries, strict=True):
+                self._write(entry)
+                self._add_offset(event, entry)
             return
-        for event, piece in zip(events, pieces, strict=True):
-            self._note(event, piece)
+        for event, entry in zip(events, entries, strict=True):
+            self._add_offset(event, entry)
 
-    def _note(self, event: RunFinished, piece: bytes) -> None:
-        """Remember where a result was written, to put them all in order in the end."""
-        self._end += len(piece)
+    def _add_offset(self, event: RunFinished, entry: bytes) -> None:
+        """Record the end offset of an entry, to sort all entries at the end."""
+        self._end += len(entry)
         self._orders.append(event.order)
         self._ends.append(self._end)
 
-    def _write(self, piece: bytes) -> None:
+    def _write(self, entry: bytes) -> None:
         try:
-            write_all(self._file, piece)
+            write_all(self._file, entry)
         except OSError:
             with suppress(OSError):
                 os.ftruncate(self._file, self._end)
                 os.lseek(self._file, self._end, os.SEEK_SET)
             raise
 
-    def _put_in_order(self) -> None:
-        """Runs finish in any order, but two executions must be comparable line by line; a pipe's lines have left."""
+    def _sort(self) -> None:
+        """Sort the entries by the plan, so that executions can be compared line by line; a pipe cannot be sorted."""
         orders = self._orders
-        if not self._is_plain or all(orders[at] < orders[at + 1] for at in range(len(orders) - 1)):
+        if not self._is_regular or all(orders[index] < orders[index + 1] for index in range(len(orders) - 1)):
             return
-        # What a link names is put in order, and the link stays one.
+        # The target of a symbolic link is sorted, and the link stays.
         path = self._path.resolve()
         sorted_path = path.with_name(f"{path.name}.sorted")
         try:
-            target = os.open(sorted_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)
+            target = os.open(sorted_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_MODE)
             with os.fdopen(target, "wb") as stream, os.fdopen(os.dup(self._file), "rb") as source:
-                for at in sorted(range(len(orders)), key=orders.__getitem__):
-                    start = self._ends[at - 1] if at else 0
+                for index in sorted(range(len(orders)), key=orders.__getitem__):
+                    start = self._ends[index - 1] if index else 0
                     source.seek(start)
-                    stream.write(source.read(self._ends[at] - start))
+                    stream.write(source.read(self._ends[index] - start))
             sorted_path.replace(path)
         except OSError:
-            # Every line is there; only their order is that of finishing.
+            # All entries are there, in the order in which the runs finished.
             with suppress(OSError):
                 sorted_path.unlink()
 
 
 class JsonlFile(RecordFile):
-    """One line a run."""
+    """A file with one JSON line for each run."""
 
-    def piece(self, line: bytes) -> bytes:
-        """The line."""
+    def encode(self, line: bytes) -> bytes:
+        """Return the line."""
         return line + b"\n"
 
 
 class JsonStream:
-    """Results as they finish, then the summary, for a program that reads along."""
+    """Results as JSON lines when they finish, then the summary, on standard output."""
 
     name = "the standard output"
 
@@ -142,50 +145,50 @@ class JsonStream:
         self._redactor = redactor
 
     def handle(self, event: Event) -> None:
-        """Write a line and push it out."""
+        """Write a line and flush it."""
         if isinstance(event, ExecutionStarted):
             return
         value = event.record if isinstance(event, RunFinished) else event.summary
-        self._stream.write(printable(self._redactor.line(dump_json(value))) + b"\n")
+        self._stream.write(escape_controls(self._redactor.line(dump_json(value))) + b"\n")
         self._stream.flush()
 
 
-def printable(line: bytes) -> bytes:
-    """The same JSON without what some terminals obey, and GitHub's log wherever it stands in a line."""
-    return _CONTROLS.sub(_escaped, line).replace(b"##[", b"#\\u0023[")
+def escape_controls(line: bytes) -> bytes:
+    """Escape control characters of a JSON line, and the workflow commands of GitHub's log."""
+    return _CONTROLS.sub(_escape, line).replace(b"##[", b"#\\u0023[")
 
 
-def _escaped(found: re.Match[bytes]) -> bytes:
-    return b"\\u%04x" % ord(found[0].decode())
+def _escape(match: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % ord(match[0].decode())
 
 
 try:
     from yaml import CSafeDumper as _Base
-except ImportError:  # PyYAML was built without libyaml: the same text, many times slower
+except ImportError:  # PyYAML without libyaml writes the same text, many times slower
     from yaml import SafeDumper as _Base  # type: ignore[assignment] # or the other
 
 WIDTH = 120
 
 
 class YamlFile(RecordFile):
-    """One document a run."""
+    """A file with one YAML document for each run."""
 
-    def piece(self, line: bytes) -> bytes:
-        """The record as a document."""
+    def encode(self, line: bytes) -> bytes:
+        """Return the record as a document."""
         return b"---\n" + dump_yaml(parse_json(line))
 
 
 class _Dumper(_Base):
-    """Writes every value where it stands, and text of several lines as such."""
+    """A dumper without aliases that writes multi-line text as blocks."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """A reader wants the value, not a reference to it."""
+        """Write equal values in full, without anchors."""
         del data
         return True
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    # Anything else than line feeds and printable characters would come back changed, or not at all.
+    # In a block, other characters than line feeds and printable ones would not be read back unchanged.
     block = "\n" in text and all(line.isprintable() for line in text.split("\n"))
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if block else None)
 
@@ -194,33 +197,33 @@ _Dumper.add_representer(str, _text)
 
 
 def dump_yaml(value: Any) -> bytes:
-    """A document that a safe loader reads as the same value."""
+    """Return a document that a safe loader reads as the same value."""
     # `yaml.dump` is typed as returning anything.
     data: bytes = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, encoding="utf-8", width=WIDTH)
     return data
 
 
 def open_output(path: Path, redactor: Redactor) -> Reporter:
-    """What writes results to this file, which is open and empty from here on."""
-    return format_of(path)(path, redactor)
+    """Open a file for results, emptying it, and return its reporter."""
+    return find_format(path)(path, redactor)
 
 
-def format_of(path: Path) -> Opens:
-    """What opens a file of this name; raises `FormatError` when nothing does."""
+def find_format(path: Path) -> ReporterFactory:
+    """Return the reporter class for the suffix of a file; raise `FormatError` if there is none."""
     suffix = path.suffix.lower().removeprefix(".")
-    # A pipe or a device has a name that says nothing, and whoever reads along wants lines.
+    # The name of a pipe or a device tells no format; JSON lines can be read while they are written.
     if not suffix and _is_device(path):
         suffix = "jsonl"
-    found: Opens | None = find_reporter(suffix) if suffix else None
-    if found is None:
+    factory: ReporterFactory | None = find_reporter(suffix) if suffix else None
+    if factory is None:
         *names, last = [f".{name}" for name in reporter_names()]
         msg = f"{path}: the name says the format, and must end in {', '.join(names)} or {last}"
         raise FormatError(msg)
-    return found
+    return factory
 
 
 def _is_device(path: Path) -> bool:
-    with suppress(OSError, ValueError):  # nothing of this name can be there
+    with suppress(OSError, ValueError):  # no such file can exist
         mode = path.stat().st_mode
         return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
     return False

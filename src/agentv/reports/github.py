@@ -1,4 +1,4 @@
-"""What GitHub shows beside the lines of a pull request: one command of its log for each run that did not pass."""
+"""Annotations of GitHub Actions: a workflow command for each run that did not pass."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
-from agentv.reports.diff import kind_of, named, sentences, where
-from agentv.reports.terminal import clean, counted
+from agentv.reports.diff import case_label, case_location, failure_kind, failure_reasons
+from agentv.reports.terminal import clean, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from agentv.model.events import Event
     from agentv.redaction import Redactor
 
-MAX_OF_A_KIND = 10
-"""GitHub shows no more errors, and no more warnings, of one step."""
+MAX_ANNOTATIONS = 10
+"""Errors, and warnings, that GitHub shows of one step."""
 MAX_TITLE = 200
 MAX_MESSAGE = 4_000
-# The runner obeys the first after any spaces, and the second, which is older, anywhere in a line.
+# The runner executes `::` after any spaces, and the older `##[` anywhere in a line.
 _COMMAND = re.compile(r"(?m)^([^\S\n]*):(?=:)|#(?=#\[)")
 
 
 class Annotation(NamedTuple):
-    """A command for the log."""
+    """A workflow command that annotates a line of a file."""
 
     level: str
     file: str
@@ -39,14 +39,14 @@ class Annotation(NamedTuple):
 
     def __str__(self) -> str:
         places = (("line", self.line), ("col", self.column))
-        properties = [f"file={_property(_from_workspace(self.file))}"] if self.file else []
+        properties = [f"file={_encode_property(_from_workspace(self.file))}"] if self.file else []
         properties += [f"{name}={number}" for name, number in places if self.file and number]
-        properties.append(f"title={_property(_cut(self.title, MAX_TITLE))}")
-        return f"::{self.level} {','.join(properties)}::{_data(_cut(self.message, MAX_MESSAGE))}"
+        properties.append(f"title={_encode_property(_truncate(self.title, MAX_TITLE))}")
+        return f"::{self.level} {','.join(properties)}::{_encode_message(_truncate(self.message, MAX_MESSAGE))}"
 
 
 class Annotations:
-    """Points at the cases that did not pass, in plan order, once all is done."""
+    """Annotates the cases that did not pass, in plan order, at the end of an execution."""
 
     name = "the log"
 
@@ -57,27 +57,27 @@ class Annotations:
         self._first: list[tuple[int, Annotation]] = []
 
     def handle(self, event: Event) -> None:
-        """Tell of the files at once, and of the runs in the end."""
+        """Print annotations of files immediately, and those of runs at the end."""
         if isinstance(event, ExecutionStarted):
-            self._print([self._redacted(each) for each in of_problems(self._warnings, "warning")])
+            self._print([self._redact(annotation) for annotation in annotate_problems(self._warnings, "warning")])
         elif isinstance(event, RunFinished) and event.record.status != "pass":
-            self._note(event)
+            self._add(event)
         elif isinstance(event, ExecutionFinished):
             more = event.summary.failed + event.summary.errors - len(self._first)
-            told = f"{counted(more, 'more run')} did not pass; GitHub shows {MAX_OF_A_KIND} of a step"
-            note = [Annotation("notice", "", 0, 0, "agentv", told)] if more > 0 else []
-            self._print([*(annotation for _, annotation in self._first), *note])
+            message = f"{pluralize(more, 'more run')} did not pass; GitHub shows {MAX_ANNOTATIONS} of a step"
+            notice = [Annotation("notice", "", 0, 0, "agentv", message)] if more > 0 else []
+            self._print([*(annotation for _, annotation in self._first), *notice])
 
-    def _note(self, event: RunFinished) -> None:
-        at = bisect(self._first, event.order, key=lambda each: each[0])
-        if at < MAX_OF_A_KIND:
-            self._first.insert(at, (event.order, self._redacted(of_run(event))))
-            del self._first[MAX_OF_A_KIND:]
+    def _add(self, event: RunFinished) -> None:
+        index = bisect(self._first, event.order, key=lambda item: item[0])
+        if index < MAX_ANNOTATIONS:
+            self._first.insert(index, (event.order, self._redact(annotate_run(event))))
+            del self._first[MAX_ANNOTATIONS:]
 
-    def _redacted(self, annotation: Annotation) -> Annotation:
-        hide = self._redactor.text
+    def _redact(self, annotation: Annotation) -> Annotation:
+        redact = self._redactor.text
         return annotation._replace(
-            file=hide(annotation.file), title=hide(annotation.title), message=hide(annotation.message)
+            file=redact(annotation.file), title=redact(annotation.title), message=redact(annotation.message)
         )
 
     def _print(self, annotations: Sequence[Annotation]) -> None:
@@ -86,58 +86,58 @@ class Annotations:
             self._stream.flush()
 
 
-def of_run(event: RunFinished) -> Annotation:
-    """Why this run did not pass, at the line of its case."""
+def annotate_run(event: RunFinished) -> Annotation:
+    """Return an annotation with the reasons why a run did not pass, at the line of its case."""
     record = event.record
-    what = "failed" if record.status == "fail" else f"error ({kind_of(record)})"
-    title = f"{named(record)} {what}, target {record.target}"
-    return Annotation("error", *where(event), title, "\n".join(sentences(record)))
+    outcome = "failed" if record.status == "fail" else f"error ({failure_kind(record)})"
+    title = f"{case_label(record)} {outcome}, target {record.target}"
+    return Annotation("error", *case_location(event), title, "\n".join(failure_reasons(record)))
 
 
-def of_problems(problems: Sequence[Problem], level: str = "error") -> list[Annotation]:
-    """What is wrong with files, at its line; no more than are shown."""
-    found = []
-    for problem in problems[:MAX_OF_A_KIND]:
+def annotate_problems(problems: Sequence[Problem], level: str = "error") -> list[Annotation]:
+    """Return annotations of problems of files, at their lines; no more than GitHub shows."""
+    annotations = []
+    for problem in problems[:MAX_ANNOTATIONS]:
         place = problem.place
-        at = (place.file, place.line, place.column) if place else ("", 0, 0)
-        found.append(Annotation(level, *at, "agentv", problem.sentence))
-    return found
+        location = (place.file, place.line, place.column) if place else ("", 0, 0)
+        annotations.append(Annotation(level, *location, "agentv", problem.sentence))
+    return annotations
 
 
-class Guarded:
-    """A stream whose text, which may be an agent's, the log cannot take for commands."""
+class CommandEscapingStream:
+    """A stream that escapes workflow commands in its text, which may come from an agent."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write it with what begins a command made visible, and harmless."""
-        return self._stream.write(_COMMAND.sub(_shown, text))
+        """Write the text with the beginnings of commands escaped."""
+        return self._stream.write(_COMMAND.sub(_escape, text))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
-def _shown(found: re.Match[str]) -> str:
-    return "\\u0023" if found[0] == "#" else f"{found[1]}\\u003a"
+def _escape(match: re.Match[str]) -> str:
+    return "\\u0023" if match[0] == "#" else f"{match[1]}\\u003a"
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _truncate(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def _data(text: str) -> str:
-    """The message of a command: its lines are kept, and nothing in it ends it."""
+def _encode_message(text: str) -> str:
+    """Encode the message of a command: lines are kept, and nothing in it ends the command."""
     lines = [clean(line) for line in text.splitlines()]
     return "%0A".join(line.replace("%", "%25") for line in lines)
 
 
-def _property(text: str) -> str:
+def _encode_property(text: str) -> str:
     return clean(text).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
 
 
 def _from_workspace(file: str) -> str:
-    """The file as the repository names it, wherever the command was started."""
+    """Return the path of the file relative to the repository, wherever the command was started."""
     workspace = os.environ.get("GITHUB_WORKSPACE")
     if not workspace:
         return file

@@ -1,6 +1,6 @@
-"""Results as JUnit XML, as Jenkins, GitLab and others read it: a suite for each eval and target, a test case a run.
+"""Results as JUnit XML for Jenkins, GitLab and others: a suite for each eval and target, a test case for each run.
 
-Only what each of Jenkins' schemas allows is written. None has room for a file and a line, which `system-out` tells.
+Only elements that all Jenkins schemas allow are written; none has a file and line, which are in `system-out`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
-from agentv.reports.diff import explain, kind_of, named, sentences
+from agentv.reports.diff import case_label, explain_failure, failure_kind, failure_reasons
 from agentv.reports.files import open_private, write_all
 from agentv.reports.terminal import clean
 
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from agentv.redaction import Redactor
 
 MAX_MESSAGE = 500
-"""Characters of the `message`, which servers show in a list; the element holds all of it."""
+"""Characters of the `message` attribute, which servers show in a list; the element has the full text."""
 _MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 _SPACES = re.compile(r"\s+")
 
 
 class Suite:
-    """What the head of a test suite says."""
+    """The attributes and properties of a test suite."""
 
     def __init__(self, eval_id: str, target: str, number: int, classname: str) -> None:
         self.eval_id = eval_id
         self.target = target
         self.number = number
         self.classname = classname
-        """As the attribute of its test cases has it."""
+        """The `classname` of its test cases, as XML."""
         self.tests = self.failures = self.errors = 0
         self.seconds = 0.0
-        self._numbers: dict[str, float] = {}
+        self._sums: dict[str, float] = {}
 
     def add(self, record: ResultRecord) -> None:
-        """One more run."""
+        """Count one run."""
         self.tests += 1
         self.failures += record.status == "fail"
         self.errors += record.status not in ("pass", "fail")
@@ -57,38 +57,38 @@ class Suite:
 
     def _count(self, name: str, number: float | None) -> None:
         if number is not None:
-            self._numbers[name] = self._numbers.get(name, 0) + number
+            self._sums[name] = self._sums.get(name, 0) + number
 
     def properties(self, execution_id: str) -> Iterator[tuple[str, str]]:
-        """What is known of the suite beside its results; nothing that no run reported."""
+        """Yield the properties of the suite; sums only if a run reported them."""
         yield from {"execution_id": execution_id, "eval_id": self.eval_id, "target": self.target}.items()
         for name in ("input_tokens", "output_tokens", "cost_usd"):
-            if name in self._numbers:
-                yield name, f"{self._numbers[name]:.10g}" if name == "cost_usd" else str(self._numbers[name])
+            if name in self._sums:
+                yield name, f"{self._sums[name]:.10g}" if name == "cost_usd" else str(self._sums[name])
 
 
 class JunitFile:
-    """Test cases go to a nameless file as runs finish; the end puts their suites together."""
+    """A JUnit file: test cases are spooled to a temporary file as runs finish, and assembled at the end."""
 
     def __init__(self, path: Path, redactor: Redactor) -> None:
         self.name = str(path)
         self._redactor = redactor
-        self._several = False
-        """Whether there are several targets, so that names must tell them apart."""
+        self._has_targets = False
+        """There are several targets, so names include the target."""
         self._suites: dict[tuple[str, str], Suite] = {}
-        self._which = array("q")
+        self._suite_numbers = array("q")
         self._orders = array("q")
         self._ends = array("q")
-        self._file, self._is_plain = open_private(path)
-        # Beside the report, where there must be room for it anyway; it is gone when we are, however we end.
-        folder = path.resolve().parent if self._is_plain else None
-        self._spool = TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - it is open until the end
+        self._file, self._is_regular = open_private(path)
+        # In the folder of the report, which needs the space anyway; the system removes it when the process ends.
+        folder = path.resolve().parent if self._is_regular else None
+        self._spool = TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - open until the end
         self._end = 0
 
     def handle(self, event: Event) -> None:
-        """Keep a result; the end writes them all."""
+        """Spool a result; write the file at the end."""
         if isinstance(event, ExecutionStarted):
-            self._several = len(event.targets) > 1
+            self._has_targets = len(event.targets) > 1
         elif isinstance(event, RunFinished):
             self._add(event)
         elif isinstance(event, ExecutionFinished):
@@ -104,35 +104,37 @@ class JunitFile:
             classname = self._attribute(self._title(*key, "."))
             suite = self._suites[key] = Suite(*key, len(self._suites), classname)
         suite.add(record)
-        piece = "\n".join([*self._testcase(event, suite.classname), ""]).encode()
+        data = "\n".join([*self._testcase(event, suite.classname), ""]).encode()
         try:
-            write_all(self._spool.fileno(), piece)
+            write_all(self._spool.fileno(), data)
         except OSError:
             self._spool.close()
             raise
-        self._end += len(piece)
-        self._which.append(suite.number)
+        self._end += len(data)
+        self._suite_numbers.append(suite.number)
         self._orders.append(event.order)
         self._ends.append(self._end)
 
     def _testcase(self, event: RunFinished, classname: str) -> Iterator[str]:
         record = event.record
-        name, place = self._attribute(named(record)), self._attribute(event.place or event.file)
+        name, place = self._attribute(case_label(record)), self._attribute(event.place or event.file)
         yield f'<testcase classname="{classname}" name="{name}" time="{_seconds(record):.3f}">'
         if record.status != "pass":
             tag = "failure" if record.status == "fail" else "error"
-            message = self._attribute(_shortened(self._redactor.text("; ".join(sentences(record)))))
-            text = self._redactor.text("\n".join([clean(event.place), *explain(event)]).lstrip()).translate(_MARKUP)
-            yield f'<{tag} message="{message}" type="{self._attribute(kind_of(record))}">{text}</{tag}>'
+            message = self._attribute(_shorten(self._redactor.text("; ".join(failure_reasons(record)))))
+            text = self._redactor.text("\n".join([clean(event.place), *explain_failure(event)]).lstrip()).translate(
+                _MARKUP
+            )
+            yield f'<{tag} message="{message}" type="{self._attribute(failure_kind(record))}">{text}</{tag}>'
         if place:
             yield f"<system-out>{place}</system-out>"
         yield "</testcase>"
 
-    def _title(self, eval_id: str, target: str, between: str) -> str:
-        return f"{eval_id}{between}{target}" if self._several else eval_id
+    def _title(self, eval_id: str, target: str, separator: str) -> str:
+        return f"{eval_id}{separator}{target}" if self._has_targets else eval_id
 
     def _attribute(self, text: str) -> str:
-        """One line with nothing secret and nothing that XML forbids or understands."""
+        """Return a text as an XML attribute: one line, redacted and escaped."""
         return clean(self._redactor.text(text)).translate(_MARKUP)
 
     def _write(self, summary: Summary) -> None:
@@ -140,7 +142,7 @@ class JunitFile:
             for part in self._document(summary):
                 write_all(self._file, part)
         except OSError:
-            # Half a document is none: an empty file says so to every reader.
+            # An incomplete document is invalid; an empty file shows clearly that there is none.
             with suppress(OSError):
                 os.ftruncate(self._file, 0)
             raise
@@ -152,19 +154,19 @@ class JunitFile:
             f'errors="{summary.errors}" time="{summary.duration_ms / 1000:.3f}">\n'
         ).encode()
         suites = self._suites.values()
-        places = [array("q") for _ in suites]
-        for at in sorted(range(len(self._orders)), key=self._orders.__getitem__):
-            places[self._which[at]].append(at)
-        for suite in sorted(suites, key=lambda suite: self._orders[places[suite.number][0]]):
+        indexes = [array("q") for _ in suites]
+        for index in sorted(range(len(self._orders)), key=self._orders.__getitem__):
+            indexes[self._suite_numbers[index]].append(index)
+        for suite in sorted(suites, key=lambda suite: self._orders[indexes[suite.number][0]]):
             yield self._head(suite, summary)
-            yield from map(self._piece, places[suite.number])
+            yield from map(self._spooled, indexes[suite.number])
             yield b"</testsuite>\n"
         yield b"</testsuites>\n"
 
-    def _piece(self, at: int) -> bytes:
-        start = self._ends[at - 1] if at else 0
+    def _spooled(self, index: int) -> bytes:
+        start = self._ends[index - 1] if index else 0
         self._spool.seek(start)
-        return self._spool.read(self._ends[at] - start)
+        return self._spool.read(self._ends[index] - start)
 
     def _head(self, suite: Suite, summary: Summary) -> bytes:
         name = self._attribute(self._title(suite.eval_id, suite.target, " · "))
@@ -185,6 +187,6 @@ def _seconds(record: ResultRecord) -> float:
     return (record.latency_ms or 0.0) / 1000
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     text = _SPACES.sub(" ", text).strip()
     return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 1]}…"

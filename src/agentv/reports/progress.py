@@ -1,4 +1,4 @@
-"""How far an execution has come: a live line on a terminal, a plain one now and then anywhere else."""
+"""Progress of an execution: a live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ if TYPE_CHECKING:
     from agentv.model.events import AttemptFinished, Event
     from agentv.redaction import Redactor
 
-LIVE_EVERY_S = 0.1
-LINES_EVERY_S = 5.0
+LIVE_INTERVAL_S = 0.1
+PLAIN_INTERVAL_S = 5.0
 CLEAR = "\r\x1b[2K"
-BAR = 24
-BLOCKS = {True: ("━", "╌"), False: ("#", ".")}
+BAR_WIDTH = 24
+BAR_CHARACTERS = {True: ("━", "╌"), False: ("#", ".")}
 RATE_LIMITED = "rate_limited"
-"""The code of an error that is no failure, only a reason to wait."""
-LEAST_WAIT_S = 0.5
-"""How long that takes where nobody says it."""
-MAX_HAPPENING = 50
-"""Failures told as they happen; the end tells the others."""
+"""Error code of a target that asks to be called less often."""
+MIN_WAIT_S = 0.5
+"""Assumed wait when the target names none."""
+MAX_FAILURES = 50
+"""Failures shown as they happen; the final report has the others."""
 
 
 def can_redraw(stream: IO[str]) -> bool:
-    """Whether a line can be written over itself there: on a terminal that knows how, and where it fits on one row."""
+    """Return whether a progress line can be redrawn: on a capable terminal that is wide enough for one row."""
     if not stream.isatty() or os.environ.get("TERM") == "dumb":
         return False
     columns = os.get_terminal_size(stream.fileno()).columns
-    return not 0 < columns < MIN_WIDTH  # one that does not say is taken for a usual one
+    return not 0 < columns < MIN_WIDTH  # an unknown width counts as wide enough
 
 
-class Counts:
-    """What has happened so far, in numbers."""
+class ProgressCounts:
+    """Counts of finished runs, tokens and cost."""
 
     def __init__(self) -> None:
         self.planned = self.done = self.failed = self.errors = self.tokens = 0
         self.cost = 0.0
         self.waits_until = 0.0
-        """When a target may be asked again that said we ask too often."""
-        self._began = monotonic()
+        """Monotonic time until which a target is rate limited."""
+        self._started_at = monotonic()
 
     def start(self, planned: int) -> None:
-        """The clock runs from here."""
+        """Set the number of planned runs and start the clock."""
         self.planned = planned
-        self._began = monotonic()
+        self._started_at = monotonic()
 
     def add(self, event: RunFinished) -> None:
-        """One more run."""
+        """Count one finished run."""
         record = event.record
         self.done += 1
         if record.status == "fail":
@@ -63,27 +63,27 @@ class Counts:
 
     @property
     def share(self) -> float:
-        """How much of the plan is done, from 0 to 1."""
+        """Return the finished share of the plan, from 0 to 1."""
         return self.done / self.planned if self.planned else 0.0
 
-    def words(self) -> list[str]:
-        """The counts, the rate, the time left, and what it has cost."""
+    def parts(self) -> list[str]:
+        """Return the counts, the rate, the time left and the cost as short texts."""
         passed = self.done - self.failed - self.errors
-        words = [f"{self.done:,} of {self.planned:,}", f"{passed:,} passed"]
-        words += [f"{self.failed:,} failed"] if self.failed else []
-        words += [f"{self.errors:,} error{'s' * (self.errors > 1)}"] if self.errors else []
-        elapsed = monotonic() - self._began
+        parts = [f"{self.done:,} of {self.planned:,}", f"{passed:,} passed"]
+        parts += [f"{self.failed:,} failed"] if self.failed else []
+        parts += [f"{self.errors:,} error{'s' * (self.errors > 1)}"] if self.errors else []
+        elapsed = monotonic() - self._started_at
         if self.done and elapsed > 0:
             rate = self.done / elapsed
-            words.append(f"{rate:,.3g}/s" if rate < 1000 else f"{rate:,.0f}/s")  # noqa: PLR2004 - digits that matter
-            words.append(f"{_duration((self.planned - self.done) / rate)} left")
-        words += [f"{self.tokens:,} tokens"] if self.tokens else []
-        words += [f"${self.cost:.2f}"] if self.cost else []
-        return [words[0], "waiting: rate limited", *words[1:]] if self.waits_until > monotonic() else words
+            parts.append(f"{rate:,.3g}/s" if rate < 1000 else f"{rate:,.0f}/s")  # noqa: PLR2004 - digits that matter
+            parts.append(f"{_duration((self.planned - self.done) / rate)} left")
+        parts += [f"{self.tokens:,} tokens"] if self.tokens else []
+        parts += [f"${self.cost:.2f}"] if self.cost else []
+        return [parts[0], "waiting: rate limited", *parts[1:]] if self.waits_until > monotonic() else parts
 
 
-class Live:
-    """A bar that is written over itself, failures above it as they happen, and nothing left in the end."""
+class LiveProgress:
+    """A progress bar that is redrawn in place, with failures above it; removed at the end."""
 
     name = "the terminal"
 
@@ -91,19 +91,19 @@ class Live:
         self._stream = stream
         self._redactor = redactor
         self._style = Style.of(stream)
-        self._counts = Counts()
-        self._drawn = 0.0
-        self._told = 0
+        self._counts = ProgressCounts()
+        self._drawn_at = 0.0
+        self._failures_shown = 0
 
     def handle(self, event: Event) -> None:
-        """Count, and show it ten times a second at most."""
+        """Count the event, and redraw at most ten times a second."""
         if isinstance(event, RunFinished):
             self._counts.add(event)
             if event.record.status != "pass":
-                self._tell(event)
+                self._print_failure(event)
             now = monotonic()
-            if now - self._drawn >= LIVE_EVERY_S:
-                self._drawn = now
+            if now - self._drawn_at >= LIVE_INTERVAL_S:
+                self._drawn_at = now
                 self._write(CLEAR + self._line())
         elif isinstance(event, ExecutionStarted):
             self._counts.start(event.planned)
@@ -112,33 +112,34 @@ class Live:
             self._write(CLEAR)
 
     def handle_attempt(self, event: AttemptFinished) -> None:
-        """Say why nothing moves: no run ends while its target asks to be left alone."""
+        """Show that a target is rate limited: no run may finish for a while."""
         error = event.response.error
         if error is None or error.code != RATE_LIMITED:
             return
         now = monotonic()
-        pause = error.retry_after_s if isinstance(error.retry_after_s, float) else LEAST_WAIT_S
+        pause = error.retry_after_s if isinstance(error.retry_after_s, float) else MIN_WAIT_S
         was_shown, self._counts.waits_until = self._counts.waits_until > now, max(self._counts.waits_until, now + pause)
         if not was_shown:
-            self._drawn = now
+            self._drawn_at = now
             self._write(CLEAR + self._line())
 
-    def _tell(self, event: RunFinished) -> None:
-        self._told += 1
-        if self._told > MAX_HAPPENING:
+    def _print_failure(self, event: RunFinished) -> None:
+        self._failures_shown += 1
+        if self._failures_shown > MAX_FAILURES:
             return
         record = event.record
-        why = record.error.message if record.error else next((r.misses[0] for r in record.evaluators if r.misses), "")
-        text = self._redactor.text(f"{record.case_id}  {why.splitlines()[0] if why else ''}")
-        room = self._width() - len(record.status) - 1
-        self._write(f"{CLEAR}{self._style.verdict(record.status)} {fit(text, room).rstrip()}\n")
-        self._drawn = 0.0
+        misses = (result.misses[0] for result in record.evaluators if result.misses)
+        reason = record.error.message if record.error else next(misses, "")
+        text = self._redactor.text(f"{record.case_id}  {reason.splitlines()[0] if reason else ''}")
+        width = self._width() - len(record.status) - 1
+        self._write(f"{CLEAR}{self._style.verdict(record.status)} {fit(text, width).rstrip()}\n")
+        self._drawn_at = 0.0
 
     def _line(self) -> str:
-        full, empty = BLOCKS[self._style.unicode]
-        filled = int(self._counts.share * BAR)
-        bar = self._style.paint("green", full * filled) + self._style.paint("dim", empty * (BAR - filled))
-        return f"{bar} {fit('  '.join(self._counts.words()), self._width() - BAR - 2).rstrip()}"
+        full, empty = BAR_CHARACTERS[self._style.unicode]
+        filled = int(self._counts.share * BAR_WIDTH)
+        bar = self._style.paint("green", full * filled) + self._style.paint("dim", empty * (BAR_WIDTH - filled))
+        return f"{bar} {fit('  '.join(self._counts.parts()), self._width() - BAR_WIDTH - 2).rstrip()}"
 
     def _width(self) -> int:
         try:  # it may have been resized
@@ -151,32 +152,31 @@ class Live:
         self._stream.flush()
 
 
-class PlainLines:
-    """One plain line every few seconds, for the log of a machine that nobody watches."""
+class PlainProgress:
+    """A plain line every few seconds, for logs."""
 
     name = "the standard error"
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
-        self._counts = Counts()
-        self._last = monotonic()
+        self._counts = ProgressCounts()
+        self._printed_at = monotonic()
 
     def handle(self, event: Event) -> None:
-        """Count, and say so now and then."""
+        """Count the event, and print a line every few seconds."""
         if isinstance(event, ExecutionStarted):
             self._counts.start(event.planned)
-            self._last = monotonic()
+            self._printed_at = monotonic()
         elif isinstance(event, RunFinished):
             self._counts.add(event)
             now = monotonic()
-            if now - self._last >= LINES_EVERY_S:
-                self._last = now
-                self._stream.write(clean(f"agentv: {', '.join(self._counts.words())}") + "\n")
+            if now - self._printed_at >= PLAIN_INTERVAL_S:
+                self._printed_at = now
+                self._stream.write(clean(f"agentv: {', '.join(self._counts.parts())}") + "\n")
                 self._stream.flush()
 
 
 def _duration(seconds: float) -> str:
-    whole = int(seconds + 0.5)
-    if whole >= 3600:  # noqa: PLR2004 - an hour
-        return f"{whole // 3600}:{whole % 3600 // 60:02d}:{whole % 60:02d}"
-    return f"{whole // 60}:{whole % 60:02d}"
+    minutes, rest = divmod(int(seconds + 0.5), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

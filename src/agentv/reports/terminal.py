@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 COLORS = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 MIN_WIDTH = 60
-"""Columns; less is not laid out for."""
+"""Columns of the narrowest layout."""
 VERDICTS = {"pass": "green", "fail": "red", "error": "yellow", "skipped": "dim"}
 
 
@@ -31,16 +31,16 @@ MARKS = {
 
 
 class Style(NamedTuple):
-    """How to draw."""
+    """Colours, width and character set of an output."""
 
     color: bool = False
     width: int = 100
     unicode: bool = True
-    """Whether marks beyond ASCII can be shown."""
+    """Marks beyond ASCII can be shown."""
 
     @classmethod
     def of(cls, stream: IO[str]) -> Style:
-        """Colours on a terminal, unless `NO_COLOR` is set; plain text anywhere else."""
+        """Return the style of a stream: colours only on a terminal, and not when `NO_COLOR` is set."""
         tty = stream.isatty()
         dumb = os.environ.get("TERM") == "dumb" or bool(os.environ.get("NO_COLOR"))
         width = os.get_terminal_size(stream.fileno()).columns if tty else 100
@@ -48,78 +48,85 @@ class Style(NamedTuple):
         return cls(color=tty and not dumb, width=max(MIN_WIDTH, min(width, 160)), unicode=unicode)
 
     def mark(self, name: str) -> str:
-        """The sign for a verdict."""
+        """Return the mark of a verdict or of a row of a diff."""
         return MARKS[name][self.unicode]
 
     def paint(self, color: str, text: str) -> str:
-        """The text in this colour, if there are colours."""
+        """Return the text in this colour, if colours are on."""
         return f"\x1b[{COLORS[color]}m{text}\x1b[0m" if self.color else text
 
     def verdict(self, status: str) -> str:
-        """`PASS`, `FAIL`, `ERROR` or `SKIPPED`."""
+        """Return `PASS`, `FAIL`, `ERROR` or `SKIPPED`, in its colour."""
         return self.paint(VERDICTS.get(status, "bold"), status.upper())
 
 
 def clean(text: str) -> str:
-    """The text with every control and direction character made visible: it may come from an agent."""
+    """Escape all control and direction characters of a text: it may come from an agent."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
 
 
-def width_of(text: str) -> int:
-    """How many columns the text takes."""
+def display_width(text: str) -> int:
+    """Return the number of terminal columns that a text takes."""
     if text.isascii():
         return len(text)
-    from unicodedata import combining, east_asian_width  # noqa: PLC0415 - only text beyond ASCII needs it
+    from unicodedata import combining, east_asian_width  # noqa: PLC0415 - 1 MB of tables, only for text beyond ASCII
 
     return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def fit(text: str, width: int) -> str:
-    """The text in exactly so many columns, cut with an ellipsis or filled with spaces."""
+    """Return the text in exactly this many columns, cut with an ellipsis or padded with spaces."""
     text = clean(text)
-    if width_of(text) > width:
-        kept = ""
+    if display_width(text) > width:
+        head = ""
         for char in text:
-            if width_of(kept + char) > width - 1:
+            if display_width(head + char) > width - 1:
                 break
-            kept += char
-        text = f"{kept}…"
-    return text + " " * (width - width_of(text))
+            head += char
+        text = f"{head}…"
+    return text + " " * (width - display_width(text))
 
 
 def as_ascii(text: str) -> str:
-    """The text for a terminal that knows no other letters."""
+    """Return the text for a terminal without Unicode."""
     plain = text.replace("…", "...").replace("·", "|").replace("\N{EN DASH}", "-")
     return plain.encode("ascii", "backslashreplace").decode()
 
 
 MAX_LINE = 200
-"""Characters that are shown of a line."""
+"""Characters shown of a line."""
 MARGIN = 60
-"""How many of them stand before the culprit, at most, where the line is longer."""
+"""Characters shown before the marked place of a longer line."""
 
 
 def render_problems(problems: Sequence[Problem], style: Style) -> str:
-    """Every problem with its line, and how many there are."""
+    """Render every problem with an excerpt of its line, and their number."""
     lines: list[str] = []
     for problem in problems:
-        lines += [_head(problem, style), *_excerpt(problem.place, style)]
-    return "\n".join([*lines, f"{counted(len(problems), 'error')}, nothing was run"])
+        lines += [_problem_line(problem, style), *_excerpt(problem.place, style)]
+    return "\n".join([*lines, f"{pluralize(len(problems), 'error')}, nothing was run"])
 
 
 def render_warnings(warnings: Sequence[Problem], style: Style) -> str:
-    """The same for what is allowed and probably not meant."""
-    return "\n".join(f"{_place(each)}{style.paint('yellow', 'warning')}: {clean(each.sentence)}" for each in warnings)
+    """Render warnings, one a line."""
+    return "\n".join(
+        f"{_place(warning)}{style.paint('yellow', 'warning')}: {clean(warning.sentence)}" for warning in warnings
+    )
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 error`, `3 errors`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def pluralize(number: int, noun: str, plural: str | None = None) -> str:
+    """Return `1 error`, `3 errors`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def _head(problem: Problem, style: Style) -> str:
+def format_duration(milliseconds: float) -> str:
+    """Return `1.25 s`, or `21.3 ms` below a tenth of a second."""
+    return f"{milliseconds / 1000:.2f} s" if milliseconds >= 100 else f"{milliseconds:.3g} ms"  # noqa: PLR2004
+
+
+def _problem_line(problem: Problem, style: Style) -> str:
     if problem.place is None:
         return clean(str(problem))
     return f"{style.paint('bold', _place(problem))}{clean(problem.sentence)}"
@@ -132,12 +139,12 @@ def _place(problem: Problem) -> str:
 def _excerpt(place: Place | None, style: Style) -> list[str]:
     if place is None or not place.column or not place.text.strip():
         return []
-    # Of a line that is very long, as in a file that a program wrote, the part around the culprit.
+    # Of a very long line, as in a generated file, only the part around the marked place is shown.
     first = 0 if place.column < MAX_LINE - MARGIN else place.column - MARGIN
     cut = "... " if first else ""
     text = place.text.expandtabs(1)[first : first + MAX_LINE]
     start = place.column - 1 - first
-    before = " " * (len(cut) + width_of(clean(text[:start])))
+    before = " " * (len(cut) + display_width(clean(text[:start])))
     marks = "^" * max(1, min(place.width, len(text) - start))
     text = cut + clean(text)
     number = f"{place.line:>5}"
@@ -148,5 +155,5 @@ def _excerpt(place: Place | None, style: Style) -> list[str]:
 
 
 def clean_lines(text: str) -> list[str]:
-    """The lines of a text from elsewhere, safe to print."""
+    """Return the lines of a text with control characters escaped."""
     return [clean(line) for line in text.splitlines()] or [""]

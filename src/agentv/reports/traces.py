@@ -1,4 +1,4 @@
-"""What each attempt called, one file an attempt, named after its case."""
+"""`--dump-traces`: the trace of each attempt in a file of its own, named after its case."""
 
 from __future__ import annotations
 
@@ -22,46 +22,46 @@ if TYPE_CHECKING:
     from agentv.redaction import Redactor
 
 MAX_NAME_BYTES = 100
-"""Of a case's id in a name: file systems allow 255 bytes, and the number of the attempt comes after it."""
+"""Bytes of a case id in a file name: file systems allow 255, and the number of the attempt follows."""
 _SAFE = re.compile(r"\w[-\w. @+=,()]*").fullmatch
 _UNSAFE = re.compile(r"[^\w-]+")
 _DEVICES = re.compile(r"(?i)(?:aux|con|nul|prn|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:\..*)?").fullmatch
 
-_Run = tuple[str, str, str, int]
+_RunId = tuple[str, str, str, int]
 
 
 class TraceFolder:
-    """Writes a file for each attempt as soon as it has ended."""
+    """Writes the trace of each attempt as soon as it has ended."""
 
     def __init__(self, path: Path, redactor: Redactor) -> None:
         self.name = str(path)
         self._path = path
         self._redactor = redactor
-        self._told: set[_Run] = set()
-        """Runs under way of which an attempt was written."""
+        self._active: set[_RunId] = set()
+        """Unfinished runs of which an attempt was written."""
         self._folders: dict[tuple[str, str], Path] = {}
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A folder that cannot be written to must not cost an execution.
+        # A folder that cannot be written to must not waste an execution.
         probe = path / f".agentv-{os.getpid()}"
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT, 0o600))
         probe.unlink()
 
     def handle_attempt(self, event: AttemptFinished) -> None:
-        """Write what this attempt called."""
+        """Write the trace of this attempt."""
         run = (event.eval_id, event.target, event.case_id, event.repeat)
-        self._told.add(run)
+        self._active.add(run)
         self._write(run, event.attempt, event.execution_id, trace_of(event.response))
 
     def handle(self, event: Event) -> None:
-        """Write the attempt of a run that ended without any being told of: its time was over."""
+        """Write the trace of a run that ended without a finished attempt, by its time limit."""
         if isinstance(event, RunFinished):
             record = event.record
             run = (record.eval_id, record.target, record.case_id, record.repeat)
-            if run not in self._told:
+            if run not in self._active:
                 self._write(run, record.attempts, record.execution_id, trace_of(event.response))
-            self._told.discard(run)
+            self._active.discard(run)
 
-    def _write(self, run: _Run, attempt: int, execution_id: str, trace: tuple[TraceEvent, ...] | None) -> None:
+    def _write(self, run: _RunId, attempt: int, execution_id: str, trace: tuple[TraceEvent, ...] | None) -> None:
         eval_id, target, case_id, repeat = run
         value = {
             "case_id": case_id,
@@ -72,13 +72,13 @@ class TraceFolder:
             "attempt": attempt,
             "trace": trace,
         }
-        again = f"~repeat-{repeat + 1}" if repeat else ""
-        name = f"{self._safe(case_id)}{again}.attempt-{attempt}.json"
-        file, is_plain = open_private(self._folder(eval_id, target) / name)
+        suffix = f"~repeat-{repeat + 1}" if repeat else ""
+        name = f"{self._safe(case_id)}{suffix}.attempt-{attempt}.json"
+        file, is_regular = open_private(self._folder(eval_id, target) / name)
         try:
             write_all(file, self._redactor.line(dump_json(value)) + b"\n")
         except OSError:
-            if is_plain:  # half a file would be read as something else
+            if is_regular:  # an incomplete file could be mistaken for a trace
                 os.ftruncate(file, 0)
             raise
         finally:
@@ -95,22 +95,22 @@ class TraceFolder:
         return folder
 
     def _safe(self, name: str) -> str:
-        return file_name(self._redactor.text(name))
+        return safe_file_name(self._redactor.text(name))
 
 
 def trace_of(response: ProviderResponse) -> tuple[TraceEvent, ...] | None:
-    """The agent's own, else one made of its messages."""
+    """Return the agent's own trace, else one made from its messages."""
     if response.trace is not None or response.output_messages is None:
         return response.trace
     return trace_from_messages(response.output_messages)
 
 
-def file_name(name: str) -> str:
-    """A name as part of a file's: itself where every file system takes it so, else what it can of it and a hash."""
-    plain = _SAFE(name) and name[-1] not in ". " and not _DEVICES(name)
-    # Some file systems see no difference between `A` and `a`, or between two ways to write `é`.
-    if plain and len(name.encode()) <= MAX_NAME_BYTES and name == normalize("NFC", name.casefold()):
+def safe_file_name(name: str) -> str:
+    """Return the name if it is safe on every file system, else its safe characters and a hash."""
+    is_safe = _SAFE(name) and name[-1] not in ". " and not _DEVICES(name)
+    # Some file systems do not distinguish `A` and `a`, or the composed and decomposed forms of `é`.
+    if is_safe and len(name.encode()) <= MAX_NAME_BYTES and name == normalize("NFC", name.casefold()):
         return name
-    kept = _UNSAFE.sub("-", name).encode("utf-8", "replace")[: MAX_NAME_BYTES - 20].decode("utf-8", "ignore")
+    prefix = _UNSAFE.sub("-", name).encode("utf-8", "replace")[: MAX_NAME_BYTES - 20].decode("utf-8", "ignore")
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    return f"{kept}~{digest}"
+    return f"{prefix}~{digest}"

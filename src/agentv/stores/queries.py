@@ -125,6 +125,18 @@ class StoreQueries(Connection):
         with self.translate_errors():
             yield from map(_run_row, self.db.execute(query, (self.execution_seq(execution_id),)))
 
+    def recent_runs(self, execution_id: str | None = None) -> Iterator[tuple[str, RunRow]]:
+        """Yield the runs of all executions or of one, the last started first, with the ids of their executions."""
+        names = ", ".join(RunRow._fields).replace("verdict, score", VERDICT)
+        execution = None if execution_id is None else self.execution_seq(execution_id)
+        query = f"""
+            SELECT (SELECT id FROM executions WHERE seq = execution), {names} FROM runs
+            WHERE replaced = 0 AND (?1 IS NULL OR execution = ?1) ORDER BY seq DESC
+        """  # noqa: S608 - names of columns, ours
+        with self.translate_errors():
+            for name, *row in self.db.execute(query, (execution,)):
+                yield name, _run_row(tuple(row))
+
     def target_records(self, target: str, limit: int) -> Iterator[bytes]:
         """Yield the result records of a target's finished runs in all executions, the newest first."""
         with self.translate_errors():

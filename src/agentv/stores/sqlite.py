@@ -57,7 +57,7 @@ class StoreEdits(StoreQueries):
     def add(self, execution: ExecutionRow, runs: Iterable[StoredRun]) -> int:
         """Import an execution of another store in one transaction; return the number of its runs."""
         if any(row.id == execution.id for row in self.find_execution(execution.id)):
-            fix = f"delete it first: agentv runs delete {execution.id}"
+            fix = f"delete it first: agentv executions delete {execution.id}"
             msg = f"{self.name} already holds execution {execution.id}; {fix}"
             raise StoreError(msg)
         count = 0

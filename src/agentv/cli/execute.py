@@ -1,0 +1,166 @@
+"""Load, plan and run the evals of `agentv eval`."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+from msgspec.structs import replace
+
+from agentv.api.evaluate import load
+from agentv.api.execution import execute, prepare
+from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_usage, report_abort
+from agentv.cli.options import load_env_file
+from agentv.cli.outputs import annotate, make_printer, open_github_reporters, open_outputs, print_json
+from agentv.cli.resume import find_resumable, open_session, print_complete, resume_command, with_judge_cache
+from agentv.cli.watch import watch, watch_conflict
+from agentv.errors import AgentVError, SpecError
+from agentv.reports.progress import LiveProgress, PlainProgress, can_redraw
+from agentv.reports.terminal import Style, clean, pluralize, render_warnings
+
+if TYPE_CHECKING:
+    from agentv.api.execution import Prepared
+    from agentv.cli.options import EvalArgs
+    from agentv.cli.resume import ResumePlan
+    from agentv.protocols import Reporter
+    from agentv.run.engine import Engine
+
+MAX_SHOWN = 50
+GC_THRESHOLDS = (20_000, 20, 50)
+"""Results are short-lived and without reference cycles: a collection every 700 objects took 4 % of the time."""
+
+
+def run_command(args: EvalArgs) -> int:
+    """Run `agentv eval` and return its exit code."""
+    load_env_file(args.env_file)
+    plan = None
+    if args.resumes:
+        plan = _find_resumable(args)
+        args = replace(args, paths=plan.paths, targets=plan.targets, options=plan.options)
+        if plan.is_complete and not args.dry_run:
+            return print_complete(plan, args)
+    if not args.paths:
+        fail_usage("name an eval file or a folder of them, or resume an execution with --resume")
+    if args.watch:
+        if conflict := watch_conflict(args):
+            fail_usage(conflict)
+        return watch(partial(_prepare, args), partial(_run, args=args))
+    try:
+        prepared = _prepare(args)
+    except SpecError as error:
+        annotate(error.problems)
+        exit_with_problems(error, as_json=args.as_json)
+    except AgentVError as error:
+        fail_usage(str(error))
+    if args.dry_run:
+        show_plan(prepared, as_json=args.as_json)
+        return ExitCode.OK
+    return _run(prepared, args, plan)
+
+
+def _find_resumable(args: EvalArgs) -> ResumePlan:
+    if args.watch or args.no_store:
+        fail_usage("--resume goes on with what the run store holds: not with --watch or --no-store")
+    try:
+        return find_resumable(args)
+    except AgentVError as error:
+        fail_usage(str(error))
+
+
+def _prepare(args: EvalArgs) -> Prepared:
+    evals = load(list(args.paths), args.targets or None)
+    return prepare(evals, args.options, no_exec=args.no_exec, dry=args.dry_run)
+
+
+def show_plan(prepared: Prepared, *, as_json: bool) -> None:
+    """Print every run that would be started, in order, without opening any provider."""
+    counts = prepared.planned
+    for number, run in enumerate(prepared.runs()):
+        evaluators = [checked.evaluator.type for checked in run.case.checks]
+        if as_json:
+            entry = {
+                "schema": "agentv.plan/1",
+                "eval_id": run.eval.id,
+                "case_id": run.case.case.id,
+                "target": run.target.name,
+                "provider": run.target.provider,
+                "repeat": run.repeat,
+                "key": run.key,
+                "evaluators": evaluators,
+            }
+            print_json(entry)
+            continue
+        if number >= MAX_SHOWN:
+            click.echo(f"... and {counts.runs - MAX_SHOWN:,} more")
+            break
+        repeat = f" #{run.repeat + 1}" if run.repeat else ""
+        name = f"{clean(run.eval.id)}  {clean(run.case.case.id)}{repeat}  {clean(run.target.name)}"
+        click.echo(f"{name}  [{', '.join(evaluators)}]")
+    if as_json:
+        summary = {"schema": "agentv.plan_summary/1", "runs": counts.runs, "cases": counts.cases}
+        print_json({**summary, "skipped": counts.skipped, "left_out": counts.left_out})
+    else:
+        only = f", {counts.left_out:,} left out by `only`" if counts.left_out else ""
+        runs = f"{pluralize(counts.runs, 'run')} of {pluralize(counts.cases, 'case')}"
+        click.echo(f"{runs}, {counts.skipped:,} skipped{only}; nothing was run")
+
+
+def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> int:
+    """Run and report an execution; return its exit code."""
+    _print_warnings(prepared, args)
+    hint: str | None = None
+    has_begun = False
+    try:
+        reporters = _open_reporters(prepared, args)  # first: a file that cannot be written must leave no execution
+        cache = with_judge_cache(prepared, is_stored=not args.no_store)
+        with open_session(prepared, args, plan) as session, cache as ready:
+            gc.freeze()
+            gc.enable()
+            gc.set_threshold(*GC_THRESHOLDS)
+            hint = resume_command(session, args.out) if session else None
+            has_begun = True
+            summary = asyncio.run(execute(ready, reporters, out=args.out, watch=stop_on_signals, keeping=session))
+    except AgentVError as error:
+        return report_abort(error, hint, has_begun=has_begun)
+    if hint and summary.status == "interrupted":
+        click.echo(f"go on with it: {hint}", err=True)
+    return summary.exit_code
+
+
+def _print_warnings(prepared: Prepared, args: EvalArgs) -> None:
+    warnings = list(dict.fromkeys(warning for eval_ in prepared.evals for warning in eval_.warnings))
+    if warnings and not args.quiet:
+        click.echo(render_warnings(warnings, Style.of(sys.stderr)), err=True)
+
+
+def _open_reporters(prepared: Prepared, args: EvalArgs) -> list[Reporter]:
+    redactor = prepared.redactor
+    reporters = open_outputs(prepared, args.out, args.dump_traces)
+    if not args.quiet and not args.as_json:
+        reporters.append(LiveProgress(sys.stderr, redactor) if can_redraw(sys.stderr) else PlainProgress(sys.stderr))
+    reporters.append(make_printer(args, redactor, has_target=bool(args.targets)))
+    return reporters + open_github_reporters(prepared, as_json=args.as_json)
+
+
+def stop_on_signals(engine: Engine) -> None:
+    """Handle Ctrl-C and SIGTERM: the first lets active runs finish, the second stops them."""
+
+    def stop() -> None:
+        again = engine.interrupted
+        engine.stop()
+        message = (
+            "Stopping now." if again else "Stopping: what is under way may finish (10 s at most); again to stop now."
+        )
+        click.echo(f"\n{message}", err=True)
+
+    loop = asyncio.get_running_loop()
+    for name in ("SIGINT", "SIGTERM"):
+        try:
+            loop.add_signal_handler(getattr(signal, name), stop)
+        except (NotImplementedError, ValueError, AttributeError):  # Windows, or not the main thread
+            return

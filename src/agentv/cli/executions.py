@@ -1,0 +1,269 @@
+"""`agentv executions`: list, show, export, delete and prune stored executions."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec.structs import asdict, replace
+
+from agentv.api.resume import existing_store, find, open_store
+from agentv.api.runs import export_runs, resolve
+from agentv.cli.exit_codes import ExitCode, fail_usage, redirect_to_devnull
+from agentv.cli.options import JSON, POSITIVE, STORE
+from agentv.cli.outputs import print_json
+from agentv.errors import AgentVError
+from agentv.reports.files import open_private, write_all
+from agentv.reports.terminal import Style, clean, pluralize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agentv.api.runs import NamedRuns
+    from agentv.model.stored import ActiveWorker, ExecutionRow, RunRow
+    from agentv.protocols import Store
+
+STATUSES = ("pass", "fail", "error", "unfinished")
+ID = click.argument("name", default="last", metavar="[ID]")
+STATUS = click.option("--status", type=click.Choice(STATUSES), help="List only runs with this verdict.")
+MAX_RUNS = click.option("--limit", type=POSITIVE, default=50, show_default=True, help="Maximum number of runs listed.")
+FORMAT = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["agentv", "openai"]),
+    default="agentv",
+    show_default=True,
+    help="Everything, for `agentv runs import`; or runs with messages in OpenAI's form.",
+)
+EXPORT_FILE = click.option(
+    "--out", type=click.Path(dir_okay=False), metavar="FILE", help="Write to FILE, readable by its owner only."
+)
+_RANKS = {"fail": 0, "error": 1, None: 2, "pass": 3}
+
+
+@click.group()
+def command() -> None:
+    """List and show stored executions, export them, delete them."""
+
+
+@command.command("list")
+@click.option("--limit", type=POSITIVE, default=20, show_default=True, help="Maximum number, the last ones first.")
+@STORE
+@JSON
+def list_executions(limit: int, store: str | None, *, as_json: bool) -> None:
+    """List executions, the last one first."""
+    with open_run_store(store) as run_store:
+        rows = [_current_state(run_store, row)[0] for row in run_store.executions(limit)]
+    if as_json:
+        print_json({"schema": "agentv.executions/1", "executions": [_execution_data(row) for row in rows]})
+        return
+    for row in rows:
+        click.echo(f"{clean(row.id)}  {row.status:<11}  {_counts(row)}  {_source(row)}".rstrip())
+    if rows:
+        click.echo(f"\nnext: agentv executions show {clean(rows[0].id)}")
+    else:
+        click.echo("no executions yet; `agentv eval` makes one")
+
+
+@command.command("show")
+@ID
+@STATUS
+@MAX_RUNS
+@STORE
+@JSON
+def show(name: str, status: str | None, limit: int, store: str | None, *, as_json: bool) -> None:
+    """Show an execution with its runs, those that did not pass first.
+
+    ID is that of an execution or the beginning of one; the last execution by default.
+    """
+    with open_run_store(store) as run_store:
+        show_execution(run_store, _resolve_execution(run_store, name).execution, status, limit, as_json=as_json)
+
+
+@command.command("export")
+@ID
+@FORMAT
+@EXPORT_FILE
+@STORE
+def export(name: str, form: str, out: str | None, store: str | None) -> None:
+    """Write an execution with its runs as JSON lines."""
+    with open_run_store(store) as run_store:
+        write_export(run_store, _resolve_execution(run_store, name), form, out)
+
+
+@command.command("delete")
+@click.argument("names", nargs=-1, required=True, metavar="ID...")
+@STORE
+def delete(names: tuple[str, ...], store: str | None) -> None:
+    """Delete executions with all their runs."""
+    with open_run_store(store) as run_store:
+        rows = [find(run_store, name) for name in names]
+        for row in rows:
+            if workers := run_store.active_workers(row.id):
+                fail_usage(f"{row.id} is being run by process {workers[0].pid}; stop that one first")
+        run_store.delete([row.id for row in rows])
+    for row in rows:
+        click.echo(f"deleted {clean(row.id)}")
+
+
+@command.command("prune")
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep the last N executions.")
+@click.option("--older-than", type=click.IntRange(min=0), metavar="DAYS", help="Delete executions older than this.")
+@click.option("--dry-run", is_flag=True, help="Print what would be deleted, and delete nothing.")
+@STORE
+def prune(keep: int | None, older_than: int | None, store: str | None, *, dry_run: bool) -> None:
+    """Delete old executions: all but the last N, all older than some days, or those that are both."""
+    if keep is None and older_than is None:
+        fail_usage("say what to delete: --keep N, --older-than DAYS, or both")
+    with open_run_store(store) as run_store:
+        rows = run_store.executions()[keep or 0 :]
+        if older_than is not None:
+            limit = (datetime.now(UTC) - timedelta(days=older_than)).strftime("%Y-%m-%dT%H:%M:%S")
+            rows = [row for row in rows if row.started_at < limit]
+        rows = [row for row in rows if not run_store.active_workers(row.id)]
+        if not dry_run and rows:
+            run_store.delete([row.id for row in rows])
+    for row in rows:
+        click.echo(f"{'would delete' if dry_run else 'deleted'} {clean(row.id)}")
+    if not rows:
+        click.echo("nothing to delete")
+
+
+@contextmanager
+def open_run_store(path: str | None) -> Iterator[Store]:
+    """Open the store of this file or of the project; turn its errors into messages."""
+    try:
+        if path is not None and not Path(path).is_file():
+            fail_usage(f"there is no store {path}")
+        store: Any = open_store(Path(path)) if path else existing_store()
+        try:
+            yield store
+        finally:
+            store.close()
+    except BrokenPipeError:
+        redirect_to_devnull(sys.stdout)
+        sys.exit(ExitCode.OK)
+    except AgentVError as error:
+        fail_usage(str(error))
+
+
+def _resolve_execution(store: Store, name: str) -> NamedRuns:
+    selection = resolve(store, name)
+    if selection.key is not None:
+        fail_usage(f"{name} is a run: see `agentv runs --help`")
+    return selection
+
+
+def show_execution(store: Store, execution: ExecutionRow, status: str | None, limit: int, *, as_json: bool) -> None:
+    """Print an execution with its runs, those that did not pass first."""
+    execution, workers = _current_state(store, execution)
+    rows = [row for row in store.runs(execution.id) if status in (None, run_status(row))]
+    if as_json:
+        # The flat names of a row are those of the first version of this object.
+        runs = [{**run_data(row, execution.id), **row._asdict()} for row in rows]
+        data = {**_execution_data(execution), "holders": [worker._asdict() for worker in workers]}
+        print_json({"schema": "agentv.execution/1", **data, "summary": execution.summary, "runs": runs})
+        return
+    name = clean(execution.id)  # an imported id may contain anything
+    click.echo(f"{name}  {execution.status}  {_counts(execution)}  {_source(execution)}".rstrip())
+    ended = f", ended {execution.completed_at}" if execution.completed_at else ""
+    click.echo(clean(f"began {execution.started_at}{ended}"))
+    for worker in workers:
+        click.echo(f"process {worker.pid} on {worker.machine} is at work on {pluralize(worker.runs, 'run')}")
+    is_open = execution.status == "interrupted" or (execution.runs < execution.planned and not workers)
+    if is_open and execution.command.paths:  # executions of Python code and of `rescore` cannot be resumed
+        click.echo(f"go on with it: agentv eval --resume {name}")
+    rows.sort(key=lambda row: _RANKS.get(row.verdict, 2))
+    for row in rows[:limit]:
+        print_run_row(row, execution.id, Style.of(sys.stdout))
+    if len(rows) > limit:
+        click.echo(f"… and {len(rows) - limit:,} more: --limit, --status or --case choose")
+    if rows:
+        case_id = rows[0].case_id
+        # An id with control characters is not for typing.
+        which = f"{name} --case {shlex.quote(case_id)}" if case_id.isprintable() else f"{name}-{clean(rows[0].key)}"
+        click.echo(f"\nnext: agentv runs show {which}")
+
+
+def run_status(row: RunRow) -> str:
+    """Return the verdict of a run as `--status` names it."""
+    return row.verdict or "unfinished"
+
+
+def run_data(row: RunRow, execution_id: str) -> dict[str, Any]:
+    """Return a run of a list as JSON data, in the words of `agentv.run/1`."""
+    data = row._asdict()
+    usage = {name: data.pop(name) for name in ("input_tokens", "output_tokens", "total_tokens")}
+    result = {"status": data.pop("verdict"), "score": data.pop("score")}
+    return {
+        "id": f"{execution_id}-{row.key}",
+        "execution_id": execution_id,
+        **data,
+        "tokens_usage": usage if any(count is not None for count in usage.values()) else None,
+        "result": result if row.verdict else None,
+    }
+
+
+def print_run_row(row: RunRow, execution_id: str, style: Style) -> None:
+    """Print a run in one line, with its id below."""
+    verdict = style.verdict(row.verdict) if row.verdict else row.status
+    repeat = f" #{row.repeat + 1}" if row.repeat else ""
+    numbers = [
+        f"{row.score:.2f}" if row.score is not None else "",
+        f"{row.latency_ms / 1000:.2f} s" if row.latency_ms is not None else "",
+        f"{row.total_tokens:,} tokens" if row.total_tokens is not None else "",
+        f"${row.cost_usd:.4f}" if row.cost_usd is not None else "",
+        "only partly understood" if row.unread else "",
+    ]
+    name = f"{verdict} {clean(row.case_id)}{repeat}  {clean(row.target_id)}"
+    click.echo(f"{name}  {' · '.join(filter(None, numbers))}".rstrip())
+    click.echo(style.paint("dim", clean(f"    {execution_id}-{row.key}")))
+
+
+def write_export(store: Store, selection: NamedRuns, form: str, out: str | None) -> None:
+    """Write an execution or a run as JSON lines to a file or to standard output."""
+    lines = export_runs(store, selection, openai=form == "openai")
+    if out is None:
+        for line in lines:
+            click.echo(line)
+        return
+    for part in (store.name, f"{store.name}-wal", f"{store.name}-shm"):
+        if Path(out).exists() and Path(part).exists() and Path(out).samefile(part):
+            fail_usage(f"--out {out} would overwrite the store that the runs are read from; choose another name")
+    count = 0
+    try:
+        file, _ = open_private(Path(out))
+        for line in lines:
+            write_all(file, line + b"\n")
+            count += 1
+    except OSError as error:
+        fail_usage(f"{out} cannot be written: {error.strerror}")
+    click.echo(f"wrote {count:,} lines to {out}", err=True)
+
+
+def _current_state(store: Store, row: ExecutionRow) -> tuple[ExecutionRow, list[ActiveWorker]]:
+    """Return an execution with its active workers; one marked as running without any was interrupted."""
+    if row.status != "running":
+        return row, []
+    workers = store.active_workers(row.id, recover=False)
+    return (row if workers else replace(row, status="interrupted")), workers
+
+
+def _counts(row: ExecutionRow) -> str:
+    done = f"{row.runs:,} of {row.planned:,} runs" if row.runs != row.planned else f"{row.runs:,} runs"
+    partly = f", {row.partly_understood:,} only partly understood" if row.partly_understood else ""
+    return f"{done}: {row.passed:,} passed, {row.failed:,} failed, {pluralize(row.errors, 'error')}{partly}"
+
+
+def _source(row: ExecutionRow) -> str:
+    """Return the files that an execution was started with, or the execution that it rescored."""
+    return clean(f"rescore {row.command.rescored}" if row.command.rescored else " ".join(row.command.paths))
+
+
+def _execution_data(row: ExecutionRow) -> dict[str, Any]:
+    return {name: value for name, value in asdict(row).items() if name not in ("seq", "inputs", "summary")}
