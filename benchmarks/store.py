@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from agentv.api.evaluate import load
 from agentv.api.execution import prepare
-from agentv.api.resume import begin, command_of, new_execution, open_store
+from agentv.api.resume import begin, command_of, new_execution, open_store_file
 from agentv.model.events import Attempt, RunFinished
 from agentv.model.response import ProviderResponse
 from agentv.model.results import ResultRecord
@@ -44,7 +44,7 @@ def _writing(folder: Path) -> Row:
     ours, theirs = [], []
     for at in range(_ROUNDS):
         path = folder / f"ours-{at}.db"
-        store = open_store(path)
+        store = open_store_file(path)
         keeping = begin(store, new_execution(prepared, command_of([], (), RunOptions())))
         told: list[RunFinished] = []
         ledger = StoreWriter(

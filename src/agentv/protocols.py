@@ -3,13 +3,13 @@
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from agentv.errors import Problem
 from agentv.model.conversation import Message, ToolCall, TraceEvent, TraceSummary
-from agentv.model.events import Event
+from agentv.model.events import AttemptFinished, Event, RunFinished
 from agentv.model.judging import Calibration, JudgeReply
 from agentv.model.request import Case, Request, Scope
 from agentv.model.response import ProviderResponse, Unread
@@ -343,4 +343,52 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Release the unfinished claims of this process, and close the store."""
+        ...
+
+
+@runtime_checkable
+class BatchReporter(Reporter, Protocol):
+    """A reporter that takes several results at once, such as a file that writes them in one go."""
+
+    def handle_many(self, events: Sequence[RunFinished]) -> None:
+        """Take note of finished runs, in place of one call of `handle` for each of them."""
+        ...
+
+
+@runtime_checkable
+class AttemptReporter(Reporter, Protocol):
+    """A reporter that also receives every attempt at a run."""
+
+    def handle_attempt(self, event: AttemptFinished) -> None:
+        """Take note of one attempt."""
+        ...
+
+
+@runtime_checkable
+class NamedReporter(Reporter, Protocol):
+    """A reporter with a name, which the error says when its output cannot be written."""
+
+    @property
+    def name(self) -> str:
+        """The file or device that it writes to."""
+        ...
+
+
+@runtime_checkable
+class ExecutingProvider(Provider, Protocol):
+    """A provider that says whether it runs code of the user's."""
+
+    @property
+    def executes(self) -> bool:
+        """True if it runs code that the settings of its target name; `--no-exec` rejects it."""
+        ...
+
+
+@runtime_checkable
+class SecretProvider(Provider, Protocol):
+    """A provider that reads secrets by itself."""
+
+    @property
+    def secret_names(self) -> Sequence[str]:
+        """Environment variables whose values must not appear in results, beside those written as `${NAME}`."""
         ...

@@ -1,4 +1,4 @@
-"""Result records from few words, for comparisons."""
+"""Short forms of result records for tests of comparisons."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ STATUSES = {"p": "pass", "f": "fail", "e": "error"}
 
 
 def record(case_id: str, status: str = "p", repeat: int = 0, **more: Any) -> ResultRecord:
-    """One run, which passed (`p`), failed (`f`) or could not be measured (`e`)."""
+    """Return the record of a run that passed (`p`), failed (`f`) or was an error (`e`)."""
     values: dict[str, Any] = {
         "execution_id": "20260101T000000-abcdef",
         "run_id": f"run-{case_id}-{repeat}",
@@ -39,18 +39,18 @@ def record(case_id: str, status: str = "p", repeat: int = 0, **more: Any) -> Res
 
 
 def results(*ends: str, **more: Any) -> list[ResultRecord]:
-    """Cases `c0`, `c1` and so on; `pf` is one that passed once and failed once."""
+    """Return records of the cases `c0`, `c1`, ...; `pf` is a case that passed once and failed once."""
     return [record(f"c{at}", status, turn, **more) for at, each in enumerate(ends) for turn, status in enumerate(each)]
 
 
 def missed(miss: str) -> tuple[EvaluatorResult, ...]:
-    """What an evaluator that failed says, beside one that passed."""
+    """Return the results of an evaluator that passed and of one that failed."""
     held = EvaluatorResult(name="short", type="word_count", status="pass", score=1.0, hits=("3 words",))
     return held, EvaluatorResult(name="calls", type="tool_trajectory", status="fail", score=0.0, misses=(miss,))
 
 
 def called(*tools: str) -> dict[str, Any]:
-    """The fields of a record whose agent called these."""
+    """Return the fields of a record whose agent called these tools."""
     counts = {tool: tools.count(tool) for tool in sorted(set(tools))}
     summary = TraceSummary(event_count=len(tools), tool_names=tuple(counts), tool_calls_by_name=counts, error_count=0)
     message = Message(role="assistant", tool_calls=tuple(ToolCall(tool=tool, input={"n": 1}) for tool in tools))
@@ -58,12 +58,12 @@ def called(*tools: str) -> dict[str, Any]:
 
 
 def used(tokens: int, cost: float, latency: float) -> dict[str, Any]:
-    """The fields of a record that says what it took."""
+    """Return the fields of a record with tokens, cost and latency."""
     usage = TokensUsage(input_tokens=tokens, output_tokens=tokens // 10)
     return {"tokens_usage": usage, "cost_usd": cost, "latency_ms": latency}
 
 
 def write(path: Path, records: list[ResultRecord]) -> Path:
-    """A result file of these."""
+    """Write a result file with these records."""
     path.write_bytes(b"".join(dump_json(each) + b"\n" for each in records))
     return path

@@ -1,4 +1,4 @@
-"""`agentv.compare`: two executions of the same cases, held against each other case by case."""
+"""Tests of `agentv.compare`."""
 
 import os
 import threading
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from scipy.stats import binomtest  # type: ignore[import-untyped]  # it has no types
 
 import agentv
-from agentv.api.compare.sources import StoredSide, read_side
+from agentv.api.compare.sources import RecordList, read_side
 from agentv.model.comparison import CaseList
 from agentv.model.response import TokensUsage
 from agentv.model.results import DiffLabels, ResultRecord
@@ -278,7 +278,7 @@ class TestLosses:
 
     def test_a_source_that_knows_the_sides_of_alignments_hands_them_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         side = DiffLabels("call", ["search"], {0: "search"})
-        monkeypatch.setattr(StoredSide, "sides", lambda _self, _place: (None, side))
+        monkeypatch.setattr(RecordList, "sides", lambda _self, _place: (None, side))
         (lost,) = agentv.compare([record("x")], [record("x", "f", evaluators=missed("no"))]).lost
         assert lost.sides == (side,)
 

@@ -1,4 +1,4 @@
-"""What `agentv.evaluate` holds on to while it runs."""
+"""Memory use of `agentv.evaluate`: replies are released when they are evaluated."""
 
 import weakref
 
@@ -7,7 +7,7 @@ from agentv.model.response import ProviderResponse
 
 
 class _Raw(list[str]):
-    """A reply as the agent's interface gave it; a plain list cannot be watched."""
+    """A reply that supports weak references, unlike a plain list."""
 
 
 def test_a_reply_is_let_go_when_its_result_is_there() -> None:

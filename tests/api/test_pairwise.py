@@ -1,4 +1,4 @@
-"""Many pairs of answers before one judge: what `agentv compare --judge` is told."""
+"""Tests of `judge_pairs`, which `agentv compare --judge` uses."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What every test of the plugin starts from."""
+"""Fixtures for tests of the pytest plugin."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from tests.pytest_plugin.project import Project
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A folder with evals in which pytest is run."""
-    # Other people's plugins cost more time than the tests do.
+    """Return a folder with evals in which pytest is run."""
+    # Loading other plugins takes longer than the tests.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("COLUMNS", "120")
     return Project(pytester)

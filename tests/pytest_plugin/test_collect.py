@@ -1,4 +1,4 @@
-"""Which tests an eval becomes: their names, their markers, and what is left out."""
+"""Tests of collection: names, markers, skipped and deselected cases."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Who does not ask for evals does not pay for them."""
+"""Import cost of the plugin in pytest runs without evals."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def modules(folder: Path, *args: str) -> set[str]:
-    """What a run of pytest imports."""
+    """Return the modules that a run of pytest imports."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *args]
     environment = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""One case, run from a Python test with `agentv_run`."""
+"""Tests of the fixture `agentv_run`."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def outcome(project: Project) -> "Outcome":
 
 
 class Outcome:
-    """Runs one test function in a project with an eval."""
+    """Run one test function in a project with an eval."""
 
     def __init__(self, project: Project) -> None:
         self.project = project

@@ -1,4 +1,4 @@
-"""Cases that a model judges, collected by pytest."""
+"""Tests of collected cases with a judge."""
 
 from tests.judges.program import asked, judge_program
 from tests.pytest_plugin.project import Project

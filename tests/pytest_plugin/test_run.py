@@ -1,4 +1,4 @@
-"""How collected cases run, and what pytest says when one does not pass."""
+"""Tests of the run of collected cases, and of the reports of failures."""
 
 import re
 import signal
@@ -51,7 +51,7 @@ PARTLY = """
 
 
 def log(project: Project) -> list[str]:
-    """What the targets noted, without the numbers of their processes."""
+    """Return the log of the targets without process ids."""
     return [line.partition(" ")[2] for line in (project.folder / "log.txt").read_text().splitlines()]
 
 
@@ -312,4 +312,4 @@ def test_a_loop_that_has_ended_refuses_work_and_closes_quietly() -> None:
     loop.close()
     loop.close()
     with pytest.raises(RuntimeError):
-        loop.begin(never)
+        loop.start_task(never)

@@ -1,46 +1,55 @@
-"""Evals run: files or Python in, results out."""
+"""`agentv.evaluate`: run evals from files or Python, and return the results."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from html import escape
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from msgspec import Struct
 
 from agentv.api.execution import execute, prepare
 from agentv.api.judges import with_read_only_cache
+from agentv.api.resume import open_session
 from agentv.errors import Problem, SpecError
 from agentv.evals import Eval, Target
 from agentv.model.events import RunFinished
-from agentv.model.results import ResultRecord, Summary  # noqa: TC001 - fields of a struct are looked up when it runs
+from agentv.model.results import ResultRecord, Summary  # noqa: TC001 - msgspec resolves the fields at runtime
 from agentv.providers.python import Function
-from agentv.run.options import RunOptions
+from agentv.providers.python.call import can_be_asked
+from agentv.run.options import RunKeywords, RunOptions
 from agentv.spec.loader import load_data, load_evals
 from agentv.spec.targets import check_targets
 from agentv.spec.validation import as_json, build
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from agentv.api.execution import Prepared
     from agentv.api.resume import StoreSession
     from agentv.model.events import Event
     from agentv.protocols import Reporter
 
 Source = str | Path | Mapping[str, Any] | Sequence[str | Path]
-"""An eval file, a folder of them, several of these, or an eval in Python: the same words as in a file."""
+"""An eval file, a folder of them, a list of these, or the content of an eval file as a mapping."""
 TargetLike = str | Sequence[str] | Mapping[str, Any] | Target | Callable[..., Any] | object
-"""The name of a target or several, a target's settings, a function to be called, or an agent of a known library."""
+"""The name of a target or several, the settings of a target, a function, or an agent of a known library."""
 JudgeTargetLike = str | Mapping[str, Any] | Target | Callable[..., Any] | object
-"""The same, of one target: asked where an evaluator names no judge."""
+"""One target in the same forms: the judge of evaluators that name none."""
 StoreLike = bool | str | Path | None
-"""Where runs are kept: nowhere, in the project's store (`True`), or in this file."""
+"""The store for the runs: none, that of the project (`True`), or this file."""
+
+MAX_HTML_ROWS = 100
+T = TypeVar("T")
 
 
 class Execution(Struct, frozen=True, kw_only=True):
-    """What `evaluate` returns."""
+    """The result of `evaluate`."""
 
     summary: Summary
     results: tuple[ResultRecord, ...] = ()
@@ -48,8 +57,36 @@ class Execution(Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Whether every run passed."""
+        """Return whether every run passed."""
         return self.summary.status == "pass"
+
+    def __str__(self) -> str:
+        summary = self.summary
+        measured = summary.passed + summary.failed
+        rate = f", {summary.passed / measured:.0%} of {measured} measured passed" if measured else ""
+        counts = f"{summary.passed} passed, {summary.failed} failed, {summary.errors} errors"
+        return f"{counts}{rate} ({summary.execution_id})"
+
+    def _repr_html_(self) -> str:
+        """Return a small table for notebooks: one row per run, failures and errors first."""
+        rows = sorted(self.results, key=lambda record: record.status == "pass")[:MAX_HTML_ROWS]
+        cells = [(row.status, row.case_id, row.target, _score(row.score), _reason(row)) for row in rows]
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
+        more = len(self.results) - len(rows)
+        note = f"<p>{more:,} more runs</p>" if more else ""
+        head = "".join(f"<th>{name}</th>" for name in ("status", "case", "target", "score", "reason"))
+        return f"<p>{escape(str(self))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+
+
+def _score(score: float | None) -> str:
+    return "" if score is None else f"{score:.2f}"
+
+
+def _reason(record: ResultRecord) -> str:
+    """Return the error of a run, else the first miss of its evaluators."""
+    if record.error is not None:
+        return record.error.message
+    return next((miss for result in record.evaluators for miss in result.misses), "")
 
 
 def evaluate(
@@ -59,23 +96,27 @@ def evaluate(
     judge: JudgeTargetLike | None = None,
     keep_results: bool = True,
     store: StoreLike = None,
-    **options: Any,
+    **options: Unpack[RunKeywords],
 ) -> Execution:
-    """Run an eval and return its results; inside a running event loop it works too, in a thread of its own.
+    """Run an eval and return its results; with a running event loop, in another thread.
 
-    With `store`, the runs are kept as those of `agentv eval` are: in the project's store (`True`), or in this file.
-    `options` are those of `agentv.run.options.RunOptions`: `cases`, `tags`, `repeat`, `timeout_s`, `retries`,
+    With `store`, the runs are stored as by `agentv eval`: in the store of the project (`True`), or in this file.
+    `options` are the fields of `agentv.RunOptions`: `cases`, `tags`, `repeat`, `timeout_s`, `retries`,
     `max_concurrency`, `fail_fast` and so on.
     """
-    work = aevaluate(source, target=target, judge=judge, keep_results=keep_results, store=store, **options)
+    return run_coroutine(
+        aevaluate(source, target=target, judge=judge, keep_results=keep_results, store=store, **options)
+    )
+
+
+def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end; with a running event loop, as in a notebook, in another thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only a notebook needs it
-
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, work).result()
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(max_workers=1) as executor:
+        return executor.submit(asyncio.run, coroutine).result()
 
 
 async def aevaluate(
@@ -85,100 +126,99 @@ async def aevaluate(
     judge: JudgeTargetLike | None = None,
     keep_results: bool = True,
     store: StoreLike = None,
-    **options: Any,
+    **options: Unpack[RunKeywords],
 ) -> Execution:
-    """The same as `evaluate`, for code that is already in an event loop."""
-    prepared = prepare(load(source, target, judge), _options(options))
-    kept: list[tuple[int, ResultRecord]] = []
-    reporters: list[Reporter] = [ResultCollector(kept)] if keep_results else []
-    with with_read_only_cache(prepared) as ready, _keeping(prepared, store, source, target) as keeping:
-        summary = await execute(ready, reporters, keeping=keeping)
-    kept.sort(key=itemgetter(0))
-    return Execution(summary=summary, results=tuple(record for _, record in kept))
+    """Run an eval like `evaluate`, for code that runs in an event loop."""
+    prepared = prepare(load(source, target, judge), _run_options(options))
+    collector = EventCollector(lambda event: event.record)  # without the replies, which may be large
+    reporters: list[Reporter] = [collector] if keep_results else []
+    with with_read_only_cache(prepared) as ready, _open_session(prepared, store, source, target) as session:
+        summary = await execute(ready, reporters, session=session)
+    return Execution(summary=summary, results=collector.results())
 
 
-def _keeping(
+def _open_session(
     prepared: Prepared, store: StoreLike, source: Source, target: TargetLike | None
 ) -> AbstractContextManager[StoreSession | None]:
-    """Where the runs are kept, if anywhere; only what files alone began can be taken up again by `agentv eval`."""
+    """Open the store for a new execution, if any; `agentv eval` can resume it only if it was started from files."""
     if store is None or store is False:
         return nullcontext()
-    from agentv.api.resume import open_session  # noqa: PLC0415 - only who keeps runs needs it
-
     names = (target,) if isinstance(target, str) else tuple(target) if isinstance(target, (list, tuple)) else ()
     from_files = not isinstance(source, Mapping) and (target is None or bool(names))
     paths = ([source] if isinstance(source, (str, Path)) else list(source)) if from_files else []
     return open_session(prepared, None if store is True else Path(store), paths, names)
 
 
-class ResultCollector:
-    """Remembers what a Python caller will want to look at, and nothing else of what may be large replies."""
+class EventCollector(Generic[T]):
+    """A reporter that collects a part of the event of each finished run."""
 
-    def __init__(self, kept: list[tuple[int, ResultRecord]]) -> None:
-        self._kept = kept
+    def __init__(self, select: Callable[[RunFinished], T]) -> None:
+        self._select = select
+        self._selected: list[tuple[int, T]] = []
 
     def handle(self, event: Event) -> None:
-        """Collect the record of a finished run."""
+        """Collect a finished run."""
         if isinstance(event, RunFinished):
-            self._kept.append((event.order, event.record))
+            self._selected.append((event.order, self._select(event)))
+
+    def results(self) -> tuple[T, ...]:
+        """Return the collected parts in plan order."""
+        return tuple([part for _, part in sorted(self._selected, key=itemgetter(0))])
 
 
 def load(source: Source, target: TargetLike | None = None, judge: JudgeTargetLike | None = None) -> list[Eval]:
-    """The evals of this source, for this target if one is given; everything wrong with them is one `SpecError`."""
+    """Return the evals of a source, for the given target and judge; raise one `SpecError` with all problems."""
     names: tuple[str, ...] = ()
-    made: Target | None = None
+    only_target: Target | None = None
     if isinstance(target, (list, tuple)) and not isinstance(target, Target):
         names = tuple(target)
     elif target is not None:
-        found = _one(target, "target", "a target's name, several names, a mapping, a function, or an agent")
-        names, made = ((found,), None) if isinstance(found, str) else ((), found)
-    asked = None if judge is None else _one(judge, "judge", "a target's name, a mapping, a function, or an agent")
+        value = _target(target, "target", "a target's name, several names, a mapping, a function, or an agent")
+        names, only_target = ((value,), None) if isinstance(value, str) else ((), value)
+    judge_ = None if judge is None else _target(judge, "judge", "a target's name, a mapping, a function, or an agent")
     if isinstance(source, Mapping):
-        return [load_data(dict(source), names, lone=made, judge=asked)]
+        return [load_data(dict(source), names, lone=only_target, judge=judge_)]
     paths = [source] if isinstance(source, (str, Path)) else list(source)
-    return load_evals(paths, names, lone=made, judge=asked)
+    return load_evals(paths, names, lone=only_target, judge=judge_)
 
 
-def _one(given: Any, what: str, expected: str) -> Target | str:
-    """A target by its name, or one that no file knows."""
-    if isinstance(given, (str, Target)):
-        return given
-    if isinstance(given, Mapping):
-        return _target_of(given, what)
-    if callable(given) or _can_be_asked(given):
-        return function_target(given)
-    raise SpecError([Problem(what, f"expected {expected}; got {type(given).__name__}")])
-
-
-def _can_be_asked(given: Any) -> bool:
-    from agentv.providers.python.call import can_be_asked  # noqa: PLC0415 - only an object needs it
-
-    return can_be_asked(given)
+def _target(value: Any, argument: str, expected: str) -> Target | str:
+    """Return the name of a target, or a target for anything else that an argument may be."""
+    if isinstance(value, (str, Target)):
+        return value
+    if isinstance(value, Mapping):
+        return _configured_target(value, argument)
+    if callable(value) or can_be_asked(value):
+        return function_target(value)
+    raise SpecError([Problem(argument, f"expected {expected}; got {type(value).__name__}")])
 
 
 def function_target(function: Callable[..., Any], **settings: Any) -> Target:
-    """A function as a target, with such settings as `max_concurrency`."""
-    own = getattr(function, "__name__", None) or getattr(function, "name", None)
-    name = settings.pop("name", None) or (own if isinstance(own, str) and own else type(function).__name__)
-    words = {"name": name, "provider": "function", **settings}
-    return Target(name, "function", words, instance=Function(function=function, name=name, **settings))
+    """Return a target that calls a function, with settings such as `max_concurrency`."""
+    own_name = getattr(function, "__name__", None) or getattr(function, "name", None)
+    default = own_name if isinstance(own_name, str) and own_name else type(function).__name__
+    name = settings.pop("name", None) or default
+    config = {"name": name, "provider": "function", **settings}
+    return Target(name, "function", config, instance=Function(function=function, name=name, **settings))
 
 
-def _target_of(settings: Mapping[str, Any], what: str) -> Target:
-    written = {"name": settings.get("provider", what), **settings}
-    targets, problems = check_targets([written], None, what)
+def _configured_target(settings: Mapping[str, Any], argument: str) -> Target:
+    config = {"name": settings.get("provider", argument), **settings}
+    targets, problems = check_targets([config], None, argument)
     if problems:
-        raise SpecError([problem._replace(path=problem.path.replace(f"{what}[0]", what, 1)) for problem in problems])
+        paths = [problem.path.replace(f"{argument}[0]", argument, 1) for problem in problems]
+        raise SpecError([problem._replace(path=path) for problem, path in zip(problems, paths, strict=True)])
     return targets[0]
 
 
-def _options(given: dict[str, Any]) -> RunOptions:
-    """The options, a single text where a list is expected being a list of one."""
-    listed = {name: [given[name]] for name in ("cases", "tags", "plain_blocks") if isinstance(given.get(name), str)}
-    text, problems = as_json({**given, **listed}, "")
-    options, wrong = build(RunOptions, text, "") if text else (None, problems)
-    if options is None:
+def _run_options(options: Mapping[str, Any]) -> RunOptions:
+    """Return the options; a single text where a list is expected is a list of one."""
+    lists = {name: [options[name]] for name in ("cases", "tags", "plain_blocks") if isinstance(options.get(name), str)}
+    text, problems = as_json({**options, **lists}, "")
+    run_options, wrong = build(RunOptions, text, "") if text else (None, problems)
+    if run_options is None:
         raise SpecError(wrong)
-    if options.shard is not None and options.shard[0] > options.shard[1]:  # it would have no run, and pass
-        raise SpecError([Problem("shard", f"expected a part from 1 to {options.shard[1]}; got {options.shard[0]}")])
-    return options
+    shard = run_options.shard
+    if shard is not None and shard[0] > shard[1]:  # it would have no runs, and pass
+        raise SpecError([Problem("shard", f"expected a part from 1 to {shard[1]}; got {shard[0]}")])
+    return run_options

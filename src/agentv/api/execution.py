@@ -1,10 +1,13 @@
-"""Compose and run an execution: providers, engine, store and reporters."""
+"""Compose and run an execution: providers, engine, store and reporters.
+
+`prepare` checks everything before anything runs and `execute` runs it. The command line, `agentv.evaluate` and the
+fixture of the pytest plugin call both; the collector of the plugin, which runs cases on demand, shares `make_engine`.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import os
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import nullcontext
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -13,185 +16,78 @@ from msgspec import Struct
 from msgspec.json import decode
 from msgspec.structs import replace
 
-from agentv.api.judges import asked_targets, is_judge, judge_target, make_judges
+from agentv.api.judges import is_judge, judge_target, make_judges, used_targets
+from agentv.api.providers import executes, find_secrets, open_providers
 from agentv.api.reporting import ReporterGroup
 from agentv.api.resume import replay_result
-from agentv.api.score import following
+from agentv.api.score import trace_follower
 from agentv.errors import AgentVError, FormatError, Problem, SpecError, StoreError
 from agentv.evals import iter_evaluators
 from agentv.formats.plain_blocks import check_plain_blocks
 from agentv.jsonio import dump_json
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
-from agentv.model.request import Request, Scope
 from agentv.model.results import Summary
-from agentv.providers.base import failure
 from agentv.redaction import Redactor
 from agentv.run.claims import SharedClaims
 from agentv.run.costs import with_limits
 from agentv.run.engine import Engine
 from agentv.run.options import DEFAULT_CONCURRENCY
-from agentv.run.plan import PlanCounts as Planned
-from agentv.run.plan import count_runs, plan_runs, plan_shard
+from agentv.run.plan import PlanCounts, count_runs, plan_runs, plan_shard
 from agentv.run.records import new_id, now
 from agentv.run.store_writer import StoreWriter
 from agentv.run.summary import ExecutionEnd, PlanNames, Totals
-from agentv.spec.targets import add_plain_blocks, make_provider, variables_of
+from agentv.spec.targets import add_plain_blocks, make_provider
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    import asyncio
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from agentv.api.providers import ProviderKey
     from agentv.api.resume import StoreSession
     from agentv.evals import Eval
-    from agentv.model.events import Attempt
-    from agentv.model.response import ProviderResponse
+    from agentv.model.events import Attempt, AttemptFinished
     from agentv.model.stored import StoredResult
     from agentv.protocols import Provider, Reporter
+    from agentv.run.claims import SharedClaims
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun, ShardPlan
-    from agentv.scoring.scorer import Follow
-
-
-OPEN_S = 60.0
-CLOSE_S = 30.0
-"""Nothing may wait for ever, getting ready and letting go included."""
-
-
-@asynccontextmanager
-async def open_providers(prepared: Prepared) -> AsyncIterator[None]:
-    """The providers, ready; one that cannot get ready fails its own runs and nobody else's."""
-    folders = {each.id: Scope(root=each.root, folder=each.folder) for each in prepared.evals}
-    for key, provider in prepared.providers.items():
-        try:
-            async with asyncio.timeout(OPEN_S):
-                await provider.open(folders[key[0]])
-        except Exception as error:  # noqa: BLE001 - a provider may be anybody's
-            reason = str(error) if isinstance(error, AgentVError) else f"{type(error).__name__}: {error}"
-            prepared.providers[key] = FailedProvider(f"the target could not be opened: {reason}")
-    try:
-        yield
-    finally:
-        for provider in prepared.providers.values():
-            with suppress(Exception):  # the results are there, and nobody is left to be told
-                async with asyncio.timeout(CLOSE_S):
-                    await provider.close()
-
-
-class FailedProvider:
-    """Stands in for a provider that could not be opened."""
-
-    def __init__(self, message: str) -> None:
-        self._message = message
-
-    async def open(self, scope: Scope) -> None:
-        """Nothing to do."""
-
-    async def invoke(self, request: Request) -> ProviderResponse:
-        """The reason, again for each run."""
-        del request
-        return failure("transport", self._message)
-
-    async def close(self) -> None:
-        """Nothing to do."""
-
-
-class ExecutionStore:
-    """The store of one execution, for as long as it runs."""
-
-    def __init__(
-        self,
-        keeping: StoreSession,
-        redactor: Redactor,
-        options: RunOptions,
-        tell: Callable[[Sequence[RunFinished]], None],
-        halt: Callable[[], None],
-    ) -> None:
-        self._keeping = keeping
-        self._redactor = redactor
-        self._options = options
-        self._tell = tell
-        self._halt = halt
-        self.broken: AgentVError | None = None
-        execution_id = keeping.execution.id
-        self.ledger = StoreWriter(
-            keeping.store,
-            execution_id,
-            redactor,
-            persist=keeping.persist,
-            rerun=keeping.again,
-            on_written=tell,
-            on_error=self._fail,
-        )
-        self.share = SharedClaims(
-            keeping.store,
-            self.ledger,
-            execution_id,
-            keeping.known,
-            rerun=keeping.again,
-            is_whole=keeping.is_whole,
-            on_stored=self._replay,
-            on_wait=keeping.wait,
-        )
-
-    async def __aenter__(self) -> None:
-        await self.ledger.__aenter__()
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.ledger.__aexit__(*error)
-
-    def finish(self, summary: Summary) -> None:
-        """Note how the execution ended, and which of its runs are no longer part of it."""
-        if self.broken is not None:
-            return
-        line = dump_json(summary)
-        clean = self._redactor.line(line)
-        summary = summary if clean is line else decode(clean, type=Summary)
-        try:
-            store, execution_id = self._keeping.store, self._keeping.execution.id
-            is_whole = self._keeping.is_whole and summary.status != "interrupted"
-            if is_whole and summary.runs == summary.planned:
-                known = self._keeping.known
-                gone = [key for key in known.keys() - self.share.seen if not known[key].replaced]
-                if gone:
-                    store.mark_superseded(execution_id, gone)
-            # What was not told again counts too, and of others' runs one that stops has not heard.
-            store.finish(execution_id, summary if is_whole else None)
-        except StoreError as error:
-            self.broken = error
-
-    def _replay(self, planned: PlannedRun, kept: StoredResult) -> None:
-        self._tell((replay_result(kept, self._options, planned),))
-
-    def _fail(self, error: AgentVError) -> None:
-        self.broken = self.broken or error
-        self._halt()
-
 
 MAX_NAMED = 5
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
-    """An execution that is ready to begin: everything was checked, nothing has run."""
+    """An execution that was checked and can be started."""
 
     evals: list[Eval]
     options: RunOptions
-    planned: Planned
-    providers: dict[tuple[str, str], Provider]
+    planned: PlanCounts
+    providers: dict[ProviderKey, Provider]
     redactor: Redactor
-    judges: dict[tuple[str, str], JudgeTarget] = {}
+    judges: dict[ProviderKey, JudgeTarget] = {}
     """The targets that judge, by eval and name."""
-    memory: JudgeCache | None = None
-    """What judges said before; without it, they are remembered for this execution only."""
+    judge_cache: JudgeCache | None = None
+    """Earlier replies of judges; without it, replies are cached for this execution only."""
     part: ShardPlan | None = None
-    """Which shard of the plan is run, when it is not all of it."""
-    keep: Callable[[PlannedRun], bool] | None = None
-    """Which of the runs are wanted, when not all are."""
+    """The shard of the plan that is run; `None` for the whole plan."""
+    run_filter: Callable[[PlannedRun], bool] | None = None
+    """Selects runs of the plan; `None` for all."""
 
     def runs(self) -> Iterator[PlannedRun]:
-        """Every run, made when it is asked for."""
+        """Yield the runs of the plan, each created when it is needed."""
         runs = plan_runs(self.evals, self.options)
         runs = runs if self.part is None else filter(self.part.contains, runs)
-        return runs if self.keep is None else filter(self.keep, runs)
+        return runs if self.run_filter is None else filter(self.run_filter, runs)
+
+    def select(self, run_filter: Callable[[PlannedRun], bool], count: int) -> Prepared:
+        """Return the execution restricted to the runs that a filter selects, of which there are `count`."""
+        return replace(self, run_filter=run_filter, planned=self.planned._replace(runs=count))
+
+    @property
+    def concurrency(self) -> int:
+        """The largest number of runs that are active at once."""
+        limits = [eval_.limits.max_concurrency for eval_ in self.evals if eval_.limits.max_concurrency]
+        return self.options.max_concurrency or max(limits, default=DEFAULT_CONCURRENCY)
 
 
 def prepare(
@@ -202,29 +98,31 @@ def prepare(
     no_exec: bool = False,
     dry: bool = False,
 ) -> Prepared:
-    """Everything that can be found out before anything runs; for a dry run, that needs no secrets."""
+    """Check everything that can be checked before anything runs, and raise one `SpecError` with all problems.
+
+    With `dry` no provider is created, so no secrets are needed.
+    """
     environment = os.environ if environment is None else environment
     evals, problems = _with_plain_blocks(evals, options)
-    providers: dict[tuple[str, str], Provider] = {}
-    hidden: dict[str, str] = {}
-    judges: dict[tuple[str, str], JudgeTarget] = {}
-    for each in evals:
-        for key, target in () if dry else asked_targets(each, options):
+    providers: dict[ProviderKey, Provider] = {}
+    secrets: dict[str, str] = {}
+    judges: dict[ProviderKey, JudgeTarget] = {}
+    for eval_ in evals:
+        for key, target in () if dry else used_targets(eval_, options):
             try:
                 provider = make_provider(target, environment)
             except SpecError as error:
                 problems += [problem for problem in error.problems if problem not in problems]
                 continue
-            if no_exec and getattr(provider, "executes", False):
+            if no_exec and executes(provider):
                 message = f"target {target.name!r} would run a program, which --no-exec forbids"
                 problems.append(Problem("", message, "whole", target.place))
             providers[key] = provider
             if is_judge(key):
-                judges[each.id, target.name] = judge_target(key, target, environment)
-            names = {*variables_of(target.settings), *getattr(provider, "secret_names", ())}
-            hidden.update({name: environment[name] for name in names if name in environment})
+                judges[eval_.id, target.name] = judge_target(key, target, environment)
+            secrets |= find_secrets(target, provider, environment)
     if no_exec and not dry:
-        problems += _would_execute(evals, options)
+        problems += _executing_evaluators(evals, options)
     if problems:
         raise SpecError(problems)
     options = with_limits(options, evals)
@@ -241,24 +139,26 @@ def prepare(
         planned=planned,
         providers=providers,
         judges=judges,
-        redactor=Redactor(hidden),
+        redactor=Redactor(secrets),
         part=part,
     )
 
 
 def _with_plain_blocks(evals: list[Eval], options: RunOptions) -> tuple[list[Eval], list[Problem]]:
-    """Add the block types of the options to the settings of all targets; also return what is wrong with them."""
+    """Add the block types of the options to the settings of all targets; also return the problems with them."""
     names = options.plain_blocks
     if not names:
         return evals, []
     problems = [Problem("plain_blocks", problem) for problem in check_plain_blocks(names)]
-    changed = [replace(each, targets=tuple([add_plain_blocks(one, names) for one in each.targets])) for each in evals]
+    changed = [
+        replace(eval_, targets=tuple([add_plain_blocks(target, names) for target in eval_.targets])) for eval_ in evals
+    ]
     return changed, problems
 
 
-def _would_execute(evals: list[Eval], options: RunOptions) -> list[Problem]:
-    """The evaluators of selected cases that run somebody's code, each with the first case that has it."""
-    found: dict[tuple[str, bytes], Problem] = {}
+def _executing_evaluators(evals: list[Eval], options: RunOptions) -> list[Problem]:
+    """Return a problem for each evaluator of a selected case that runs code, at the first case that has it."""
+    problems: dict[tuple[str, bytes], Problem] = {}
     for planned in plan_runs(evals, options):
         case = planned.case
         for checked in iter_evaluators(case.checks):
@@ -267,20 +167,46 @@ def _would_execute(evals: list[Eval], options: RunOptions) -> list[Problem]:
                 about = f"evaluator {name!r} of case {case.case.id!r}"
                 message = f"{about} would run code of the eval's, which --no-exec forbids"
                 key = (planned.eval.id, dump_json(checked.config))
-                found.setdefault(key, Problem("", message, "whole", case.place))
-    return list(found.values())
+                problems.setdefault(key, Problem("", message, "whole", case.place))
+    return list(problems.values())
 
 
-def _nothing_selected(evals: list[Eval], options: RunOptions, planned: Planned) -> Problem:
+def _nothing_selected(evals: list[Eval], options: RunOptions, planned: PlanCounts) -> Problem:
     if planned.skipped:
         return Problem("", f"no case to run: all {planned.skipped} selected say `skip`", "whole")
     if planned.left_out:
         return Problem("", f"no case to run: {planned.left_out} selected, but others say `only`", "whole")
-    asked = [*(f"--case {glob}" for glob in options.cases), *(f"--tag {tag}" for tag in options.tags)]
-    some = [repr(case.case.id) for each in evals for case, _ in zip(each.cases, range(MAX_NAMED), strict=False)]
-    more = ["…"] if sum(each.count for each in evals) > MAX_NAMED else []
-    there = ", ".join([*some[:MAX_NAMED], *more])
-    return Problem("", f"no case selected by {' '.join(asked)}; there are {there}", "whole")
+    selectors = [*(f"--case {glob}" for glob in options.cases), *(f"--tag {tag}" for tag in options.tags)]
+    ids = [repr(case.case.id) for eval_ in evals for case, _ in zip(eval_.cases, range(MAX_NAMED), strict=False)]
+    more = ["…"] if sum(eval_.count for eval_ in evals) > MAX_NAMED else []
+    known = ", ".join([*ids[:MAX_NAMED], *more])
+    return Problem("", f"no case selected by {' '.join(selectors)}; there are {known}", "whole")
+
+
+def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between its callers
+    prepared: Prepared,
+    execution_id: str,
+    runs: Iterator[PlannedRun],
+    on_result: Callable[[RunFinished, tuple[Attempt, ...]], asyncio.Event | None],
+    *,
+    on_attempt: Callable[[AttemptFinished], None] | None = None,
+    claims: SharedClaims | None = None,
+) -> Engine:
+    """Return the engine for these runs, with the providers, trace followers and judges of a prepared execution."""
+    followers = {eval_.id: trace_follower(eval_.folder) for eval_ in prepared.evals}
+    engine = Engine(
+        execution_id,
+        runs,
+        prepared.providers,
+        lambda planned: followers[planned.eval.id],
+        prepared.options,
+        on_result,
+        prepared.part,
+        on_attempt,
+        claims=claims,
+    )
+    engine.judges = make_judges(prepared, engine)
+    return engine
 
 
 async def execute(
@@ -288,58 +214,121 @@ async def execute(
     reporters: Sequence[Reporter],
     *,
     out: tuple[str, ...] = (),
-    watch: Callable[[Engine], Any] | None = None,
-    keeping: StoreSession | None = None,
+    on_start: Callable[[Engine], Any] | None = None,
+    session: StoreSession | None = None,
 ) -> Summary:
-    """Run everything that was prepared and tell the reporters; `watch` is handed the engine, to stop it.
+    """Run a prepared execution, report it, and return its summary.
 
-    With `keeping`, a result is told when it is in the store.
+    `on_start` receives the engine, which it can stop. With a `session`, results are written to its store, and reported
+    after that.
     """
-    execution = _Execution(prepared, reporters, keeping)
-    execution.begin()
-    async with open_providers(prepared):
-        if watch is not None:
-            watch(execution.engine)
-        async with execution.keeper or nullcontext():
-            await execution.engine.run(min(_concurrency(prepared), prepared.planned.runs) or 1)
-    return execution.end(out)
+    execution = _RunningExecution(prepared, reporters, session)
+    execution.start()
+    async with open_providers(prepared.evals, prepared.providers):
+        if on_start is not None:
+            on_start(execution.engine)
+        async with nullcontext() if execution.store is None else execution.store.writer:
+            await execution.engine.run(min(prepared.concurrency, prepared.planned.runs) or 1)
+    return execution.finish(out)
 
 
-class _Execution:
-    """One execution from its first event to its last."""
+class ExecutionStore:
+    """The store of a running execution: its writer, its claims, and the stored results that are reported again."""
 
-    def __init__(self, prepared: Prepared, reporters: Sequence[Reporter], keeping: StoreSession | None) -> None:
+    def __init__(
+        self,
+        session: StoreSession,
+        redactor: Redactor,
+        options: RunOptions,
+        on_results: Callable[[Sequence[RunFinished]], None],
+        on_error: Callable[[], None],
+    ) -> None:
+        self._session = session
+        self._redactor = redactor
+        self._options = options
+        self._on_results = on_results
+        self._on_error = on_error
+        self.error: AgentVError | None = None
+        execution_id = session.execution.id
+        self.writer = StoreWriter(
+            session.store,
+            execution_id,
+            redactor,
+            persist=session.persist,
+            rerun=session.rerun,
+            on_written=on_results,
+            on_error=self._fail,
+        )
+        self.claims = SharedClaims(
+            session.store,
+            self.writer,
+            execution_id,
+            session.known,
+            rerun=session.rerun,
+            is_whole=session.is_whole,
+            on_stored=self._replay,
+            on_wait=session.on_wait,
+        )
+
+    def finish(self, summary: Summary) -> None:
+        """Store the summary, and mark the runs whose cases are no longer in the plan."""
+        if self.error is not None:
+            return
+        line = dump_json(summary)
+        redacted = self._redactor.line(line)
+        summary = summary if redacted is line else decode(redacted, type=Summary)
+        try:
+            store, execution_id = self._session.store, self._session.execution.id
+            is_whole = self._session.is_whole and summary.status != "interrupted"
+            if is_whole and summary.runs == summary.planned:
+                known = self._session.known
+                removed = [key for key in known.keys() - self.claims.seen if not known[key].replaced]
+                if removed:
+                    store.mark_superseded(execution_id, removed)
+            # The summary of a part, or of an interrupted process, lacks runs that the store has: it counts them itself.
+            store.finish(execution_id, summary if is_whole else None)
+        except StoreError as error:
+            self.error = error
+
+    def _replay(self, planned: PlannedRun, stored: StoredResult) -> None:
+        self._on_results((replay_result(stored, self._options, planned),))
+
+    def _fail(self, error: AgentVError) -> None:
+        self.error = self.error or error
+        self._on_error()
+
+
+class _RunningExecution:
+    """The events and totals of one execution, from its start to its summary."""
+
+    def __init__(self, prepared: Prepared, reporters: Sequence[Reporter], session: StoreSession | None) -> None:
         self._prepared = prepared
-        self._began, started_at = perf_counter(), now()
+        self._start_time, started_at = perf_counter(), now()
         self._id = new_id()
-        if keeping is not None:
-            self._id, started_at = keeping.execution.id, keeping.execution.started_at
-        self._targets = tuple({target.name: None for each in prepared.evals for target in each.targets})
-        names = PlanNames([each.id for each in prepared.evals], self._targets)
+        if session is not None:
+            self._id, started_at = session.execution.id, session.execution.started_at
+        self._targets = tuple({target.name: None for eval_ in prepared.evals for target in eval_.targets})
+        names = PlanNames([eval_.id for eval_ in prepared.evals], self._targets)
         self._totals = Totals(self._id, prepared.planned, names, started_at)
-        self._audience = ReporterGroup(reporters)
-        self.keeper = None
-        if keeping is not None:
-            self.keeper = ExecutionStore(keeping, prepared.redactor, prepared.options, self._hear, self._halt)
-        self.engine = Engine(
+        self._reporters = ReporterGroup(reporters)
+        self.store = None
+        if session is not None:
+            self.store = ExecutionStore(session, prepared.redactor, prepared.options, self._publish_results, self._stop)
+        self.engine = make_engine(
+            prepared,
             self._id,
             prepared.runs(),
-            prepared.providers,
-            _followers(prepared.evals),
-            prepared.options,
-            self._keep,
-            prepared.part,
-            self._audience.attempts,
-            claims=None if self.keeper is None else self.keeper.share,
+            self._on_result,
+            on_attempt=self._reporters.on_attempt,
+            claims=None if self.store is None else self.store.claims,
         )
-        self.engine.judges = make_judges(prepared, self.engine)
-        if self.keeper is not None:
-            self.keeper.share.is_stopping = self.engine.is_stopping
+        if self.store is not None:
+            self.store.claims.is_stopping = self.engine.is_stopping
 
-    def begin(self) -> None:
-        """Say what is about to run."""
+    def start(self) -> None:
+        """Publish the start of the execution."""
         planned = self._prepared.planned
-        self._audience.tell(
+        self._reporters.publish(
             ExecutionStarted(
                 execution_id=self._id,
                 planned=planned.runs,
@@ -350,60 +339,49 @@ class _Execution:
             )
         )
 
-    def end(self, out: tuple[str, ...]) -> Summary:
-        """Sum up, and raise what kept the execution from its end."""
-        engine, keeper, audience = self.engine, self.keeper, self._audience
+    def finish(self, out: tuple[str, ...]) -> Summary:
+        """Publish and return the summary, or raise the error that ended the execution early."""
+        engine, store, reporters = self.engine, self.store, self._reporters
         planned, runs = self._prepared.planned.runs, self._totals.runs
-        broken = audience.broken or engine.broken or (keeper and keeper.broken) or self._incomplete()
-        ended = ExecutionEnd(
+        error = reporters.error or engine.broken or (store and store.error) or self._missing_runs()
+        outcomes = ExecutionEnd(
             now(),
-            (perf_counter() - self._began) * 1000,
+            (perf_counter() - self._start_time) * 1000,
             engine.interrupted,
-            broken is not None,
+            error is not None,
             stopped=None if engine.interrupted else engine.spending.stop_reason(planned - runs, planned),
             warnings=engine.spending.warnings,
         )
-        summary = self._totals.summary(ended, out=() if audience.broken else out)
-        if keeper is not None:
-            keeper.finish(summary)
-        audience.tell(ExecutionFinished(summary=summary))
-        broken = broken or (keeper and keeper.broken) or audience.broken
-        if broken is not None:
-            raise broken
+        summary = self._totals.summary(outcomes, out=() if reporters.error else out)
+        if store is not None:
+            store.finish(summary)
+        reporters.publish(ExecutionFinished(summary=summary))
+        error = error or (store and store.error) or reporters.error
+        if error is not None:
+            raise error
         return summary
 
-    def _keep(self, event: RunFinished, attempts: tuple[Attempt, ...]) -> asyncio.Event | None:
-        """A run has its result: it is told at once, or when it is on the disk."""
-        if self.keeper is not None:
-            return self.keeper.ledger.enqueue(event, attempts)
-        self._hear((event,))
+    def _on_result(self, event: RunFinished, attempts: tuple[Attempt, ...]) -> asyncio.Event | None:
+        """Publish a result, or queue it for the store, which publishes it once it is written."""
+        if self.store is not None:
+            return self.store.writer.enqueue(event, attempts)
+        self._publish_results((event,))
         return None
 
-    def _hear(self, events: Sequence[RunFinished]) -> None:
+    def _publish_results(self, events: Sequence[RunFinished]) -> None:
         for event in events:
             self._totals.add(event.record)
-        self._audience.tell_results(events)
-        if self._audience.broken is not None:
-            self._halt()
+        self._reporters.publish_results(events)
+        if self._reporters.error is not None:
+            self._stop()
 
-    def _halt(self) -> None:
+    def _stop(self) -> None:
         self.engine.halt()
 
-    def _incomplete(self) -> AgentVError | None:
-        """Runs that were planned and never came, for no reason that anybody gave."""
+    def _missing_runs(self) -> AgentVError | None:
+        """Return an error if planned runs have no result although nothing stopped the execution."""
         engine, runs, planned = self.engine, self._totals.runs, self._prepared.planned.runs
         fail_fast = self._prepared.options.fail_fast
         if runs >= planned or engine.interrupted or fail_fast or engine.spending.reached is not None:
             return None
         return FormatError(f"only {runs:,} of {planned:,} planned runs were found: a dataset changed under way")
-
-
-def _followers(evals: list[Eval]) -> Callable[[PlannedRun], Follow]:
-    """How a `trace_ref` is fetched: below the folder of the eval."""
-    by_eval = {each.id: following(each.folder) for each in evals}
-    return lambda planned: by_eval[planned.eval.id]
-
-
-def _concurrency(prepared: Prepared) -> int:
-    written = [each.limits.max_concurrency for each in prepared.evals if each.limits.max_concurrency]
-    return prepared.options.max_concurrency or max(written, default=DEFAULT_CONCURRENCY)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
+from agentv.api.providers import ProviderKey, close_providers, find_secrets, open_provider, scope_of
+from agentv.api.resume import store_path
 from agentv.errors import EvaluationError, Problem, SpecError, StoreError, suggest
 from agentv.evals import Eval, iter_evaluators
 from agentv.jsonio import dump_json
-from agentv.model.request import Scope
 from agentv.providers.python import Function
 from agentv.redaction import Redactor
 from agentv.redaction.credential_patterns import is_credential_field
@@ -37,74 +38,75 @@ if TYPE_CHECKING:
     from agentv.stores.judge_cache import SqliteJudgeCache
 
 
-OURS = frozenset((
+NEUTRAL_SETTINGS = frozenset((
     *("name", "timeout_s", "retries", "retry_timeouts", "max_concurrency", "price"),
     *("requests_per_minute", "tokens_per_minute", "max_retry_after_s"),
 ))  # fmt: skip
-"""Settings that make no difference to what a judge says."""
+"""Settings that do not affect the replies of a judge."""
 _JUDGE = "judge\0"
+"""Prefix of the provider keys of judges."""
 
 
-def judges_of(each: Eval, options: RunOptions) -> tuple[Target, ...]:
-    """The targets that the evaluators of the selected cases ask."""
-    if not each.judges or not (options.cases or options.tags or each.has_only):
-        return each.judges
-    asked: set[str | None] = set()
-    for case in selected_cases(each, options):
+def judges_of(eval_: Eval, options: RunOptions) -> tuple[Target, ...]:
+    """Return the targets that the evaluators of the selected cases ask."""
+    if not eval_.judges or not (options.cases or options.tags or eval_.has_only):
+        return eval_.judges
+    names: set[str | None] = set()
+    for case in selected_cases(eval_, options):
         for checked in iter_evaluators(case.checks):
             if not checked.evaluator.skip:
-                asked.update(name or each.judge for name in getattr(checked.evaluator, "asks", ()))
-    return tuple(target for target in each.judges if target.name in asked)
+                names.update(name or eval_.judge for name in getattr(checked.evaluator, "asks", ()))
+    return tuple(target for target in eval_.judges if target.name in names)
 
 
-def asked_targets(each: Eval, options: RunOptions) -> Iterator[tuple[tuple[str, str], Target]]:
-    """The targets that are tested and those that judge, each with the key of its provider.
+def used_targets(eval_: Eval, options: RunOptions) -> Iterator[tuple[ProviderKey, Target]]:
+    """Yield the targets that are tested and those that judge, each with the key of its provider.
 
-    A target that does both has two, as has a judge of the same name as one that is tested.
+    A target that is tested and also judges is yielded twice, with two keys.
     """
-    for target in each.targets:
-        yield (each.id, target.name), target
-    for target in judges_of(each, options):
-        yield (each.id, _JUDGE + target.name), target
+    for target in eval_.targets:
+        yield (eval_.id, target.name), target
+    for target in judges_of(eval_, options):
+        yield (eval_.id, _JUDGE + target.name), target
 
 
-def is_judge(key: tuple[str, str]) -> bool:
-    """Whether the provider under this key judges."""
+def is_judge(key: ProviderKey) -> bool:
+    """Return whether the provider with this key judges."""
     return key[1].startswith(_JUDGE)
 
 
-def judge_target(key: tuple[str, str], target: Target, environment: Mapping[str, str]) -> JudgeTarget:
-    """A target as a judge, with what its replies are remembered by."""
+def judge_target(key: ProviderKey, target: Target, environment: Mapping[str, str]) -> JudgeTarget:
+    """Return a target as a judge, with the identity that its replies are cached under."""
     return JudgeTarget(key, identity_of(target, environment), dump_json(target.settings))
 
 
 def make_judges(prepared: Prepared, engine: Engine) -> Judges | None:
-    """Those who judge in this execution, if anybody does."""
+    """Return the judges of an execution, with the spending and rate limiters of its engine; `None` if it has none."""
     if not prepared.judges:
         return None
-    judges = Judges(prepared.judges, prepared.providers, prepared.redactor, prepared.options, prepared.memory)
+    judges = Judges(prepared.judges, prepared.providers, prepared.redactor, prepared.options, prepared.judge_cache)
     judges.spending, judges.limiters = engine.spending, engine.limiters
     return judges
 
 
 def identity_of(target: Target, environment: Mapping[str, str]) -> bytes:
-    """The settings that make a difference to what it says, with the names of secrets in their place.
+    """Return the settings that affect the replies of a judge, with the names of secrets in place of their values.
 
-    A Python function has none: whether it is still the same cannot be told.
+    A Python function has no identity: a change of it cannot be detected.
     """
     if target.instance is not None:
         return b""
-    settings: dict[str, Any] = {key: value for key, value in target.settings.items() if key not in OURS}
-    plain = {
+    settings: dict[str, Any] = {key: value for key, value in target.settings.items() if key not in NEUTRAL_SETTINGS}
+    variables = {
         name: f"${{{name}}}" if is_credential_field(name) else environment[name]
         for name in variables_of(settings)
         if name in environment
     }
-    return dump_json({**resolved_settings(settings, plain), "provider": target.provider})
+    return dump_json({**resolved_settings(settings, variables), "provider": target.provider})
 
 
-def open_memory(path: Path | None, say: Callable[[str], None] | None = None) -> SqliteJudgeCache | None:
-    """What judges said before, in the file of the run store; without it, nothing is remembered."""
+def open_judge_cache(path: Path | None, warn: Callable[[str], None] | None = None) -> SqliteJudgeCache | None:
+    """Open the cache of judge replies in the file of the run store; `None` without a file or if it cannot be opened."""
     if path is None:
         return None
     from agentv.stores.judge_cache import SqliteJudgeCache  # noqa: PLC0415 - sqlite3 is loaded when it is used
@@ -112,66 +114,69 @@ def open_memory(path: Path | None, say: Callable[[str], None] | None = None) -> 
     try:
         return SqliteJudgeCache(path)
     except StoreError as error:
-        if say is not None:
-            say(f"what judges say is not remembered: {error}")
+        if warn is not None:
+            warn(f"what judges say is not remembered: {error}")
         return None
 
 
 def with_project_judges(evals: Sequence[Eval]) -> list[Eval]:
-    """Evals that know no targets of their own, with the judges that they ask: those of this folder's project.
+    """Return evals without targets of their own with the judges that they ask, which are targets of this project.
 
-    `SpecError` when one is asked that the project does not have.
+    Raise `SpecError` if the project does not have a judge.
     """
-    checks = (checked for each in evals for case in each.cases for checked in iter_evaluators(case.checks))
+    checks = (checked for eval_ in evals for case in eval_.cases for checked in iter_evaluators(case.checks))
     if not any(hasattr(checked.evaluator, "asks") for checked in checks):
         return list(evals)
-    here = Path.cwd()
-    file = find_project(here)
-    project = load_project(file) if file else Project(here)
-    found, problems = [], []
-    for each in evals:
+    folder, project = _current_project()
+    changed, problems = [], []
+    for eval_ in evals:
         judges = JudgeNames(project.targets, project.judge)
-        for case in each.cases:
+        for case in eval_.cases:
             wrong = judges.check(case.checks, "evaluators")
             problems += [f"case {case.case.id!r}, {problem.path}: {problem.message}" for problem in wrong]
-        place = {"folder": str(here), "root": str(project.root), "prices": project.prices} if judges.used else {}
-        found.append(replace(each, judge=project.judge, judges=judges.used, **place))
+        scope = {"folder": str(folder), "root": str(project.root), "prices": project.prices} if judges.used else {}
+        changed.append(replace(eval_, judge=project.judge, judges=judges.used, **scope))
     if problems:
         fix = "name the eval, which may know more targets, with --eval"
         raise SpecError([Problem("", f"{problem}; or {fix}", "whole") for problem in dict.fromkeys(problems)])
-    return found
+    return changed
+
+
+def _current_project() -> tuple[Path, Project]:
+    """Return the working directory and its project; an empty one if there is no `agentv.yaml`."""
+    folder = Path.cwd()
+    file = find_project(folder)
+    return folder, load_project(file) if file else Project(folder)
 
 
 @contextmanager
 def with_read_only_cache(prepared: Prepared) -> Iterator[Prepared]:
-    """The same with what is remembered already, for a caller who wants nothing written."""
-    from agentv.api.resume import store_path  # noqa: PLC0415 - only who asks a judge needs it
-
+    """Give an execution the cached replies of judges of its project, without writing new ones."""
     path = store_path(prepared.evals) if prepared.judges else None
-    memory = open_memory(path) if path is not None and path.is_file() else None
-    if memory is None:
+    cache = open_judge_cache(path) if path is not None and path.is_file() else None
+    if cache is None:
         yield prepared
         return
     try:
-        yield replace(prepared, memory=_ReadOnly(memory))
+        yield replace(prepared, judge_cache=_ReadOnlyCache(cache))
     finally:
-        memory.close()
+        cache.close()
 
 
-class _ReadOnly:
-    """A memory that is only asked."""
+class _ReadOnlyCache:
+    """A judge cache that stores nothing."""
 
-    def __init__(self, memory: SqliteJudgeCache) -> None:
-        self.secret = memory.secret
-        self.get = memory.get
-        self.calibration = memory.calibration
+    def __init__(self, cache: SqliteJudgeCache) -> None:
+        self.secret = cache.secret
+        self.get = cache.get
+        self.calibration = cache.calibration
 
     def put(self, key: str, reply: bytes) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def ask_functions(judge: Callable[..., Any] | Mapping[str, Callable[..., Any]]) -> JudgeClient:
-    """How evaluators reach a judge that is a function, whatever name they call it by, or one of several by name."""
+    """Return a client for judges that are functions: one under every name, or several by name."""
     several = judge if isinstance(judge, Mapping) else None
     functions: Mapping[str, Callable[..., Any]] = {"judge": judge} if several is None else several  # type: ignore[dict-item]  # it is no mapping
     for name, function in functions.items():
@@ -179,16 +184,16 @@ def ask_functions(judge: Callable[..., Any] | Mapping[str, Callable[..., Any]]) 
             expected = "expected a function, or a mapping of names to functions"
             raise SpecError([Problem("judge", f"{expected}; {name!r} is a {type(function).__name__}")])
     providers = {("", name): Function(function=function, name=name) for name, function in functions.items()}
-    found = {key: JudgeTarget(key, b"") for key in providers}
-    judges = Judges(found if several is not None else AnyJudge(found), providers, Redactor({}), RunOptions())
+    targets = {key: JudgeTarget(key, b"") for key in providers}
+    judges = Judges(targets if several is not None else AnyJudge(targets), providers, Redactor({}), RunOptions())
     return judges.for_eval(Eval(id="", cases=(), judge=next(iter(functions), None)))
 
 
-class AnyJudge(dict[tuple[str, str], JudgeTarget]):
-    """One judge under every name."""
+class AnyJudge(dict[ProviderKey, JudgeTarget]):
+    """A mapping that holds one judge under every name."""
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """The only one."""
+        """Return the only judge."""
         del key, default
         return next(iter(self.values()))
 
@@ -197,21 +202,23 @@ MAX_NAMED = 5
 
 
 def project_judge(judge: str | None) -> Eval:
-    """An eval without cases whose judge is this target of the project that this folder is in, or its default."""
-    here = Path.cwd()
-    file = find_project(here)
-    project = load_project(file) if file else Project(here)
+    """Return an eval without cases whose judge is this target of the current project, or the project's default judge.
+
+    Raise `SpecError` if there is no such target.
+    """
+    folder, project = _current_project()
     name = judge or project.judge
     known = {target.name: target for target in project.targets}
     if name is None or name not in known:
-        there = f"; the targets are {', '.join(known)}" if known else ""
-        wrong = f"{name!r} is no target of agentv.yaml{suggest(name, known) or there}"
-        what = f"no judge: name a target with --judge{there}" if name is None else wrong
-        raise SpecError([Problem("", what, "whole")])
+        targets = f"; the targets are {', '.join(known)}" if known else ""
+        message = f"no judge: name a target with --judge{targets}"
+        if name is not None:
+            message = f"{name!r} is no target of agentv.yaml{suggest(name, known) or targets}"
+        raise SpecError([Problem("", message, "whole")])
     return Eval(
         id="judge",
         cases=(),
-        folder=str(here),
+        folder=str(folder),
         root=str(project.root),
         judge=name,
         judges=(known[name],),
@@ -221,76 +228,70 @@ def project_judge(judge: str | None) -> Eval:
 
 
 def find_judge(judge: str | None) -> Eval:
-    """The same, also where only an eval of this folder has the target."""
+    """Return an eval without cases for this judge, from the current project or else from an eval in this folder."""
     try:
         return project_judge(judge)
     except SpecError as error:
         if judge is None:
             raise
-        wrong = error
-    found: list[Eval] = []
-    unread = 0
+        not_in_project = error
+    evals: list[Eval] = []
+    unreadable = 0
     with suppress(SpecError):  # a folder without evals has no other targets
         for path in find_evals(["."]):
             try:
-                (each,) = load_evals([path], judge=judge)
+                (eval_,) = load_evals([path], judge=judge)
             except SpecError as error:
-                unread += any(problem.path != "--judge" for problem in error.problems)
+                unreadable += any(problem.path != "--judge" for problem in error.problems)
                 continue
-            judges = tuple(target for target in each.judges if target.name == judge)
-            if judges and not any(_alike(judges[0], known.judges[0]) for known in found):
-                found.append(replace(each, cases=(), targets=(), judge=judge, judges=judges))
-    if len(found) > 1:
-        files = ", ".join(str(each.file) for each in found[:MAX_NAMED])
+            judges = tuple(target for target in eval_.judges if target.name == judge)
+            if judges and not any(_is_same_target(judges[0], other.judges[0]) for other in evals):
+                evals.append(replace(eval_, cases=(), targets=(), judge=judge, judges=judges))
+    if len(evals) > 1:
+        files = ", ".join(str(eval_.file) for eval_ in evals[:MAX_NAMED])
         message = f"{judge!r} is another target in each of {files}: move the one that is meant to agentv.yaml"
         raise SpecError([Problem("", message, "whole")])
-    if not found:
-        more = "; some evals could not be read: see `agentv validate`" if unread else ""
-        said = wrong.problems[0].message.replace("agentv.yaml", "agentv.yaml, nor of an eval in this folder", 1)
-        raise SpecError([Problem("", said + more, "whole")])
-    return found[0]
+    if not evals:
+        hint = "; some evals could not be read: see `agentv validate`" if unreadable else ""
+        message = not_in_project.problems[0].message
+        message = message.replace("agentv.yaml", "agentv.yaml, nor of an eval in this folder", 1)
+        raise SpecError([Problem("", message + hint, "whole")])
+    return evals[0]
 
 
-def _alike(one: Target, other: Target) -> bool:
+def _is_same_target(one: Target, other: Target) -> bool:
     return (one.provider, one.settings) == (other.provider, other.settings)
 
 
 class StandaloneJudge:
-    """One judge, open for as long as it is needed."""
+    """A judge outside of an execution, used by `calibrate` and `compare --judge`; a context manager that opens it."""
 
     def __init__(
-        self, each: Eval, judge: str, options: RunOptions | None = None, memory: JudgeCache | None = None
+        self, eval_: Eval, judge: str, options: RunOptions | None = None, cache: JudgeCache | None = None
     ) -> None:
-        each = replace(each, targets=(), judge=judge)
-        providers: dict[tuple[str, str], Provider] = {}
-        judges: dict[tuple[str, str], JudgeTarget] = {}
-        hidden: dict[str, str] = {}
-        for key, target in asked_targets(each, RunOptions()):
-            if not is_judge(key) or target.name != judge:
-                continue
-            provider = providers[key] = make_provider(target, os.environ)
-            judges[each.id, target.name] = judge_target(key, target, os.environ)
-            names = {*variables_of(target.settings), *getattr(provider, "secret_names", ())}
-            hidden.update({name: os.environ[name] for name in names if name in os.environ})
-        self.redactor = Redactor(hidden)
+        eval_ = replace(eval_, targets=(), judge=judge)
+        providers: dict[ProviderKey, Provider] = {}
+        judges: dict[ProviderKey, JudgeTarget] = {}
+        secrets: dict[str, str] = {}
+        for key, target in used_targets(eval_, RunOptions()):
+            if target.name == judge:
+                provider = providers[key] = make_provider(target, os.environ)
+                judges[eval_.id, target.name] = judge_target(key, target, os.environ)
+                secrets |= find_secrets(target, provider, os.environ)
+        self.redactor = Redactor(secrets)
         self._providers = providers
-        self._each = each
-        asked = Judges(judges, providers, self.redactor, options or RunOptions(), memory)
-        asked.spending = Spending()
-        self.ask = asked.for_eval(each)
-        self.judge_key = judges[each.id, judge].key
+        self._scope = scope_of(eval_)
+        clients = Judges(judges, providers, self.redactor, options or RunOptions(), cache)
+        clients.spending = Spending()
+        self.client = clients.for_eval(eval_)
+        self.judge_key = judges[eval_.id, judge].key
 
     async def __aenter__(self) -> Self:
-        scope = Scope(root=self._each.root, folder=self._each.folder)
         for provider in self._providers.values():
-            try:
-                await provider.open(scope)
-            except Exception as error:
-                msg = f"the judge could not be opened: {type(error).__name__}: {error}"
-                raise EvaluationError(self.redactor.text(msg)) from error
+            reason = await open_provider(provider, self._scope)
+            if reason is not None:
+                raise EvaluationError(self.redactor.text(f"the judge could not be opened: {reason}"))
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for provider in self._providers.values():
-            with suppress(Exception):  # the verdicts are there, and nobody is left to be told
-                await provider.close()
+        await close_providers(self._providers.values())

@@ -1,19 +1,22 @@
-"""The results of all shards put together as one execution."""
+"""Merge the result files of all shards into one execution."""
 
 from __future__ import annotations
 
+from datetime import datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.api.compare.sources import decode_record, read_records
+from agentv.api.compare.sources import read_records
 from agentv.api.reporting import ReporterGroup
+from agentv.api.resume import decode_record
 from agentv.errors import FormatError
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.model.response import ProviderResponse
-from agentv.run.plan import PlanCounts as Planned
+from agentv.run.plan import PlanCounts
 from agentv.run.summary import ExecutionEnd, PlanNames, Totals
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ MAX_NAMED = 5
 
 
 class RecordLine(NamedTuple):
-    """Where a result lies."""
+    """The position of one record in the files."""
 
     order: int
     file: int
@@ -35,8 +38,8 @@ class RecordLine(NamedTuple):
     length: int
 
 
-class FoundRecord:
-    """What the files hold, without the results themselves."""
+class ShardFiles:
+    """An index of the records in the files of all shards, without the records themselves."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.paths = paths
@@ -73,15 +76,15 @@ class FoundRecord:
         self.execution_id = min(filter(None, (self.execution_id, record.execution_id)))
 
     def check(self) -> Shard:
-        """Nothing twice and nothing missing, or a `FormatError` that says what."""
+        """Raise `FormatError` if a run is missing or occurs twice; return a shard of the execution."""
         if self.first is None:
             msg = "no results: the files are empty"
             raise FormatError(msg)
         shard = self.first[2]
         self.lines.sort()
-        twice = next((b for a, b in zip(self.lines, self.lines[1:], strict=False) if a.order == b.order), None)
-        if twice is not None:
-            msg = f"{self.paths[twice.file]} holds a run that another line has too; give every part once"
+        duplicate = next((b for a, b in pairwise(self.lines) if a.order == b.order), None)
+        if duplicate is not None:
+            msg = f"{self.paths[duplicate.file]} holds a run that another line has too; give every part once"
             raise FormatError(msg)
         missing = shard.total - len(self.lines)
         if missing:
@@ -93,7 +96,7 @@ class FoundRecord:
         return shard
 
     def records(self) -> Iterator[ResultRecord]:
-        """Every result in the order of the plan, as one of the whole execution."""
+        """Yield every record in plan order, with the id of the merged execution."""
         streams = [path.open("rb") for path in self.paths]
         try:
             for line in self.lines:
@@ -107,30 +110,30 @@ class FoundRecord:
                 stream.close()
 
 
-def merge(found: FoundRecord, reporters: Sequence[Reporter], out: tuple[str, ...] = ()) -> Summary:
-    """Tell the reporters of every result as if one machine had run it all; an `OutputError` when one cannot write."""
-    shard = found.check()
-    planned = Planned(cases=0, skipped=0, left_out=0, runs=shard.total, repeats=found.repeats)
-    names = PlanNames(_in_order(found.evals), _in_order(found.targets))
-    totals = Totals(found.execution_id, planned, names, found.started_at)
+def merge(files: ShardFiles, reporters: Sequence[Reporter], out: tuple[str, ...] = ()) -> Summary:
+    """Report all records as one execution, and return its summary; raise `OutputError` if a reporter cannot write."""
+    shard = files.check()
+    planned = PlanCounts(cases=0, skipped=0, left_out=0, runs=shard.total, repeats=files.repeats)
+    names = PlanNames(_in_order(files.evals), _in_order(files.targets))
+    totals = Totals(files.execution_id, planned, names, files.started_at)
     started = ExecutionStarted(
-        execution_id=found.execution_id,
+        execution_id=files.execution_id,
         planned=shard.total,
         cases=0,
         skipped=0,
         left_out=0,
         targets=tuple(names.targets),
     )
-    audience = ReporterGroup(reporters)
-    audience.tell(started)
-    for order, record in enumerate(found.records()):
+    group = ReporterGroup(reporters)
+    group.publish(started)
+    for order, record in enumerate(files.records()):
         totals.add(record)
-        audience.tell(RunFinished(record=record, response=ProviderResponse(text=record.candidate), order=order))
-    ended = ExecutionEnd(found.completed_at, _between(found), broken=audience.broken is not None)
-    summary = totals.summary(ended, out=() if audience.broken else out)
-    audience.tell(ExecutionFinished(summary=summary))
-    if audience.broken is not None:
-        raise audience.broken
+        group.publish(RunFinished(record=record, response=ProviderResponse(text=record.candidate), order=order))
+    outcomes = ExecutionEnd(files.completed_at, _duration_ms(files), broken=group.error is not None)
+    summary = totals.summary(outcomes, out=() if group.error else out)
+    group.publish(ExecutionFinished(summary=summary))
+    if group.error is not None:
+        raise group.error
     return summary
 
 
@@ -138,9 +141,7 @@ def _in_order(first: dict[str, int]) -> list[str]:
     return sorted(first, key=first.__getitem__)
 
 
-def _between(found: FoundRecord) -> float:
-    """Milliseconds from the first start to the last end."""
-    from datetime import datetime  # noqa: PLC0415 - only this needs it
-
-    first, last = datetime.fromisoformat(found.started_at), datetime.fromisoformat(found.completed_at)
+def _duration_ms(files: ShardFiles) -> float:
+    """Return the milliseconds from the first start to the last end."""
+    first, last = datetime.fromisoformat(files.started_at), datetime.fromisoformat(files.completed_at)
     return (last - first).total_seconds() * 1000

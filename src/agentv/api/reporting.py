@@ -12,6 +12,7 @@ from agentv.api.resume import replay_result
 from agentv.errors import OutputError
 from agentv.model.events import ExecutionFinished, ExecutionStarted
 from agentv.model.results import Summary
+from agentv.protocols import AttemptReporter, BatchReporter, NamedReporter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,59 +24,72 @@ if TYPE_CHECKING:
 
 
 class ReporterGroup:
-    """Everybody who hears of events; one that fails hears no more and ends the execution, for what it would miss."""
+    """All reporters of an execution; one that cannot write its output is dropped and ends the execution."""
 
     def __init__(self, reporters: Sequence[Reporter]) -> None:
-        self._reporters = list(reporters)
-        self.broken: OutputError | None = None
+        # Optional abilities are looked up once: results come by the thousand.
+        self._reporters = [(reporter, _results_handler(reporter)) for reporter in reporters]
+        self._attempt_reporters = [reporter for reporter in reporters if isinstance(reporter, AttemptReporter)]
+        self.error: OutputError | None = None
 
-    def tell(self, event: Event) -> None:
-        """Tell everybody who still listens."""
-        for reporter in list(self._reporters):
+    def publish(self, event: Event) -> None:
+        """Pass an event to all reporters."""
+        for reporter, _ in list(self._reporters):
             try:
                 reporter.handle(event)
             except OSError as error:
-                self._lose(reporter, error)
+                self._drop(reporter, error)
 
-    def tell_results(self, events: Sequence[RunFinished]) -> None:
-        """Tell everybody of several results; who has `handle_many` hears of them at once."""
-        for reporter in list(self._reporters):
-            many: Callable[[Sequence[RunFinished]], None] | None = getattr(reporter, "handle_many", None)
+    def publish_results(self, events: Sequence[RunFinished]) -> None:
+        """Pass several results to all reporters, to a `BatchReporter` in one call."""
+        for reporter, handle_results in list(self._reporters):
             try:
-                if many is not None:
-                    many(events)
-                else:
-                    for event in events:
-                        reporter.handle(event)
+                handle_results(events)
             except OSError as error:
-                self._lose(reporter, error)
+                self._drop(reporter, error)
 
     @property
-    def attempts(self) -> Callable[[AttemptFinished], None] | None:
-        """Whom to tell of attempts; few want to know, and nobody else pays for it."""
-        return self._tell_attempt if any(hasattr(each, "handle_attempt") for each in self._reporters) else None
+    def on_attempt(self) -> Callable[[AttemptFinished], None] | None:
+        """The receiver of attempts; `None` if no reporter wants them, so that no event is made for them."""
+        return self._publish_attempt if self._attempt_reporters else None
 
-    def _tell_attempt(self, event: AttemptFinished) -> None:
-        for reporter in [each for each in self._reporters if hasattr(each, "handle_attempt")]:
+    def _publish_attempt(self, event: AttemptFinished) -> None:
+        for reporter in list(self._attempt_reporters):
             try:
                 reporter.handle_attempt(event)
             except OSError as error:
-                self._lose(reporter, error)
+                self._drop(reporter, error)
 
-    def _lose(self, reporter: Reporter, error: OSError) -> None:
-        self._reporters.remove(reporter)
-        self.broken = self.broken or OutputError(getattr(reporter, "name", "the output"), error)
+    def _drop(self, reporter: Reporter, error: OSError) -> None:
+        self._reporters = [pair for pair in self._reporters if pair[0] is not reporter]
+        self._attempt_reporters = [other for other in self._attempt_reporters if other is not reporter]
+        name = reporter.name if isinstance(reporter, NamedReporter) else "the output"
+        self.error = self.error or OutputError(name, error)
 
 
-AT_ONCE = 500
-"""How many results are told in one go, and held for it."""
+def _results_handler(reporter: Reporter) -> Callable[[Sequence[RunFinished]], None]:
+    if isinstance(reporter, BatchReporter):
+        return reporter.handle_many
+
+    def handle_each(events: Sequence[RunFinished]) -> None:
+        for event in events:
+            reporter.handle(event)
+
+    return handle_each
+
+
+REPLAY_BATCH = 500
+"""Stored results that are read and published at once."""
 
 
 def replay_execution(
     store: Store, execution: ExecutionRow, reporters: Sequence[Reporter], options: RunOptions, out: tuple[str, ...] = ()
 ) -> Summary:
-    """Tell the reporters of every result, in the order of the plan; an `OutputError` when one cannot write."""
-    audience = ReporterGroup(reporters)
+    """Report the stored results of a complete execution in plan order.
+
+    Raise `OutputError` if a reporter cannot write.
+    """
+    group = ReporterGroup(reporters)
     summary = replace(msgspec.convert(execution.summary, Summary), out=out)
     started = ExecutionStarted(
         execution_id=execution.id,
@@ -85,11 +99,11 @@ def replay_execution(
         left_out=summary.left_out,
         targets=tuple(summary.targets),
     )
-    audience.tell(started)
-    events = (replay_result(kept, options) for kept in store.results(execution.id, replies=options.include_trace))
-    while audience.broken is None and (some := list(islice(events, AT_ONCE))):
-        audience.tell_results(some)
-    audience.tell(ExecutionFinished(summary=summary))
-    if audience.broken is not None:
-        raise audience.broken
+    group.publish(started)
+    events = (replay_result(stored, options) for stored in store.results(execution.id, replies=options.include_trace))
+    while group.error is None and (batch := list(islice(events, REPLAY_BATCH))):
+        group.publish_results(batch)
+    group.publish(ExecutionFinished(summary=summary))
+    if group.error is not None:
+        raise group.error
     return summary

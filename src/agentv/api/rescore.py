@@ -1,4 +1,4 @@
-"""Kept runs evaluated again: the evaluators they had, or those of an eval as it is now; no agent is called."""
+"""Evaluate stored runs again, with their own evaluators or those of an eval file, without calling an agent."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from agentv.run.plan import PlannedRun
 
 
-class Rescored(NamedTuple):
-    """What is about to be evaluated again."""
+class RescorePlan(NamedTuple):
+    """A prepared execution that evaluates stored replies."""
 
     prepared: Prepared
     unmatched: list[str]
-    """Kept cases that the eval does not have."""
+    """Stored cases that the eval does not have."""
 
 
-class _Replies:
-    """The kept replies of an execution, found by what they are replies to."""
+class _StoredReplies:
+    """The stored replies of an execution, by eval, target, case and repeat."""
 
     def __init__(self, store: Store, execution_id: str, plain_blocks: tuple[str, ...]) -> None:
         self._store = store
@@ -49,11 +49,11 @@ class _Replies:
         key = self._keys.get((eval_id, target, case_id, repeat))
         if key is None:
             return None
-        found = self._store.stored_runs(self._execution_id, key)
-        return next((response_of(run, self._plain_blocks) for run in found), None)
+        runs = self._store.stored_runs(self._execution_id, key)
+        return next((response_of(run, self._plain_blocks) for run in runs), None)
 
     def target(self, eval_id: str, name: str) -> Target:
-        """A target that answers with what was kept of the one of this name."""
+        """Return a target that answers with the stored replies of the target of this name."""
         provider: Any = Stored(lambda case_id, repeat: self.find(eval_id, name, case_id, repeat))
         return Target(
             name, "stored", {"name": name, "provider": "stored", "execution": self._execution_id}, instance=provider
@@ -62,50 +62,49 @@ class _Replies:
 
 def prepare_rescore(
     store: Store, execution: ExecutionRow, options: RunOptions, paths: Sequence[str | Path] = ()
-) -> Rescored:
-    """Everything checked and nothing evaluated yet; a `StoreError` when too little was kept to evaluate."""
+) -> RescorePlan:
+    """Prepare an execution that evaluates stored replies; raise `StoreError` if the store holds too little for that."""
     if execution.persist == "summary":
         msg = f"{execution.id} was kept without its messages (persist: summary): there is nothing to evaluate again"
         raise StoreError(msg)
-    replies = _Replies(store, execution.id, options.plain_blocks)
+    replies = _StoredReplies(store, execution.id, options.plain_blocks)
     if not replies.rows:
         msg = f"{execution.id} has no finished runs"
         raise StoreError(msg)
-    evals = _of_files(replies, paths) if paths else _of_snapshots(store, execution.id, replies)
+    evals = _evals_from_files(replies, paths) if paths else _stored_evals(store, execution.id, replies)
     known = {(row.eval_id, row.target_id, row.case_id, row.repeat) for row in replies.rows}
 
-    def is_kept(planned: PlannedRun) -> bool:
+    def is_stored(planned: PlannedRun) -> bool:
         return (planned.eval.id, planned.target.name, planned.case.case.id, planned.repeat) in known
 
     prepared = prepare(evals, options)
-    prepared = replace(prepared, keep=is_kept)
-    planned = {(run.eval.id, run.case.case.id) for run in prepared.runs()}
-    runs = sum(1 for _ in prepared.runs())
-    if not runs:
+    cases = [(run.eval.id, run.case.case.id) for run in filter(is_stored, prepared.runs())]
+    if not cases:
         msg = f"the eval has none of the cases of {execution.id}"
         raise StoreError(msg)
-    unmatched = sorted({row.case_id for row in replies.rows if (row.eval_id, row.case_id) not in planned})
-    return Rescored(replace(prepared, planned=prepared.planned._replace(runs=runs)), unmatched)
+    stored = {(row.eval_id, row.case_id) for row in replies.rows}
+    unmatched = sorted({case_id for _, case_id in stored - set(cases)})
+    return RescorePlan(prepared.select(is_stored, len(cases)), unmatched)
 
 
-def _of_files(replies: _Replies, paths: Sequence[str | Path]) -> list[Eval]:
-    """The evals as they are now, with the kept replies behind their targets; the only eval may have another name."""
-    kept = {row.eval_id: None for row in replies.rows}
+def _evals_from_files(replies: _StoredReplies, paths: Sequence[str | Path]) -> list[Eval]:
+    """Return the evals of these files with targets that answer from the store; a single eval may be renamed."""
+    stored_ids = {row.eval_id: None for row in replies.rows}
     evals = load([str(path) for path in paths], replies.target("", "stored"))
-    if len(evals) == 1 and len(kept) == 1:
-        evals = [replace(evals[0], id=next(iter(kept)))]
-    found = []
-    for each in evals:
-        names = {row.target_id: None for row in replies.rows if row.eval_id == each.id}
-        repeats = max((row.repeat for row in replies.rows if row.eval_id == each.id), default=0) + 1
-        cases = [replace(case, repeat=repeats, skip=False, only=False) for case in each.cases]
-        targets = tuple(replies.target(each.id, name) for name in names)
-        found.append(_counted(replace(each, targets=targets), cases))
-    return [each for each in found if each.targets]
+    if len(evals) == 1 and len(stored_ids) == 1:
+        evals = [replace(evals[0], id=next(iter(stored_ids)))]
+    changed = []
+    for eval_ in evals:
+        names = {row.target_id: None for row in replies.rows if row.eval_id == eval_.id}
+        repeats = max((row.repeat for row in replies.rows if row.eval_id == eval_.id), default=0) + 1
+        cases = [replace(case, repeat=repeats, skip=False, only=False) for case in eval_.cases]
+        targets = tuple(replies.target(eval_.id, name) for name in names)
+        changed.append(_with_cases(replace(eval_, targets=targets), cases))
+    return [eval_ for eval_ in changed if eval_.targets]
 
 
-def _of_snapshots(store: Store, execution_id: str, replies: _Replies) -> list[Eval]:
-    """The evals as they were: each case with the evaluators that it had."""
+def _stored_evals(store: Store, execution_id: str, replies: _StoredReplies) -> list[Eval]:
+    """Return the evals as they were stored: each case with its own evaluators."""
     evals = []
     for eval_id in {row.eval_id: None for row in replies.rows}:
         rows = [row for row in replies.rows if row.eval_id == eval_id]
@@ -114,13 +113,15 @@ def _of_snapshots(store: Store, execution_id: str, replies: _Replies) -> list[Ev
         for row in rows:
             repeats[row.case_id] = max(repeats.get(row.case_id, 0), row.repeat + 1)
             first.setdefault(row.case_id, row.key)
-        cases = list(_snapshots(store, execution_id, first, repeats))
+        cases = list(_stored_cases(store, execution_id, first, repeats))
         targets = tuple(replies.target(eval_id, name) for name in {row.target_id: None for row in rows})
-        evals.append(_counted(Eval(id=eval_id, cases=(), targets=targets), cases))
+        evals.append(_with_cases(Eval(id=eval_id, cases=(), targets=targets), cases))
     return with_project_judges(evals)
 
 
-def _snapshots(store: Store, execution_id: str, keys: dict[str, str], repeats: dict[str, int]) -> Iterator[CheckedCase]:
+def _stored_cases(
+    store: Store, execution_id: str, keys: dict[str, str], repeats: dict[str, int]
+) -> Iterator[CheckedCase]:
     for index, (case_id, key) in enumerate(keys.items()):
         for run in store.stored_runs(execution_id, key):
             case, configs = case_of(run)
@@ -131,9 +132,9 @@ def _snapshots(store: Store, execution_id: str, keys: dict[str, str], repeats: d
             yield CheckedCase(case=case, checks=tuple(checks), index=index, repeat=repeats[case_id])
 
 
-def _counted(each: Eval, cases: list[CheckedCase]) -> Eval:
+def _with_cases(eval_: Eval, cases: list[CheckedCase]) -> Eval:
     return replace(
-        each,
+        eval_,
         cases=cases,
         count=len(cases),
         skipped=0,

@@ -1,4 +1,4 @@
-"""Begin, resume and replay executions that are kept in a store."""
+"""Find the run store; start, resume and replay the executions in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from agentv.model.events import RunFinished
 from agentv.model.response import ProviderResponse
 from agentv.model.results import DiffLabels, ResultRecord
 from agentv.model.stored import DEFAULT_PERSIST, ExecutionRow, Outcome, Persist, StoredCommand
-from agentv.run.records import new_id, now
+from agentv.run.records import new_id, now, with_conversation
+from agentv.spec.discovery import find_evals
+from agentv.spec.project import find_project, store_setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,18 +37,18 @@ if TYPE_CHECKING:
 
 
 MAX_HASHED = 256 * 1024 * 1024
-"""Reading more than that twice costs more than it could save."""
+"""Larger inputs are not hashed: reading them again costs more than it saves."""
 
 
 def fingerprint(evals: Sequence[Eval]) -> str:
-    """A hash of every file that cases and targets are made of; empty when those are not all."""
-    if not all(each.is_settled for each in evals):
+    """Return a hash of all input files of these evals; empty if not all of them are known."""
+    if not all(eval_.is_settled for eval_ in evals):
         return ""
-    return fingerprint_files(sorted({name for each in evals for name in each.texts}))
+    return fingerprint_files(sorted({name for eval_ in evals for name in eval_.texts}))
 
 
 def fingerprint_files(names: Sequence[str]) -> str:
-    """A hash of these files with their names; empty when one refers to others, or they are very large."""
+    """Return a hash of these files and their names; empty if one refers to other files, or if they are very large."""
     digest = blake2b(__version__.encode(), digest_size=16)
     try:
         if sum(Path(name).stat().st_size for name in names) > MAX_HASHED:
@@ -57,16 +59,13 @@ def fingerprint_files(names: Sequence[str]) -> str:
                 return ""
             digest.update(f"\0{name}\0".encode())
             digest.update(data)
-    except (OSError, UnicodeEncodeError):  # a name that is no UTF-8 cannot be kept
+    except (OSError, UnicodeEncodeError):  # a name that is not UTF-8 cannot be stored
         return ""
     return "\n".join((digest.hexdigest(), *names))
 
 
-def files_of(paths: Sequence[str]) -> set[str]:
-    """The evals that these paths mean now, and the projects that they belong to."""
-    from agentv.spec.discovery import find_evals  # noqa: PLC0415 - only a resume needs it
-    from agentv.spec.project import find_project  # noqa: PLC0415 - as above
-
+def find_inputs(paths: Sequence[str]) -> set[str]:
+    """Return the eval files of these paths, and the files of their projects."""
     evals = [path.resolve() for path in find_evals(paths)]
     projects = {find_project(folder) for folder in {path.parent for path in evals}}
     return {str(path) for path in (*evals, *projects) if path is not None}
@@ -74,28 +73,28 @@ def files_of(paths: Sequence[str]) -> set[str]:
 
 OFF = "off"
 MAX_NAMED = 5
-_decode_record = msgspec.json.Decoder(ResultRecord).decode
+decode_record = msgspec.json.Decoder(ResultRecord).decode
 _decode_sides = msgspec.json.Decoder(list[tuple[str, list[str], dict[int, str]] | None]).decode
 
 
 class StoreSession(Struct, frozen=True, kw_only=True):
-    """Where an execution is kept, and what is known of it already."""
+    """An execution in an open store, with its stored outcomes."""
 
     store: Store
     execution: ExecutionRow
     persist: Persist = DEFAULT_PERSIST
     known: dict[str, Outcome] = {}
-    """How its runs stand; empty for a new one."""
-    again: frozenset[str] = frozenset()
-    """Which of its results are to be had again: `error`, `fail`."""
+    """The outcomes of its runs by key; empty for a new execution."""
+    rerun: frozenset[str] = frozenset()
+    """Verdicts of the runs that are run again although they have a result: `error`, `fail`."""
     is_whole: bool = True
-    """Whether the plan holds all that the execution should have, and not a selection of it."""
-    wait: Callable[[list[ActiveWorker]], None] | None = None
-    """Hears of processes that are waited for."""
+    """False if the plan is only a part of that of the execution."""
+    on_wait: Callable[[list[ActiveWorker]], None] | None = None
+    """Receives the processes that this one waits for."""
 
 
 def store_path(evals: Sequence[Eval]) -> Path | None:
-    """Where the runs of these evals are kept; `None` when their project wants none kept."""
+    """Return the store of the project of these evals; `None` when it is `off`."""
     return project_store(evals[0].root, evals[0].store)
 
 
@@ -103,23 +102,24 @@ def project_store(root: str | Path, setting: str | None) -> Path | None:
     """Return the store of the project in this folder, with this `store` setting; `None` when it is `off`."""
     if setting == OFF:
         return None
-    from agentv.stores.connection import default_path  # noqa: PLC0415 - only who keeps runs needs it
-
-    return default_path(root) if setting is None else Path(root) / setting
+    return _default_store(root) if setting is None else Path(root) / setting
 
 
-def open_store(path: Path) -> Store:
-    """The store in this file, with today's tables."""
-    from agentv.stores.sqlite import SqliteStore  # noqa: PLC0415 - sqlite3 is loaded when it is used
+def _default_store(folder: str | Path) -> Path:
+    from agentv.stores.connection import default_path  # noqa: PLC0415 - sqlite3 is loaded only if a store is used
+
+    return default_path(folder)
+
+
+def open_store_file(path: Path) -> Store:
+    """Open the store in this file; create or migrate it if necessary."""
+    from agentv.stores.sqlite import SqliteStore  # noqa: PLC0415 - sqlite3 is loaded only if a store is opened
 
     return SqliteStore(path)
 
 
 def locate_store(paths: Sequence[str | Path] = ()) -> Path:
-    """The store of the project that these paths, or else this folder, belong to."""
-    from agentv.spec.project import find_project, store_setting  # noqa: PLC0415 - only who looks for one needs it
-    from agentv.stores.connection import default_path  # noqa: PLC0415 - as above
-
+    """Return the store of the project of these paths, or of the working directory."""
     start = Path(paths[0]) if paths else Path.cwd()
     folder = start if start.is_dir() else start.parent
     project = find_project(folder.resolve())
@@ -128,26 +128,20 @@ def locate_store(paths: Sequence[str | Path] = ()) -> Path:
         if setting == OFF:
             msg = f"{project} says `store: off`: no runs are kept"
             raise StoreError(msg)
-        return default_path(project.parent) if setting is None else project.parent / setting
+        return _default_store(project.parent) if setting is None else project.parent / setting
     if paths and start.is_dir():
-        from agentv.spec.discovery import find_evals  # noqa: PLC0415 - as above
-
         folder = find_evals([start])[0].parent
     folder = folder.resolve()
-    own = default_path(folder)
+    own = _default_store(folder)
     if own.is_file():
         return own
-    return _only(_below(folder)) or next((path for path in map(default_path, folder.parents) if path.is_file()), own)
+    return _store_below(folder) or next((path for path in map(_default_store, folder.parents) if path.is_file()), own)
 
 
-def _below(folder: Path) -> list[Path]:
-    """The stores of evals that lie below a folder: without a project, each folder of evals has its own."""
-    from agentv.stores.connection import default_path  # noqa: PLC0415 - only who looks for one needs it
-
-    return [path for pattern in ("*", "*/*") for path in folder.glob(str(default_path(pattern))) if path.is_file()]
-
-
-def _only(stores: list[Path]) -> Path | None:
+def _store_below(folder: Path) -> Path | None:
+    """Return the only store below a folder: without a project, each folder of evals has its own."""
+    patterns = [str(_default_store(pattern)) for pattern in ("*", "*/*")]
+    stores = [path for pattern in patterns for path in folder.glob(pattern) if path.is_file()]
     if len(stores) > 1:
         some = ", ".join(str(path) for path in stores[:MAX_NAMED])
         msg = f"there are several stores below this folder: {some}; name one with --store, or name the evals"
@@ -156,81 +150,80 @@ def _only(stores: list[Path]) -> Path | None:
 
 
 def existing_store(paths: Sequence[str | Path] = ()) -> Store:
-    """The store of this folder, which somebody wants to look into: it is not made for that."""
+    """Open the store of these paths or of the working directory; raise `StoreError` if it does not exist."""
     path = locate_store(paths)
     if not path.is_file():
         msg = f"no runs are kept here yet: {path} does not exist; `agentv eval` makes it"
         raise StoreError(msg)
-    return open_store(path)
+    return open_store_file(path)
 
 
 def new_execution(prepared: Prepared, command: StoredCommand, persist: Persist | None = None) -> ExecutionRow:
-    """An execution that is about to begin."""
-    clean = _without_secrets(command, prepared.redactor)
-    if clean.paths != command.paths:  # as where a target is told `HOME`: the rest of the way leads there, too
+    """Return the row of a new execution."""
+    redacted = _redact_command(command, prepared.redactor)
+    if redacted.paths != command.paths:  # for example by a target that uses `HOME`: relative paths do not contain it
         with suppress(ValueError):  # another drive
-            ways = tuple([os.path.relpath(path, command.folder) for path in command.paths])
-            clean = _without_secrets(replace(command, paths=ways), prepared.redactor)
+            relative = tuple([os.path.relpath(path, command.folder) for path in command.paths])
+            redacted = _redact_command(replace(command, paths=relative), prepared.redactor)
     return ExecutionRow(
         id=new_id(),
         status="running",
         persist=persist or prepared.evals[0].persist or DEFAULT_PERSIST,
-        command=clean,
+        command=redacted,
         inputs=fingerprint(prepared.evals),
         planned=prepared.planned.runs,
         started_at=now(),
     )
 
 
-def _without_secrets(command: StoredCommand, redactor: Redactor) -> StoredCommand:
+def _redact_command(command: StoredCommand, redactor: Redactor) -> StoredCommand:
     return msgspec.json.decode(redactor.line(dump_json(command)), type=StoredCommand)
 
 
 def begin(store: Store, execution: ExecutionRow) -> StoreSession:
-    """A new execution."""
+    """Store a new execution, and return its session."""
     store.begin(execution)
     return StoreSession(store=store, execution=execution, persist=execution.persist)
 
 
 def find(store: Store, name: str) -> ExecutionRow:
-    """The execution of this id or beginning of one; the last one when there is no name."""
+    """Return the execution with this id or unique beginning of an id; the newest one for `last` or an empty name."""
     if name in ("", "last"):
         newest = store.executions(1)
         if not newest:
             msg = f"{store.name} holds no execution yet; `agentv eval` makes one"
             raise StoreError(msg)
         return store.find_execution(newest[0].id)[0]
-    found = store.find_execution(name)
-    if not found:
-        msg = f"{store.name} holds no execution {name!r}; `agentv executions list` shows those there are"
+    executions = store.find_execution(name)
+    if not executions:
+        msg = f"{store.name} holds no execution {name!r}; `agentv runs list` shows those there are"
         raise StoreError(msg)
-    if len(found) > 1:
-        some = ", ".join([*(each.id for each in found[:MAX_NAMED]), *(["…"] if len(found) > MAX_NAMED else [])])
-        msg = f"{name!r} could be any of {len(found)} executions: {some}"
+    if len(executions) > 1:
+        more = ["…"] if len(executions) > MAX_NAMED else []
+        ids = ", ".join([*(execution.id for execution in executions[:MAX_NAMED]), *more])
+        msg = f"{name!r} could be any of {len(executions)} executions: {ids}"
         raise StoreError(msg)
-    return found[0]
+    return executions[0]
 
 
-def replay_result(kept: StoredResult, options: RunOptions, planned: PlannedRun | None = None) -> RunFinished:
-    """The event of a result that was kept, as it was told the first time; without a reply, with its text alone."""
-    with whole():
-        record = _decode_record(kept.line)
+def replay_result(stored: StoredResult, options: RunOptions, planned: PlannedRun | None = None) -> RunFinished:
+    """Return the event of a stored result; if the reply was not stored, it has only the text of the record."""
+    with translate_damage():
+        record = decode_record(stored.line)
         response = ProviderResponse(text=record.candidate, unread=record.unread or ())
-        if kept.response is not None:
-            response = decode_response(msgspec.json.decode(kept.response))
-        sides = decode_sides(kept.sides)
-    line: bytes | None = kept.line
-    if (options.include_messages or options.include_trace) and kept.response is not None:
-        from agentv.run.records import with_conversation  # noqa: PLC0415 - only who asks for messages needs it
-
-        asked = () if planned is None else planned.case.case.input_messages
-        record, line = with_conversation(record, asked, response, options), None
-    place = kept.place if planned is None else str(planned.case.place or "")
+        if stored.response is not None:
+            response = decode_response(msgspec.json.decode(stored.response))
+        sides = decode_sides(stored.sides)
+    line: bytes | None = stored.line
+    if (options.include_messages or options.include_trace) and stored.response is not None:
+        input_messages = () if planned is None else planned.case.case.input_messages
+        record, line = with_conversation(record, input_messages, response, options), None
+    place = stored.place if planned is None else str(planned.case.place or "")
     return RunFinished(
         record=record,
         response=response,
         sides=sides,
-        order=kept.position if planned is None else planned.order,
+        order=stored.position if planned is None else planned.order,
         file=(planned.eval.file or "") if planned else place.rsplit(":", 2)[0],
         place=place,
         line=line,
@@ -238,8 +231,8 @@ def replay_result(kept: StoredResult, options: RunOptions, planned: PlannedRun |
 
 
 @contextmanager
-def whole() -> Iterator[None]:
-    """Something that was kept is read: a `StoreError` where its letters are damaged, which SQLite does not notice."""
+def translate_damage() -> Iterator[None]:
+    """Raise `StoreError` for stored data that cannot be decoded: SQLite does not detect changed bytes."""
     try:
         yield
     except (msgspec.MsgspecError, FormatError, UnicodeDecodeError) as error:
@@ -247,35 +240,35 @@ def whole() -> Iterator[None]:
         raise StoreError(msg) from error
 
 
-@whole()
+@translate_damage()
 def decode_sides(data: bytes | None) -> tuple[DiffLabels | None, ...]:
-    """The two sides of each diff, as they were kept."""
-    return () if data is None else tuple([each and DiffLabels(*each) for each in _decode_sides(data)])
+    """Decode the stored labels of both sides of each diff."""
+    return () if data is None else tuple([labels and DiffLabels(*labels) for labels in _decode_sides(data)])
 
 
 SELECTION = (
     *("cases", "tags", "repeat", "shard", "run_timeout_s", "timeout_s", "retries", "max_concurrency"),
     "plain_blocks",
 )
-"""The options that an execution is taken up again with unless others are given."""
+"""Options that a resumed execution takes from its first command unless they are given again."""
 
 
 def command_of(
     paths: Iterable[str | Path], targets: Iterable[str], options: RunOptions, *, store: Path | None = None
 ) -> StoredCommand:
-    """What an execution must remember to be taken up again."""
-    from_store = "" if store is None else _way(store.resolve().parent, Path.cwd())
-    given = {name: value for name, value in asdict(options).items() if name in SELECTION and _is_given(value)}
+    """Return the command to store with an execution, so that it can be resumed."""
+    from_store = "" if store is None else _relative_path(store.resolve().parent, Path.cwd())
+    selection = {name: value for name, value in asdict(options).items() if name in SELECTION and _is_set(value)}
     return StoredCommand(
         paths=tuple(map(str, paths)),
         folder=str(Path.cwd()),
         targets=tuple(targets),
-        options=given,
+        options=selection,
         from_store=from_store,
     )
 
 
-def _way(start: Path, end: Path) -> str:
+def _relative_path(start: Path, end: Path) -> str:
     try:
         return os.path.relpath(end, start)
     except ValueError:  # another drive
@@ -283,45 +276,43 @@ def _way(start: Path, end: Path) -> str:
 
 
 def paths_of(command: StoredCommand, store: Store) -> tuple[str, ...]:
-    """The paths of an earlier command, as one would type them now; those of a project may have moved with its store."""
+    """Return the paths of an earlier command relative to the working directory; they may have moved with the store."""
     moved = Path(store.name).resolve().parent / command.from_store
-    is_there = bool(command.from_store) and all((moved / path).exists() for path in command.paths)
-    folder = moved if is_there else Path(command.folder)
+    has_moved = bool(command.from_store) and all((moved / path).exists() for path in command.paths)
+    folder = moved if has_moved else Path(command.folder)
     return tuple([os.path.relpath(folder / path) for path in command.paths])
 
 
 def with_earlier(options: RunOptions, earlier: StoredCommand) -> RunOptions:
-    """The options, completed by those that an execution was begun with."""
-    begun = msgspec.convert(earlier.options, type(options), strict=False)
-    return replace(
-        options, **{name: getattr(begun, name) for name in SELECTION if not _is_given(getattr(options, name))}
-    )
+    """Return the options; those that are not set are taken from the earlier command."""
+    first = msgspec.convert(earlier.options, type(options), strict=False)
+    unset = [name for name in SELECTION if not _is_set(getattr(options, name))]
+    return replace(options, **{name: getattr(first, name) for name in unset})
 
 
-def _is_given(value: object) -> bool:
+def _is_set(value: object) -> bool:
     return value is not None and value != ()
 
 
-def find_begun(store: Store, name: str) -> ExecutionRow:
-    """The execution to go on with: that of this name, or the last one that was begun with files."""
+def find_execution_to_resume(store: Store, name: str) -> ExecutionRow:
+    """Return the execution to resume: that of this name, or the newest one that was started from files."""
     if name in ("", "last"):
-        begun = next((row for row in store.executions() if row.command.paths), None)
-        if begun is None:
+        newest = next((row for row in store.executions() if row.command.paths), None)
+        if newest is None:
             msg = f"{store.name} holds no execution yet: there is nothing to resume"
             raise StoreError(msg)
-        name = begun.id
-    found = find(store, name)
-    if found.command.rescored:
-        earlier = found.command.rescored
-        msg = (
-            f"{found.id} asked no agent: it evaluated {earlier} again, and `agentv rescore {earlier}` does so once more"
-        )
+        name = newest.id
+    execution = find(store, name)
+    if execution.command.rescored:
+        earlier = execution.command.rescored
+        fix = f"`agentv rescore {earlier}` does so once more"
+        msg = f"{execution.id} asked no agent: it evaluated {earlier} again, and {fix}"
         raise StoreError(msg)
-    return found
+    return execution
 
 
-def again(execution: ExecutionRow, prepared: Prepared, *, is_whole: bool = True) -> ExecutionRow:
-    """An earlier execution as its files are now; one of which only a part is run stays as it was."""
+def refreshed(execution: ExecutionRow, prepared: Prepared, *, is_whole: bool = True) -> ExecutionRow:
+    """Return an earlier execution with the current files and plan; unchanged if only a part of it is run."""
     if not is_whole:
         return execution
     return replace(execution, inputs=fingerprint(prepared.evals), planned=prepared.planned.runs)
@@ -331,38 +322,38 @@ def again(execution: ExecutionRow, prepared: Prepared, *, is_whole: bool = True)
 def open_session(
     prepared: Prepared, path: Path | None, paths: Sequence[str | Path], targets: Sequence[str]
 ) -> Iterator[StoreSession]:
-    """A new execution in the store of this file, or else of its project."""
-    where = path or store_path(prepared.evals)
-    if where is None:
+    """Store a new execution in this file, or in the store of its project."""
+    path = path or store_path(prepared.evals)
+    if path is None:
         msg = "the project says `store: off`: name a file to keep the runs in"
         raise StoreError(msg)
-    store = open_store(where)
+    store = open_store_file(path)
     try:
-        command = command_of(paths, targets, prepared.options, store=where)
+        command = command_of(paths, targets, prepared.options, store=path)
         yield begin(store, new_execution(prepared, command))
     finally:
         store.close()
 
 
 def resume_execution(
-    store: Store, execution: ExecutionRow, again: Iterable[str] = (), *, is_whole: bool = True
+    store: Store, execution: ExecutionRow, rerun: Iterable[str] = (), *, is_whole: bool = True
 ) -> StoreSession:
-    """An execution that goes on where it stopped."""
+    """Resume an execution, and return its session with the outcomes so far."""
     store.resume(execution)
     return StoreSession(
         store=store,
         execution=execution,
         persist=execution.persist,
         known=store.outcomes(execution.id),
-        again=frozenset(again),
+        rerun=frozenset(rerun),
         is_whole=is_whole,
     )
 
 
 def is_unchanged(execution: ExecutionRow, paths: Sequence[str]) -> bool:
-    """Whether an execution has all its results, and these paths mean the files it was made of, as they were."""
+    """Return whether an execution is complete, and the files of these paths are those that it was run from."""
     _, *names = execution.inputs.split("\n")
-    if not names or not files_of(paths) <= set(names):
+    if not names or not find_inputs(paths) <= set(names):
         return False
-    complete = execution.summary is not None and execution.runs == execution.planned
-    return complete and fingerprint_files(names) == execution.inputs
+    is_complete = execution.summary is not None and execution.runs == execution.planned
+    return is_complete and fingerprint_files(names) == execution.inputs

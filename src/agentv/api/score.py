@@ -1,4 +1,4 @@
-"""Replies that are already there, scored."""
+"""`agentv.score`: evaluate replies that already exist."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 from msgspec.structs import replace
 
 from agentv.errors import FormatError, Problem, SpecError
+from agentv.files import read_below
 from agentv.formats.plain_blocks import check_plain_blocks, drop_plain_blocks
 from agentv.formats.reader import read_any
+from agentv.formats.response import follow_trace_ref, leave_trace_ref
 from agentv.model.request import Case, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import EvaluatorResult, RunResult
+from agentv.reports.terminal import Style
 from agentv.scoring.scorer import CaseScorer, Follow, Found, evaluate_readings
 from agentv.spec.cases import check_expected_messages, check_messages
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators, with_expected_messages
@@ -22,37 +25,36 @@ if TYPE_CHECKING:
     from agentv.evaluators.trajectory.script import Script
     from agentv.model.conversation import Message
     from agentv.protocols import JudgeClient
-    from agentv.reports.terminal import Style
 
 Reply = Any
 """A text, messages, a mapping, a `ProviderResponse`, or an object that a known library gives for a run."""
 JudgeLike = Callable[..., Any] | Mapping[str, Callable[..., Any]]
-"""A function that is given a prompt and returns what a model would, or several by name."""
+"""A function that takes a prompt and returns the reply of a model, or several by name."""
 
 NO_CASE = Case()
 
 
-class Options(TypedDict, total=False):
-    """What may be said beside the evaluators."""
+class ScoreOptions(TypedDict, total=False):
+    """Keyword arguments of `score`, beside the evaluators."""
 
     expected_messages: Sequence[Any] | None
     """A golden conversation; its tool calls are compared by `expected_messages`."""
     threshold: float | None
-    """Lets the case pass by its weighted mean, as long as every `required` evaluator passes."""
+    """The weighted mean score with which the case passes, if every `required` evaluator passes."""
     root: str | None
-    """The folder below which a `trace_ref` may be read, and to which names of files are relative."""
+    """The folder of files that evaluators and `trace_ref` name."""
     judge: JudgeLike | None
-    """A function that is asked where an evaluator asks a judge, or several by name."""
+    """A function that answers evaluators that ask a judge, or several by name."""
     input_messages: Sequence[Any] | None
-    """What the agent was asked; a reply that begins with these messages is recognised as an echo of them."""
+    """The messages of the request; if a reply begins with them, they are removed from it."""
     plain_blocks: Sequence[str] | None
-    """Types of content blocks that hold no calls, beside those that are known."""
+    """Further types of content blocks that hold no tool calls."""
 
 
 class Scorer(CaseScorer):
-    """Evaluators that were checked once, ready to score any number of replies."""
+    """Evaluators that are checked once, and score any number of replies."""
 
-    def __init__(  # noqa: PLR0913 - one for each of `Options`
+    def __init__(  # noqa: PLR0913 - one for each of `ScoreOptions`
         self,
         evaluators: Sequence[Any] = (),
         *,
@@ -71,7 +73,7 @@ class Scorer(CaseScorer):
         super().__init__(
             with_expected_messages(check_evaluators(evaluators), expected),
             NO_CASE if is_bare else Case(expected_messages=expected, threshold=_check_threshold(threshold)),
-            follow=following(root),
+            follow=trace_follower(root),
             scope=None if root is None else Scope(root=root, folder=root),
             ask=None if judge is None else _ask(judge),
         )
@@ -83,9 +85,9 @@ class Scorer(CaseScorer):
             self._script.settle()
 
     def score(self, reply: Reply) -> RunResult:
-        """How one reply did."""
+        """Evaluate a reply."""
         if self._script is not None:
-            reply, result = _short_way().score(self._script, reply)
+            reply, result = _fast_path().score(self._script, reply)
             if result is not None:
                 return result
         response = self._decoded(reply)
@@ -93,19 +95,19 @@ class Scorer(CaseScorer):
         if context is None:
             return self.unmeasured(response, known)
         readings = self.readings(context)
-        found = [evaluate_readings(checked, readings) for checked in self._checks]
-        results = [result if type(result) is EvaluatorResult else _finished(result) for result in found]
+        pending = [evaluate_readings(checked, readings) for checked in self._checks]
+        results = [result if type(result) is EvaluatorResult else _await_result(result) for result in pending]
         return self.conclude(context.response, known, results)
 
     def score_or_error(self, reply: Reply) -> RunResult:
-        """How one reply did, and an error if it is none."""
+        """Evaluate a reply; if it cannot be read, return a result with status `error`."""
         try:
             return self.score(reply)
         except FormatError as error:
             return RunResult(status="error", score=None, error=ResponseError(kind="protocol", message=str(error)))
 
     async def ascore(self, reply: Reply) -> RunResult:
-        """How one reply did, for code that is already in an event loop."""
+        """Evaluate a reply, for code that runs in an event loop."""
         return await self.evaluate(self._decoded(reply))
 
     def _decoded(self, reply: Reply) -> ProviderResponse:
@@ -115,75 +117,74 @@ class Scorer(CaseScorer):
         return replace(response, unread=drop_plain_blocks(response.unread, self._plain_blocks))
 
     def explain(self, reply: Reply, result: RunResult | None = None, style: Style | None = None) -> str:
-        """The verdict as people read it: the aligned diff and the sentences; plain text unless a style says so."""
-        from agentv.reports.diff import render_run  # noqa: PLC0415 - scoring draws nothing
-        from agentv.reports.terminal import Style  # noqa: PLC0415 - as above
+        """Return the verdict as text: the aligned diff and the reasons, without colours unless `style` has them."""
+        from agentv.reports.diff import render_run  # noqa: PLC0415 - only `explain` renders text
 
         result = result or self.score(reply)
         return render_run(result, self.sides(self._decoded(reply), result), style or Style())
 
 
-def score(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Options]) -> RunResult:
-    """How one reply did: its status, its score, and what each evaluator found.
+def score(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[ScoreOptions]) -> RunResult:
+    """Evaluate a reply, and return its status, its score and the results of its evaluators.
 
     `reply` is a mapping in any supported shape, a `ProviderResponse`, or a list of messages.
     """
     script = None if options else _script(evaluators)
     if script is not None:
-        reply, result = _short_way().score(script, reply)
+        reply, result = _fast_path().score(script, reply)
         if result is not None:
             return result
     return Scorer(evaluators, **options).score(reply)
 
 
 def _script(evaluators: Sequence[Any]) -> Script | None:
-    """The calls that are expected where that is all there is to a configuration."""
+    """Return the expected calls for the fast path, if the configuration is a single `tool_trajectory`."""
     if type(evaluators) is not list or len(evaluators) != 1:
         return None
     config = evaluators[0]
     is_trajectory = type(config) is dict and config.get("type") == "tool_trajectory"
-    return _short_way().read(config) if is_trajectory else None
+    return _fast_path().read(config) if is_trajectory else None
 
 
-class _ShortWay(NamedTuple):
-    """Past everything that other configurations need."""
+class _FastPath(NamedTuple):
+    """The functions that score a plain `tool_trajectory` without a context."""
 
     read: Callable[[dict[str, Any]], Script | None]
     score: Callable[[Script, Reply], tuple[Reply, RunResult | None]]
 
 
 @cache
-def _short_way() -> _ShortWay:
-    from agentv.evaluators.trajectory.fast_path import read_script, score_plain  # noqa: PLC0415 - loaded when it is named
+def _fast_path() -> _FastPath:
+    from agentv.evaluators.trajectory.fast_path import read_script, score_plain  # noqa: PLC0415 - loaded with the first `tool_trajectory`
 
-    return _ShortWay(read_script, score_plain)
+    return _FastPath(read_script, score_plain)
 
 
-async def ascore(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Options]) -> RunResult:
-    """The same as `score`, awaiting evaluators that are asynchronous."""
+async def ascore(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[ScoreOptions]) -> RunResult:
+    """Evaluate a reply like `score`, for code that runs in an event loop."""
     return await Scorer(evaluators, **options).ascore(reply)
 
 
 def score_many(
-    replies: Iterable[Reply], evaluators: Sequence[Any] = (), **options: Unpack[Options]
+    replies: Iterable[Reply], evaluators: Sequence[Any] = (), **options: Unpack[ScoreOptions]
 ) -> Iterator[RunResult]:
-    """How each reply did, one at a time as they come: memory does not grow with their number.
+    """Evaluate replies one by one, in constant memory.
 
-    A wrong configuration is reported here and now, not when the first result is asked for. A reply that cannot be read
-    is an error of its own and stops nobody.
+    An invalid configuration is an error of this call, not of the first iteration. A reply that cannot be read is a
+    result with status `error`.
     """
     return map(Scorer(evaluators, **options).score_or_error, replies)
 
 
-def explain(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[Options]) -> str:
-    """The verdict on one reply as people read it: expected and actual side by side, then the reasons."""
+def explain(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[ScoreOptions]) -> str:
+    """Return the verdict on a reply as text: expected and actual calls side by side, then the reasons."""
     return Scorer(evaluators, **options).explain(reply)
 
 
 def assert_trajectory(
     reply: Reply, expected: Sequence[Any] | None = None, mode: str | None = None, **options: Any
 ) -> None:
-    """Fail with the aligned diff unless `tool_trajectory` passes; for anybody's test suite."""
+    """Raise `AssertionError` with the aligned diff unless `tool_trajectory` passes; for test suites."""
     __tracebackhide__ = True
     config = {"type": "tool_trajectory", **options}
     if expected is not None:
@@ -196,19 +197,19 @@ def assert_trajectory(
         raise AssertionError(scorer.explain(reply, result))
 
 
-def _finished(found: Found) -> EvaluatorResult:
-    if isinstance(found, EvaluatorResult):
-        return found
-    import asyncio  # noqa: PLC0415 - five times the cost of bare Python, and only plugins need it
+def _await_result(result: Found) -> EvaluatorResult:
+    if isinstance(result, EvaluatorResult):
+        return result
+    import asyncio  # noqa: PLC0415 - importing it takes five times as long as starting Python
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above
 
-    # A thread of its own: the caller may sit in a running loop (a notebook), which cannot be entered twice.
+    # In a thread: the event loop of the caller may be running, as in a notebook, and cannot be entered twice.
     with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, found).result()
+        return thread.submit(asyncio.run, result).result()
 
 
 def _ask(judge: JudgeLike) -> JudgeClient:
-    from agentv.api.judges import ask_functions  # noqa: PLC0415 - only who has a judge needs it
+    from agentv.api.judges import ask_functions  # noqa: PLC0415 - loads the run package, which only a judge needs
 
     return ask_functions(judge)
 
@@ -235,21 +236,6 @@ def _check_plain_blocks(types: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(types)
 
 
-def following(root: str | None) -> Follow:
-    """How a `trace_ref` below this folder is fetched."""
-    if root is None:
-        return _leave
-
-    def follow(response: ProviderResponse) -> ProviderResponse:
-        from agentv.files import read_below  # noqa: PLC0415 - only a reply that keeps its trace elsewhere
-        from agentv.formats.response import follow_trace_ref  # noqa: PLC0415 - as above
-
-        return follow_trace_ref(response, partial(read_below, root))
-
-    return follow
-
-
-def _leave(response: ProviderResponse) -> ProviderResponse:
-    from agentv.formats.response import leave_trace_ref  # noqa: PLC0415 - only a reply that keeps its trace elsewhere
-
-    return leave_trace_ref(response)
+def trace_follower(root: str | None) -> Follow:
+    """Return the function that reads a `trace_ref` below this folder."""
+    return leave_trace_ref if root is None else partial(follow_trace_ref, read=partial(read_below, root))

@@ -1,19 +1,18 @@
-"""List the targets of a project, and check one by a request."""
+"""List the targets of a project, and check a target by a request."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 from msgspec import Struct
 
-from agentv.api.resume import open_store, project_store, whole
-from agentv.api.score import Scorer, following
+from agentv.api.providers import close_providers, find_secrets, open_provider, secret_names
+from agentv.api.resume import open_store_file, project_store, translate_damage
+from agentv.api.score import Scorer, trace_follower
 from agentv.errors import AgentVError, Problem, SpecError, StoreError, suggest
 from agentv.formats.plain_blocks import plain_block_problem, unknown_block_name
 from agentv.jsonio import dump_json
@@ -52,42 +51,42 @@ if TYPE_CHECKING:
 
 
 MAX_RUNS = 1000
-"""How many stored runs are looked at: a store may hold any number."""
+"""The largest number of stored runs that are read."""
 NOT_REPORTED = "if it does use tools, they are not reported"
 NOT_UNDERSTOOD = "if it does use tools, its calls may be in what was not understood"
 
 
 class KnownCalls(NamedTuple):
-    """What is known of the calls of a target whose reply holds none."""
+    """The stored calls of a target whose reply holds none."""
 
     history: CallHistory | None = None
-    """`None` when there is no run store, or no need to look into it."""
+    """`None` if there is no run store, or the reply holds a call."""
     note: str = ""
-    """What to make of it; empty when a call was found."""
+    """The conclusion for the user; empty if a call was found."""
     warnings: tuple[str, ...] = ()
 
 
-class _Summary(Struct):
+class _ToolNames(Struct):
     tool_names: tuple[str, ...] = ()
 
 
-class _Present(Struct):
-    """An object of which only its presence matters."""
+class _AnyObject(Struct):
+    """An object whose fields are not decoded."""
 
 
-class _Outcome(Struct):
-    """The part of a result record that shows whether its reply held a call."""
+class _CallFields(Struct):
+    """The fields of a result record that show whether its reply held a call."""
 
-    trace_summary: _Summary | None = None
-    error: _Present | None = None
-    unread: tuple[_Present, ...] = ()
-
-
-_decode_outcome = msgspec.json.Decoder(_Outcome).decode
+    trace_summary: _ToolNames | None = None
+    error: _AnyObject | None = None
+    unread: tuple[_AnyObject, ...] = ()
 
 
-def look_for_calls(response: ProviderResponse, target: str, project: Project) -> KnownCalls:
-    """Look for a call in the stored runs of a target, unless this reply of it holds one or is an error."""
+_decode_outcome = msgspec.json.Decoder(_CallFields).decode
+
+
+def find_known_calls(response: ProviderResponse, target: str, project: Project) -> KnownCalls:
+    """Search the stored runs of a target for a call, unless its reply holds one or is an error."""
     summary = resolve_calls(response).summary
     if not response.success or (summary is not None and summary.tool_names):
         return KnownCalls()
@@ -99,19 +98,19 @@ def look_for_calls(response: ProviderResponse, target: str, project: Project) ->
     return KnownCalls(history, _note(history, is_understood=not response.unread))
 
 
-@whole()
+@translate_damage()
 def _read_history(path: Path, target: str) -> CallHistory:
-    store = open_store(path)
+    store = open_store_file(path)
     try:
-        looked = replies = partly = 0
+        read = replies = partly = 0
         for line in store.target_records(target, MAX_RUNS):
             outcome = _decode_outcome(line)
-            looked += 1
+            read += 1
             replies += outcome.error is None
             partly += bool(outcome.unread)
             if outcome.trace_summary is not None and outcome.trace_summary.tool_names:
                 return CallHistory(runs=replies, partly_understood=partly, is_complete=False, held_call=True)
-        is_complete = looked < MAX_RUNS
+        is_complete = read < MAX_RUNS
         return CallHistory(runs=replies, partly_understood=partly, is_complete=is_complete, held_call=False)
     finally:
         store.close()
@@ -129,11 +128,9 @@ def _note(history: CallHistory | None, *, is_understood: bool) -> str:
     return f"no reply of this target held a call (the last {history.runs:,} stored runs and this one): {where}"
 
 
-OPEN_S = 60.0
-CLOSE_S = 30.0
 NO_TRACE = "No trace available"
-_BOUND = re.compile(r" \((?:max|min|allowed): [^)]*\)")
-"""The numbers of our own example, which are nobody's concern here."""
+_LIMIT = re.compile(r" \((?:max|min|allowed): [^)]*\)")
+"""The limits of the example configuration, which do not belong into the message."""
 REPORT_CALLS = "report calls in a form that agentv reads: see docs/reference/replies.md"
 HINTS = {
     "unauthorized": "check the key: is it set, of this service, and still valid?",
@@ -146,23 +143,23 @@ HINTS = {
 }
 
 
-class FoundTarget(NamedTuple):
-    """A target, and where it lives."""
+class ProjectTarget(NamedTuple):
+    """A target with its project and folder."""
 
     target: Target
     project: Project
     folder: Path
-    """Where its programs run: the folder of the first eval that tests it."""
+    """The working directory of its programs: the folder of the first eval that tests it."""
     evals: tuple[str, ...] = ()
 
 
-def find_targets(path: str) -> list[FoundTarget]:
-    """Every target of this file or folder and of the projects it belongs to; what is wrong is one `SpecError`."""
+def find_targets(path: str) -> list[ProjectTarget]:
+    """Return the targets of this file or folder and of its projects; raise one `SpecError` with all problems."""
     start = Path(path)
     if not start.exists():
         raise SpecError([Problem("", f"{path!r} does not exist", "whole")])
     projects: dict[Path, Project] = {}
-    found: dict[tuple[str, str], FoundTarget] = {}
+    targets: dict[tuple[str, str], ProjectTarget] = {}
 
     def project_of(folder: Path) -> Project:
         file = find_project(folder)
@@ -171,35 +168,35 @@ def find_targets(path: str) -> list[FoundTarget]:
         if file not in projects:
             projects[file] = load_project(file)
             for target in projects[file].targets:
-                found[_key(target)] = FoundTarget(target, projects[file], file.parent)
+                targets[_key(target)] = ProjectTarget(target, projects[file], file.parent)
         return projects[file]
 
     folder = start.resolve() if start.is_dir() else start.resolve().parent
     project_of(folder)
-    for eval_path in _evals(start):
+    for eval_path in _find_eval_files(start):
         source = SourceFile(eval_path, display(eval_path))
         data = source.data if isinstance(source.data, dict) else {}
-        own, problems = check_targets(data["targets"] if isinstance(data.get("targets"), list) else [], source)
+        own_targets, problems = check_targets(data["targets"] if isinstance(data.get("targets"), list) else [], source)
         if problems:
             raise SpecError([source.locate(problem) for problem in problems])
         project = project_of(eval_path.resolve().parent)
-        for target in own:
-            found[_key(target)] = FoundTarget(target, project, eval_path.resolve().parent)
-        written = data.get("target")
-        names = written if isinstance(written, (str, list)) else None
-        for target in select_targets((), names, own, project.targets)[0]:
-            first = found[_key(target)]
-            place = first.folder if first.evals else eval_path.resolve().parent
-            found[_key(target)] = first._replace(folder=place, evals=(*first.evals, source.file))
-    return list(found.values())
+        for target in own_targets:
+            targets[_key(target)] = ProjectTarget(target, project, eval_path.resolve().parent)
+        selected = data.get("target")
+        names = selected if isinstance(selected, (str, list)) else None
+        for target in select_targets((), names, own_targets, project.targets)[0]:
+            first = targets[_key(target)]
+            folder = first.folder if first.evals else eval_path.resolve().parent
+            targets[_key(target)] = first._replace(folder=folder, evals=(*first.evals, source.file))
+    return list(targets.values())
 
 
-def _evals(start: Path) -> list[Path]:
+def _find_eval_files(start: Path) -> list[Path]:
     if start.name == NAME:
         start = start.parent
     try:
         return find_evals([start])
-    except SpecError:  # a folder without any; its project may have targets all the same
+    except SpecError:  # a folder without evals may still have a project with targets
         return []
 
 
@@ -207,84 +204,80 @@ def _key(target: Target) -> tuple[str, str]:
     return target.name, str(target.place)
 
 
-def list_targets(found: list[FoundTarget], environment: Mapping[str, str] | None = None) -> list[ListedTarget]:
-    """What is written about each of them, and which variables it still lacks."""
+def list_targets(targets: list[ProjectTarget], environment: Mapping[str, str] | None = None) -> list[ListedTarget]:
+    """Return the settings of these targets, and which of their variables are set."""
     environment = os.environ if environment is None else environment
     return [
         ListedTarget(
-            name=each.target.name,
-            provider=each.target.provider,
-            place=str(each.target.place or ""),
-            evals=each.evals,
-            variables=tuple(_variables(each.target, environment)),
-            plain_blocks=tuple(each.target.settings.get("plain_blocks", ())),
+            name=target.name,
+            provider=target.provider,
+            place=str(target.place or ""),
+            evals=evals,
+            variables=tuple(_variables(target, environment)),
+            plain_blocks=tuple(target.settings.get("plain_blocks", ())),
         )
-        for each in found
+        for target, _, _, evals in targets
     ]
 
 
 def _variables(target: Target, environment: Mapping[str, str]) -> list[Variable]:
-    written = dump_json(target.settings).decode()
+    settings = dump_json(target.settings).decode()
     names = dict.fromkeys(variables_of(target.settings))
-    required = {name for name in names if f"${{{name}}}" in written}
+    required = {name for name in names if f"${{{name}}}" in settings}
     names.update(dict.fromkeys(_secret_names(target)))
     return [Variable(name=name, is_set=name in environment, required=name in required) for name in names]
 
 
 def _secret_names(target: Target) -> tuple[str, ...]:
-    """What it passes on or reads by itself, as far as that can be told before variables are filled in."""
+    """Return the variables that the provider reads by itself, as far as its unresolved settings tell."""
     cls: Any = find_provider(target.provider)
-    made, _ = build(cls, msgspec.json.encode({**target.settings, "provider": target.provider}), "")
-    return tuple(getattr(made, "secret_names", ()))
+    provider, _ = build(cls, msgspec.json.encode({**target.settings, "provider": target.provider}), "")
+    return secret_names(provider)
 
 
-def choose(found: list[FoundTarget], name: str) -> FoundTarget:
-    """The one of this name."""
-    named = [each for each in found if each.target.name == name]
+def choose(targets: list[ProjectTarget], name: str) -> ProjectTarget:
+    """Return the target of this name; raise `SpecError` if there is none, or if there are different ones."""
+    named = [candidate for candidate in targets if candidate.target.name == name]
     if not named:
-        names = list(dict.fromkeys(each.target.name for each in found))
+        names = list(dict.fromkeys(candidate.target.name for candidate in targets))
         others = suggest(name, names) or (f"; there are {', '.join(names)}" if names else "; there is none at all")
         raise SpecError([Problem("", f"no target {name!r}{others}", "whole")])
-    if len({dump_json(each.target.settings) for each in named}) > 1:
-        places = ", ".join(str(each.target.place) for each in named)
+    if len({dump_json(candidate.target.settings) for candidate in named}) > 1:
+        places = ", ".join(str(candidate.target.place) for candidate in named)
         raise SpecError([Problem("", f"several targets are named {name!r} ({places}): give one file as PATH", "whole")])
     return named[0]
 
 
 async def check_target(
-    found: FoundTarget, prompt: str, plain_blocks: Sequence[str] = ()
+    project_target: ProjectTarget, prompt: str, plain_blocks: Sequence[str] = ()
 ) -> tuple[TargetCheck, Redactor]:
-    """Ask it once, and once more in the same thread if it names one; and what to hide of what it said."""
-    target = add_plain_blocks(found.target, plain_blocks)
+    """Send a prompt to a target, and again in the same thread if it returns one; also return the redactor."""
+    _, project, folder, _ = project_target
+    target = add_plain_blocks(project_target.target, plain_blocks)
     provider = make_provider(target, os.environ)
-    names = {*variables_of(target.settings), *getattr(provider, "secret_names", ())}
-    redactor = Redactor({name: os.environ[name] for name in names if name in os.environ})
+    redactor = Redactor(find_secrets(target, provider, os.environ))
     spending = Spending()
-    patience = RetryPolicy(
-        timeout_s=getattr(provider, "timeout_s", None) or found.project.defaults.timeout_s or DEFAULT_TIMEOUT_S,
+    policy = RetryPolicy(
+        timeout_s=getattr(provider, "timeout_s", None) or project.defaults.timeout_s or DEFAULT_TIMEOUT_S,
         retries=0,
         retry_timeouts=False,
         limiter=RateLimiter(RateLimits.of(provider)),
-        count_cost=spending.make_cost_counter(provider, found.project.prices),
+        count_cost=spending.make_cost_counter(provider, project.prices),
     )
     second = None
     try:
-        try:
-            async with asyncio.timeout(OPEN_S):
-                await provider.open(Scope(root=str(found.project.root), folder=str(found.folder)))
-        except Exception as error:  # noqa: BLE001 - a provider may be anybody's
-            response = failure("transport", f"the target could not be opened: {type(error).__name__}: {error}")
+        reason = await open_provider(provider, Scope(root=str(project.root), folder=str(folder)))
+        if reason is not None:
+            response = failure("transport", f"the target could not be opened: {reason}")
         else:
-            response = await _ask(provider, prompt, None, patience)
+            response = await _ask(provider, prompt, None, policy)
             if response.trace is None and response.trace_ref is not None:
-                response = following(str(found.folder))(response)
+                response = trace_follower(str(folder))(response)
             if response.success and response.thread_id:
-                second = _second(response, await _ask(provider, prompt, response.thread_id, patience))
+                second = _second_turn(response, await _ask(provider, prompt, response.thread_id, policy))
     finally:
-        with suppress(Exception):  # what it said is known, and this changes nothing about it
-            async with asyncio.timeout(CLOSE_S):
-                await provider.close()
-    history, note, warnings = look_for_calls(response, target.name, found.project)
+        await close_providers([provider])
+    history, note, warnings = find_known_calls(response, target.name, project)
     known = resolve_calls(response)
     check = TargetCheck(
         target=target.name,
@@ -306,16 +299,16 @@ async def check_target(
     return check, redactor
 
 
-async def _ask(provider: Provider, prompt: str, thread_id: str | None, patience: RetryPolicy) -> ProviderResponse:
+async def _ask(provider: Provider, prompt: str, thread_id: str | None, policy: RetryPolicy) -> ProviderResponse:
     request = Request(id="check", input_messages=(Message(role="user", content=prompt),), thread_id=thread_id)
     if hasattr(provider, "invoke_many"):
-        (tried,) = await try_many(cast("BatchProvider", provider), [request], patience, lambda: False)
+        (attempts,) = await try_many(cast("BatchProvider", provider), [request], policy, lambda: False)
     else:
-        tried = await try_run(provider, request, patience, lambda: False)
-    return failure("interrupted", "stopped before there was a reply") if tried is None else tried.response
+        attempts = await try_run(provider, request, policy, lambda: False)
+    return failure("interrupted", "stopped before there was a reply") if attempts is None else attempts.response
 
 
-def _second(first: ProviderResponse, second: ProviderResponse) -> SecondTurn:
+def _second_turn(first: ProviderResponse, second: ProviderResponse) -> SecondTurn:
     return SecondTurn(
         answered=second.success,
         same_thread=second.thread_id == first.thread_id,
@@ -338,19 +331,19 @@ def _unread_place(place: Unread) -> UnreadPlace:
 
 
 def undecidable(response: ProviderResponse) -> list[UndecidedEvaluator]:
-    """Every evaluator that could not tell anything of such a reply: each is tried with its own example."""
-    found = []
+    """Return the evaluators that cannot decide anything about such a reply, each tried with its own example."""
+    undecided = []
     for name in evaluator_names():
         try:
-            reason = _undecided(name, response)
-        except AgentVError:  # somebody's plugin, whose defect is told elsewhere
+            reason = _undecided_reason(name, response)
+        except AgentVError:  # a defective plugin is reported elsewhere
             continue
         if reason:
-            found.append(UndecidedEvaluator(evaluator=name, reason=reason))
-    return found
+            undecided.append(UndecidedEvaluator(evaluator=name, reason=reason))
+    return undecided
 
 
-def _undecided(name: str, response: ProviderResponse) -> str | None:
+def _undecided_reason(name: str, response: ProviderResponse) -> str | None:
     described = describe(name)
     if described.executes or not described.examples or getattr(find_evaluator(name), "nested", None):
         return None
@@ -358,6 +351,6 @@ def _undecided(name: str, response: ProviderResponse) -> str | None:
     result = Scorer([example.config], expected_messages=example.expected_messages).score(response).evaluators[0]
     undecided = result.details.get("undecided") or ()
     if result.status == "error" and undecided:
-        words = str(undecided[0])
-        return _BOUND.sub("", words[max(0, words.find("the reply")) :])
+        sentence = str(undecided[0])
+        return _LIMIT.sub("", sentence[max(0, sentence.find("the reply")) :])
     return next((miss for miss in result.misses if miss.startswith(NO_TRACE)), None)

@@ -11,7 +11,7 @@ import click
 from msgspec.structs import replace
 
 from agentv.api.calibrate import calibrate, find_subject
-from agentv.api.judges import open_memory
+from agentv.api.judges import open_judge_cache
 from agentv.api.resume import store_path
 from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_error, fail_usage
 from agentv.cli.options import (
@@ -76,8 +76,8 @@ def command(**params: Any) -> None:
 
 def _calibrate(args: CalibrateArgs) -> tuple[CalibrationReport, Redactor]:
     subject = find_subject(args.evals or (".",), args.judge, evaluator=args.evaluator, criterion=args.criterion)
-    path = None if args.no_store else store_path([subject.each])
-    cache = open_memory(path, lambda message: click.echo(message, err=True))
+    path = None if args.no_store else store_path([subject.eval])
+    cache = open_judge_cache(path, lambda message: click.echo(message, err=True))
     try:
         report, redactor = asyncio.run(calibrate(Path(args.labels), subject, args.options, cache))
         if cache is not None and report.calibration.n:

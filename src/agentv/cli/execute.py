@@ -124,7 +124,7 @@ def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> 
             gc.set_threshold(*GC_THRESHOLDS)
             hint = resume_command(session, args.out) if session else None
             has_begun = True
-            summary = asyncio.run(execute(ready, reporters, out=args.out, watch=stop_on_signals, keeping=session))
+            summary = asyncio.run(execute(ready, reporters, out=args.out, on_start=stop_on_signals, session=session))
     except AgentVError as error:
         return report_abort(error, hint, has_begun=has_begun)
     if hint and summary.status == "interrupted":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import asdict, replace
 
-from agentv.api.resume import existing_store, find, open_store
+from agentv.api.resume import existing_store, find, open_store_file
 from agentv.api.runs import export_runs, resolve
 from agentv.cli.exit_codes import ExitCode, fail_usage, redirect_to_devnull
 from agentv.cli.options import JSON, POSITIVE, STORE
@@ -140,7 +140,7 @@ def open_run_store(path: str | None) -> Iterator[Store]:
     try:
         if path is not None and not Path(path).is_file():
             fail_usage(f"there is no store {path}")
-        store: Any = open_store(Path(path)) if path else existing_store()
+        store: Any = open_store_file(Path(path)) if path else existing_store()
         try:
             yield store
         finally:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from agentv.api.merge import FoundRecord, merge
+from agentv.api.merge import ShardFiles, merge
 from agentv.cli.exit_codes import fail_usage, report_abort
 from agentv.cli.options import JSON_LINES, OUT, QUIET, VERBOSE, OutputArgs
 from agentv.cli.outputs import make_printer, open_files
@@ -30,7 +30,7 @@ def command(paths: tuple[str, ...], **params: Any) -> None:
     args = OutputArgs(**params)
     redactor = Redactor({})  # the files are already redacted
     try:
-        shards = FoundRecord([Path(path) for path in dict.fromkeys(paths)])
+        shards = ShardFiles([Path(path) for path in dict.fromkeys(paths)])
         shards.check()
         reporters = [*open_files(args.out, paths, redactor), make_printer(args, redactor)]
         summary = merge(shards, reporters, args.out)

@@ -32,7 +32,7 @@ from agentv.errors import AgentVError, SpecError
 from agentv.model.stored import StoredCommand
 
 if TYPE_CHECKING:
-    from agentv.api.rescore import Rescored
+    from agentv.api.rescore import RescorePlan
     from agentv.model.stored import ExecutionRow
 
 MAX_NAMED = 5
@@ -64,7 +64,7 @@ def command(**params: Any) -> None:
     """
     args = RescoreArgs(options=take_run_options(params), **params)
     try:
-        store: Any = api.open_store(Path(args.store)) if args.store else api.existing_store()
+        store: Any = api.open_store_file(Path(args.store)) if args.store else api.existing_store()
         execution = api.find(store, args.name)
         rescored = prepare_rescore(store, execution, args.options, args.evals)
     except SpecError as error:
@@ -77,19 +77,19 @@ def command(**params: Any) -> None:
     sys.exit(_run(store, execution, rescored, args))
 
 
-def _run(store: Any, execution: ExecutionRow, rescored: Rescored, args: RescoreArgs) -> int:
+def _run(store: Any, execution: ExecutionRow, rescored: RescorePlan, args: RescoreArgs) -> int:
     prepared = rescored.prepared
     reporters = open_files(args.out, input_files(prepared.evals), prepared.redactor)
     reporters.append(make_printer(args, prepared.redactor))
     command = StoredCommand(folder=str(Path.cwd()), rescored=execution.id)
     has_begun = False
     # Two connections: replies are read on the event loop while results are written in a thread.
-    writing_store = api.open_store(Path(store.name))
+    writing_store = api.open_store_file(Path(store.name))
     try:
         session = api.begin(writing_store, api.new_execution(prepared, command, execution.persist))
         with with_judge_cache(prepared, Path(store.name)) as ready:
             has_begun = True
-            summary = asyncio.run(execute(ready, reporters, out=args.out, watch=stop_on_signals, keeping=session))
+            summary = asyncio.run(execute(ready, reporters, out=args.out, on_start=stop_on_signals, session=session))
     except AgentVError as error:
         return report_abort(error, has_begun=has_begun)
     finally:

@@ -12,7 +12,7 @@ import click
 from msgspec.structs import replace
 
 from agentv.api import resume as api
-from agentv.api.judges import open_memory
+from agentv.api.judges import open_judge_cache
 from agentv.api.reporting import replay_execution
 from agentv.cli.exit_codes import report_abort
 from agentv.cli.outputs import STEP_SUMMARY, in_github, make_printer, open_files
@@ -57,7 +57,7 @@ def find_resumable(args: EvalArgs) -> ResumePlan:
     if name and Path(name).exists():  # `--resume evals/`: a path after an option whose value is optional
         name, paths = "", (name, *paths)
     store = api.existing_store(paths)
-    execution = api.find_begun(store, name or "")
+    execution = api.find_execution_to_resume(store, name or "")
     earlier = execution.command
     merged = api.with_earlier(args.options, earlier)
     earlier_paths = api.paths_of(earlier, store)
@@ -114,19 +114,19 @@ def open_session(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None) ->
         if path is None:
             yield None
             return
-        store = api.open_store(path)
+        store = api.open_store_file(path)
         if not args.quiet:
             _mention_unfinished(store)
         command = api.command_of(args.paths, args.targets, prepared.options, store=path)
         session = api.begin(store, api.new_execution(prepared, command, args.persist))
     try:
-        yield replace(session, wait=_make_wait_notice())
+        yield replace(session, on_wait=_make_wait_notice())
     finally:
         session.store.close()
 
 
 def _resume(prepared: Prepared, args: EvalArgs, plan: ResumePlan) -> StoreSession:
-    execution = api.again(plan.execution, prepared, is_whole=plan.is_same)
+    execution = api.refreshed(plan.execution, prepared, is_whole=plan.is_same)
     session = api.resume_execution(plan.store, execution, plan.statuses, is_whole=plan.is_same)
     if not args.quiet:
         is_unchanged = plan.is_same and execution.inputs == plan.execution.inputs
@@ -140,9 +140,9 @@ def with_judge_cache(prepared: Prepared, path: Path | None = None, *, is_stored:
     if not prepared.judges or not is_stored:
         yield prepared
         return
-    cache = open_memory(path or api.store_path(prepared.evals), lambda message: click.echo(message, err=True))
+    cache = open_judge_cache(path or api.store_path(prepared.evals), lambda message: click.echo(message, err=True))
     try:
-        yield prepared if cache is None else replace(prepared, memory=cache)
+        yield prepared if cache is None else replace(prepared, judge_cache=cache)
     finally:
         if cache is not None:
             cache.close()
@@ -171,7 +171,7 @@ def _make_wait_notice() -> Callable[[list[ActiveWorker]], None]:
 
 def _print_resumed(session: StoreSession, prepared: Prepared, *, is_unchanged: bool) -> None:
     done = sum(
-        outcome.status in ("completed", "error") and outcome.verdict not in session.again and not outcome.replaced
+        outcome.status in ("completed", "error") and outcome.verdict not in session.rerun and not outcome.replaced
         for outcome in session.known.values()
     )
     total = prepared.planned.runs

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentv.api.resume import decode_sides, find, locate_store, open_store, whole
+from agentv.api.resume import decode_sides, find, locate_store, open_store_file, translate_damage
 from agentv.api.runs import conversation_of, import_runs, record_of, resolve
 from agentv.cli import executions
 from agentv.cli.executions import EXPORT_FILE, FORMAT, ID, MAX_RUNS, STATUS, open_run_store
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """List, show, export and import stored runs; `agentv executions` handles whole executions."""
+    """List, show, export and import stored runs; `agentv executions` handles translate_damage executions."""
 
 
 @command.command("list")
@@ -103,7 +103,7 @@ def show(  # noqa: PLR0913 - one for each option
         for key in keys:
             for run in run_store.stored_runs(selection.execution.id, key):
                 if as_json:
-                    with whole():
+                    with translate_damage():
                         line = write_run(run, selection.execution.id)
                     click.echo(line)
                 else:
@@ -131,7 +131,7 @@ def export(name: str, form: str, out: str | None, store: str | None) -> None:
 def import_file(path: str, store: str | None, *, as_json: bool) -> None:
     """Import runs that `export` wrote, or runs in the older shape of one JSON object a line."""
     try:
-        run_store: Any = open_store(Path(store) if store else locate_store())
+        run_store: Any = open_store_file(Path(store) if store else locate_store())
         with Path(path).open("rb") as stream:
             added = import_runs(run_store, stream)
         run_store.close()

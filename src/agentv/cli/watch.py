@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
-from msgspec.structs import replace
 
 from agentv.cli.exit_codes import ExitCode
 from agentv.errors import AgentVError, SpecError
@@ -81,7 +80,7 @@ def _run(prepared: Prepared, run: Callable[[Prepared], int], finished: set[str],
     if not due:
         click.echo("nothing to run: no case changed", err=True)
         return ExitCode.OK
-    part = replace(prepared, keep=lambda run: run.key in due, planned=prepared.planned._replace(runs=len(due)))
+    part = prepared.select(lambda run: run.key in due, len(due))
     code = run(part)
     finished |= due
     return code

@@ -1,6 +1,6 @@
-"""Evals as tests: `pytest --agentv` collects them, and the fixture `agentv_run` runs one case from a Python test.
+"""The pytest plugin: `pytest --agentv` collects evals, and the fixture `agentv_run` runs one case from a Python test.
 
-Every pytest run of anybody who has agentv installed imports this file: what costs time is imported by its first user.
+pytest imports this module in every environment that has agentv installed, so slow imports stand in the functions.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from agentv.pytest_plugin.fixture import RunCase
 
-MOST_TIMES = 100_000
-MOST_SECONDS = 86_400
+MAX_COUNT = 100_000
+MAX_SECONDS = 86_400
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options, all of which are about evals that are collected."""
+    """Add the options for collected evals."""
     group = parser.getgroup("agentv", "evals of AI agents")
     group.addoption("--agentv", action="store_true", help="Collect *.eval.yaml: a test for each case and target.")
     group.addoption(
@@ -37,11 +37,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="GLOB",
         help="Collect cases whose id fits; may be given again.",
     )
-    group.addoption("--agentv-repeat", type=_times, metavar="N", help="Run every case N times.")
+    group.addoption("--agentv-repeat", type=_count, metavar="N", help="Run every case N times.")
     group.addoption("--agentv-timeout", type=_seconds, metavar="SECONDS", help="Limit of one attempt; 120 by default.")
     group.addoption(
         "--agentv-max-concurrency",
-        type=_times,
+        type=_count,
         metavar="N",
         help="Runs of one eval under way at once; 10 by default.",
     )
@@ -49,16 +49,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker of every collected case known."""
+    """Register the marker of collected cases."""
     config.addinivalue_line("markers", "agentv: a case of an eval that `pytest --agentv` collected")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """An eval, if evals are asked for."""
+    """Return a collector for an eval file if collecting evals is enabled."""
     config = parent.config
     if not (config.getoption("agentv") or config.getini("agentv")):
         return None
-    from agentv.spec.discovery import SUFFIXES  # noqa: PLC0415 - most runs of pytest want no evals
+    from agentv.spec.discovery import SUFFIXES  # noqa: PLC0415 - most pytest runs collect no evals
 
     if not file_path.name.endswith(SUFFIXES):
         return None
@@ -72,14 +72,14 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 @pytest.fixture(scope="session")
 def agentv_run(pytestconfig: pytest.Config) -> RunCase:
     """Run one case: `agentv_run("support.eval.yaml", case="refund", target=my_function).assert_passed()`."""
-    from agentv.pytest_plugin.fixture import RunCase  # noqa: PLC0415 - most tests run no case
+    from agentv.pytest_plugin.fixture import RunCase  # noqa: PLC0415 - most pytest runs do not use the fixture
 
     return RunCase(pytestconfig.rootpath)
 
 
-def _times(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MOST_TIMES:
-        msg = f"expected a number from 1 to {MOST_TIMES}, got {text!r}"
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_COUNT:
+        msg = f"expected a number from 1 to {MAX_COUNT}, got {text!r}"
         raise ArgumentTypeError(msg)
     return int(text)
 
@@ -89,7 +89,7 @@ def _seconds(text: str) -> float:
         number = float(text)
     except ValueError:
         number = 0.0
-    if not 0 < number <= MOST_SECONDS:
-        msg = f"expected seconds, more than 0 and {MOST_SECONDS} at most; got {text!r}"
+    if not 0 < number <= MAX_SECONDS:
+        msg = f"expected seconds, more than 0 and {MAX_SECONDS} at most; got {text!r}"
         raise ArgumentTypeError(msg)
     return number

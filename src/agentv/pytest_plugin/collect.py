@@ -1,4 +1,4 @@
-"""Eval files as pytest sees them: a file is a collector, each case with each target and repetition is a test."""
+"""pytest collectors: an eval file is a collector, and each case with each target and repetition is a test."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from agentv.errors import AgentVError, SpecError
-from agentv.pytest_plugin.fixture import PLAIN, Told, tell
-from agentv.pytest_plugin.run import BackgroundLoop, EvalRunner, Unready
+from agentv.pytest_plugin.fixture import PLAIN, FailureText, describe_run
+from agentv.pytest_plugin.run import BackgroundLoop, EvalRunner, TargetError
 from agentv.reports.console import other_warnings
 from agentv.reports.terminal import clean, pluralize, render_problems
 from agentv.run.options import RunOptions
@@ -29,173 +29,174 @@ if TYPE_CHECKING:
 
 LOOP = pytest.StashKey[BackgroundLoop]()
 MARKERS = pytest.StashKey[set[str]]()
-"""Those that are registered, so that they need not be looked up for each case."""
-MEANT_OTHERWISE = {"skip", "skipif", "xfail", "parametrize", "usefixtures", "filterwarnings", "and", "or", "not"}
-"""Markers and words that mean something to pytest: a case with such a tag must be run like any other."""
+"""The registered markers, so that they are not looked up for each case."""
+RESERVED_MARKERS = {"skip", "skipif", "xfail", "parametrize", "usefixtures", "filterwarnings", "and", "or", "not"}
+"""Markers and words with a meaning for pytest: a case with such a tag must run like any other."""
 COUNTS = ("input_tokens", "output_tokens", "total_tokens")
 
 
 class EvalFile(pytest.File):
-    """One eval."""
+    """An eval file."""
 
-    _whole: Eval
+    _eval: Eval
 
     @cached_property
     def runner(self) -> EvalRunner:
-        """Where its cases run; made when the first of them does."""
-        return EvalRunner(self._whole, _options(self.config), _loop(self.config))
+        """The runner of its cases, created for the first one."""
+        return EvalRunner(self._eval, _options(self.config), _loop(self.config))
 
     def collect(self) -> Iterator[EvalCase]:
-        """Every case with every target and repetition; those that `skip` and `only` leave out are marked."""
-        found = self._load()
+        """Yield a test for every case, target and repetition; cases that `skip` and `only` exclude are marked."""
+        loaded = self._load()
         options = _options(self.config)
-        cases = {case.index: case for case in found.cases}
-        # All of them are planned: pytest says itself which tests it skips or leaves out.
-        every = [replace(case, skip=False, only=False) for case in cases.values()]
-        repeats = sum(case.repeat for case in every)
-        self._whole = whole = replace(found, cases=every, has_only=False, skipped=0, repeats=repeats)
+        cases = {case.index: case for case in loaded.cases}
+        # All cases are planned: pytest itself reports which tests it skips or deselects.
+        planned_cases = [replace(case, skip=False, only=False) for case in cases.values()]
+        repeats = sum(case.repeat for case in planned_cases)
+        self._eval = replace(loaded, cases=planned_cases, has_only=False, skipped=0, repeats=repeats)
         left_out: set[int] = set()
-        for planned in plan_runs([whole], options):
+        for planned in plan_runs([self._eval], options):
             case = cases[planned.case.index]
-            test = EvalCase.from_parent(self, name=_name(planned, whole), planned=planned)
-            _mark(test, case)
-            if found.has_only and not case.only:
+            test = EvalCase.from_parent(self, name=_test_name(planned, self._eval), planned=planned)
+            _add_markers(test, case)
+            if loaded.has_only and not case.only:
                 test.is_left_out = True
                 left_out.add(case.index)
             yield test
         if left_out:
             self._warn(f"{pluralize(len(left_out), 'case')} left out: others say `only`")
-        for warning in dict.fromkeys(found.warnings):
+        for warning in dict.fromkeys(loaded.warnings):
             self._warn(str(warning))
 
     def _load(self) -> Eval:
         try:
-            (found,) = load_evals([self.path], tuple(self.config.getoption("agentv_target")))
+            (eval_,) = load_evals([self.path], tuple(self.config.getoption("agentv_target")))
         except SpecError as error:
-            problems = [each._replace(path=_option(each.path)) for each in error.problems]
+            problems = [problem._replace(path=_option_name(problem.path)) for problem in error.problems]
             raise self.CollectError(render_problems(problems, PLAIN)) from None
         except AgentVError as error:
             raise self.CollectError(str(error)) from None
-        return found
+        return eval_
 
     def _warn(self, message: str) -> None:
         try:
             self.warn(pytest.PytestWarning(message))
-        except pytest.PytestWarning as warning:  # warnings are errors here
+        except pytest.PytestWarning as warning:  # pytest was told to treat warnings as errors
             raise self.CollectError(str(warning)) from None
 
 
 class EvalCase(pytest.Item):
-    """One run: it is made when the test is set up, so that pytest's error is our error, and its failure ours too."""
+    """The test of one run, which happens in `setup`: its `error` is an error of pytest, its `fail` a failure."""
 
     parent: EvalFile
 
-    def __init__(self, *, planned: PlannedRun, **named: Any) -> None:
-        super().__init__(**named)
+    def __init__(self, *, planned: PlannedRun, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.planned = planned
         self.is_left_out = False
-        """Whether others say `only`."""
-        self.told: Told | None = None
+        """True if other cases say `only`."""
+        self.failure: FailureText | None = None
         """Why it did not pass."""
         self._finished: RunFinished | None = None
         place = planned.case.place
-        # Now, because a test may change the working directory.
+        # Resolved here, because a test may change the working directory.
         self._place = (Path.cwd() / place.file, place.line - 1) if place else (self.path, 0)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the case stands: in the eval, or in its dataset."""
+        """Return the place of the case in the eval or in its dataset."""
         path, line = self._place
         return path, line, self.name
 
     @property
-    def may_begin_early(self) -> bool:
-        """Whether it will be run for certain."""
-        is_free = not any(self.get_closest_marker(name) for name in ("skip", "skipif"))
-        return is_free and all(mark.kwargs.get("run", True) for mark in self.iter_markers("xfail"))
+    def is_certain_to_run(self) -> bool:
+        """True unless a marker may skip the test."""
+        is_unconditional = not any(self.get_closest_marker(name) for name in ("skip", "skipif"))
+        return is_unconditional and all(mark.kwargs.get("run", True) for mark in self.iter_markers("xfail"))
 
     def setup(self) -> None:
-        """Run the agent and evaluate its reply; what could not be measured ends here."""
-        self.told = self._finished = None
+        """Run the case, and fail here if it could not be measured."""
+        self.failure = self._finished = None
         if self.config.getoption("setuponly", default=False):
             return
         try:
-            self._finished = self.parent.runner.result(self.planned, self._others())
-        except Unready as error:
-            told = Told(f"setup: {error}".partition("\n")[0], f"ERROR (setup): {error}")
+            self._finished = self.parent.runner.result(self.planned, self._other_runs())
+        except TargetError as error:
+            failure = FailureText(f"setup: {error}".partition("\n")[0], f"ERROR (setup): {error}")
         else:
-            self._note(self._finished.record)
+            self._add_properties(self._finished.record)
             if self._finished.record.status != "error":
                 return
-            told = self._tell(self._finished)
-        self._fail(told)
+            failure = self._describe(self._finished)
+        self._fail(failure)
 
     def runtest(self) -> None:
-        """Say what did not hold."""
+        """Fail with the reasons unless the run passed."""
         if self._finished is not None and self._finished.record.status != "pass":
-            self._fail(self._tell(self._finished))
+            self._fail(self._describe(self._finished))
 
-    def _note(self, record: ResultRecord) -> None:
-        known = dict(_properties(record))
-        self.user_properties = [*(pair for pair in self.user_properties if pair[0] not in known), *known.items()]
-        warnings = other_warnings(record.warnings, record.unread or ())  # the failure itself names unread places
+    def _add_properties(self, record: ResultRecord) -> None:
+        properties = dict(_properties(record))
+        others = [pair for pair in self.user_properties if pair[0] not in properties]
+        self.user_properties = [*others, *properties.items()]
+        warnings = other_warnings(record.warnings, record.unread or ())  # the text of the failure lists unread places
         if warnings:
             text = self._redactor.text("\n".join(map(clean, warnings)))
             self.add_report_section("setup", "agentv warnings", text)
 
-    def _others(self) -> Iterator[PlannedRun]:
-        """Those of the same eval that are worth beginning now: a worker of xdist does not know which it will get."""
+    def _other_runs(self) -> Iterator[PlannedRun]:
+        """Yield the runs of this eval that can be started now; none with xdist: a worker does not know its tests."""
         if hasattr(self.config, "workerinput"):
             return
         for test in self.session.items:
-            if isinstance(test, EvalCase) and test.parent is self.parent and test.may_begin_early:
+            if isinstance(test, EvalCase) and test.parent is self.parent and test.is_certain_to_run:
                 yield test.planned
 
-    def _tell(self, event: RunFinished) -> Told:
-        return tell(event, self._redactor, verbose=self.config.get_verbosity() > 0)
+    def _describe(self, event: RunFinished) -> FailureText:
+        return describe_run(event, self._redactor, verbose=self.config.get_verbosity() > 0)
 
     @property
     def _redactor(self) -> Redactor:
         return self.parent.runner.redactors[self.planned.target.name]
 
-    def _fail(self, told: Told) -> NoReturn:
-        self.told = told
-        pytest.fail(told.text, pytrace=False)
+    def _fail(self, failure: FailureText) -> NoReturn:
+        self.failure = failure
+        pytest.fail(failure.text, pytrace=False)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what others' `only` leaves out."""
+    """Deselect the cases that are left out because others say `only`."""
     left_out = [item for item in items if isinstance(item, EvalCase) and item.is_left_out]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        dropped = set(left_out)
-        items[:] = [item for item in items if item not in dropped]
+        deselected = set(left_out)
+        items[:] = [item for item in items if item not in deselected]
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Point at the case and say why, where pytest would point at this file and say `Failed`."""
+    """Report the place of the case and the reason, in place of this file and `Failed`."""
     report = yield
     crash = getattr(report.longrepr, "reprcrash", None)
-    if isinstance(item, EvalCase) and item.told is not None and crash is not None and call.when != "teardown":
+    if isinstance(item, EvalCase) and item.failure is not None and crash is not None and call.when != "teardown":
         path, line, _ = item.reportinfo()
-        crash.path, crash.lineno, crash.message = str(path), line + 1, item.told.reason
+        crash.path, crash.lineno, crash.message = str(path), line + 1, item.failure.reason
     return report
 
 
-def _mark(test: EvalCase, case: CheckedCase) -> None:
+def _add_markers(test: EvalCase, case: CheckedCase) -> None:
     test.add_marker(pytest.mark.agentv)
     if case.skip:
         reason = case.skip if isinstance(case.skip, str) else "the case says `skip`"
         test.add_marker(pytest.mark.skip(reason=reason))
-    for name in dict.fromkeys(map(_marker, case.case.tags)):
+    for name in dict.fromkeys(map(_marker_name, case.case.tags)):
         _register(name, test.config)
         test.add_marker(name)
 
 
 def _register(marker: str, config: pytest.Config) -> None:
-    """Make a marker known, or `--strict-markers` would refuse it."""
+    """Register a marker, which `--strict-markers` requires."""
     known = config.stash.setdefault(MARKERS, set())
     if marker not in known:
         known.update(re.split(r"[:(]", line)[0].strip() for line in config.getini("markers"))
@@ -222,28 +223,28 @@ def _options(config: pytest.Config) -> RunOptions:
     )
 
 
-def _name(planned: PlannedRun, whole: Eval) -> str:
-    """`case[target]`, and `case[target-2]` for its second run."""
+def _test_name(planned: PlannedRun, eval_: Eval) -> str:
+    """Return `case[target]`, and `case[target-2]` for the second run."""
     target = label = planned.target.name
     if planned.repeat:
         label = f"{target}-{planned.repeat + 1}"
-        if any(label == each.name for each in whole.targets):  # which may be called so
+        if any(label == other.name for other in eval_.targets):  # another target has that name
             label = f"{target}#{planned.repeat + 1}"
     return clean(f"{planned.case.case.id}[{label}]").replace("::", ":")
 
 
-def _marker(tag: str) -> str:
-    """A tag as a marker may be called."""
+def _marker_name(tag: str) -> str:
+    """Return the name of the marker for a tag."""
     name = re.sub(r"[^\w.-]", "_", tag)
-    return f"tag_{name}" if name in MEANT_OTHERWISE or not name or name.startswith("_") else name
+    return f"tag_{name}" if name in RESERVED_MARKERS or not name or name.startswith("_") else name
 
 
-def _option(path: str) -> str:
+def _option_name(path: str) -> str:
     return "--agentv-target" if path == "--target" else path
 
 
 def _properties(record: ResultRecord) -> Iterator[tuple[str, object]]:
-    """What is known of a run, for JUnit files and whoever else reads reports."""
+    """Yield the numbers of a run for JUnit files and other readers of reports."""
     yield "status", record.status
     usage = record.tokens_usage
     numbers = {

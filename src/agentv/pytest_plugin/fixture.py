@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import convert
 
-from agentv.api.evaluate import load
+from agentv.api.evaluate import EventCollector, load, run_coroutine
 from agentv.api.execution import execute, prepare
 from agentv.errors import Problem, SpecError
-from agentv.model.events import RunFinished
 from agentv.reports.console import render_unread
 from agentv.reports.diff import render_evaluator
 from agentv.reports.terminal import Style, clean, clean_lines
@@ -21,30 +19,31 @@ from agentv.run.options import RunOptions
 if TYPE_CHECKING:
     from agentv.api.evaluate import Source, TargetLike
     from agentv.api.execution import Prepared
-    from agentv.model.events import Event
+    from agentv.model.events import RunFinished
     from agentv.model.response import ProviderResponse
     from agentv.model.results import EvaluatorResult, ResultRecord
     from agentv.redaction import Redactor
 
 
 PLAIN = Style()
-"""The text also goes to other processes and into files, so it has no colours and one width."""
-MAX_ANSWER = 5
+"""The text also goes to other processes and into files: no colours, one width."""
+MAX_ANSWER_LINES = 5
+MAX_NAMED = 5
 
 
-class Told(NamedTuple):
-    """Why a case ended as it did."""
+class FailureText(NamedTuple):
+    """The outcome of a run as text."""
 
     reason: str
-    """For a list of failures, in a line."""
+    """One line, for a list of failures."""
     text: str
 
 
-def tell(event: RunFinished, redactor: Redactor, *, verbose: bool = False) -> Told:
-    """The outcome of a run as `agentv eval` shows it; verbose: with what held, and the answer."""
+def describe_run(event: RunFinished, redactor: Redactor, *, verbose: bool = False) -> FailureText:
+    """Return the outcome of a run as `agentv eval` shows it; `verbose` adds passing evaluators and the answer."""
     record = event.record
     reason = _reason(record)
-    lines = [_head(event)]
+    lines = [_heading(event)]
     if record.status == "error":
         kind = "evaluator" if record.error is None else record.error.kind
         lines.insert(0, f"ERROR ({kind}): {reason}")
@@ -57,17 +56,17 @@ def tell(event: RunFinished, redactor: Redactor, *, verbose: bool = False) -> To
             lines += [f"  {line}".rstrip() for line in render_evaluator(result, side, PLAIN)]
     lines += [f"  {line}" for line in render_unread(record.unread or ())]
     if verbose and record.candidate:
-        lines += [f"  answer {line}" for line in clean_lines(record.candidate)[:MAX_ANSWER]]
-    return Told(redactor.text(reason), redactor.text("\n".join(lines)))
+        lines += [f"  answer {line}" for line in clean_lines(record.candidate)[:MAX_ANSWER_LINES]]
+    return FailureText(redactor.text(reason), redactor.text("\n".join(lines)))
 
 
-def _head(event: RunFinished) -> str:
+def _heading(event: RunFinished) -> str:
     record = event.record
     score = "" if record.score is None else f"  {record.score:.2f}"
     repeat = f" #{record.repeat + 1}" if record.repeat else ""
     attempts = f", {record.attempts} attempts" if record.attempts > 1 else ""
-    about = f"  {clean(record.target)}{attempts}  {clean(event.place)}".rstrip()
-    return f"{record.status.upper()} {clean(record.case_id)}{repeat}{score}{about}"
+    context = f"  {clean(record.target)}{attempts}  {clean(event.place)}".rstrip()
+    return f"{record.status.upper()} {clean(record.case_id)}{repeat}{score}{context}"
 
 
 def _reason(record: ResultRecord) -> str:
@@ -86,7 +85,7 @@ def _sentences(result: EvaluatorResult) -> list[str]:
 
 
 class CaseRun:
-    """A case that was run."""
+    """The result of a case."""
 
     def __init__(self, event: RunFinished, redactor: Redactor) -> None:
         self._event = event
@@ -94,12 +93,12 @@ class CaseRun:
 
     @property
     def record(self) -> ResultRecord:
-        """The whole result: evaluators with their hits and misses, tokens, cost, latency."""
+        """The result record: evaluators with their hits and misses, tokens, cost, latency."""
         return self._event.record
 
     @property
     def response(self) -> ProviderResponse:
-        """What the agent replied."""
+        """The reply of the agent."""
         return self._event.response
 
     @property
@@ -119,14 +118,14 @@ class CaseRun:
             raise AssertionError(str(self))
 
     def __str__(self) -> str:
-        return tell(self._event, self._redactor).text
+        return describe_run(self._event, self._redactor).text
 
     def __repr__(self) -> str:
         return f"<CaseRun {self.record.case_id!r} with {self.record.target!r}: {self.status}>"
 
 
 class RunCase:
-    """Runs one case at a call; files are found from pytest's root folder, wherever it was started."""
+    """The fixture `agentv_run`: a call runs one case; paths are relative to the root folder of pytest."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -137,43 +136,24 @@ class RunCase:
     def __call__(
         self, source: Source, case: str | None = None, target: TargetLike | None = None, **options: Any
     ) -> CaseRun:
-        """What came of a case: whatever the agent does, this raises nothing.
+        """Run one case and return its result; errors of the agent are part of the result.
 
-        `source` and `target` are those of `agentv.evaluate`, and so are the `options`. An eval that cannot mean
-        anything is a `SpecError`, and so is a choice of no case or of several.
+        `source`, `target` and `options` are those of `agentv.evaluate`. Raise `SpecError` if the eval is invalid, or if
+        not exactly one case and target are selected.
         """
         source = self._root / source if isinstance(source, (str, Path)) else source
-        chosen = {**options, "repeat": 1, **({} if case is None else {"cases": [case]})}
-        prepared = prepare(load(source, target), convert(chosen, RunOptions))
-        _check_choice(prepared)
-        finished: list[RunFinished] = []
-        work = execute(prepared, [CaseResultCollector(finished)])
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            asyncio.run(work)
-        else:  # a test that is asynchronous
-            with ThreadPoolExecutor(max_workers=1) as thread:
-                thread.submit(asyncio.run, work).result()
-        return CaseRun(finished[0], prepared.redactor)
+        selected = {**options, "repeat": 1, **({} if case is None else {"cases": [case]})}
+        prepared = prepare(load(source, target), convert(selected, RunOptions))
+        _check_single_run(prepared)
+        collector = EventCollector(lambda event: event)
+        run_coroutine(execute(prepared, [collector]))
+        return CaseRun(collector.results()[0], prepared.redactor)
 
 
-class CaseResultCollector:
-    """Remembers the one result."""
-
-    def __init__(self, finished: list[RunFinished]) -> None:
-        self._finished = finished
-
-    def handle(self, event: Event) -> None:
-        """Collect a finished run."""
-        if isinstance(event, RunFinished):
-            self._finished.append(event)
-
-
-def _check_choice(prepared: Prepared) -> None:
+def _check_single_run(prepared: Prepared) -> None:
     if prepared.planned.runs == 1:
         return
-    runs = [f"{run.case.case.id!r} with {run.target.name!r}" for run, _ in zip(prepared.runs(), range(5), strict=False)]
+    runs = [f"{run.case.case.id!r} with {run.target.name!r}" for run in islice(prepared.runs(), MAX_NAMED)]
     more = ", …" if prepared.planned.runs > len(runs) else ""
     message = f"expected one case and one target, found {prepared.planned.runs:,}: {', '.join(runs)}{more}"
     raise SpecError([Problem("", f"{message}; choose with `case` and `target`", "whole")])

@@ -1,6 +1,7 @@
 """Options of an execution, in one value."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, TypedDict
 
 from msgspec import Meta, Struct
 
@@ -49,3 +50,24 @@ class RunOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Write the trace into each result."""
     plain_blocks: tuple[str, ...] = ()
     """Block types that hold no tool calls, added to the `plain_blocks` of every target."""
+
+
+class RunKeywords(TypedDict, total=False):
+    """The fields of `RunOptions` as keyword arguments of `evaluate`; a single text stands for a list of one."""
+
+    cases: str | Sequence[str]
+    tags: str | Sequence[str]
+    repeat: int | None
+    timeout_s: float | None
+    run_timeout_s: float | None
+    retries: int | None
+    max_concurrency: int | None
+    shard: tuple[int, int] | None
+    max_cost: float | None
+    max_tokens: int | None
+    max_judge_cost: float | None
+    cache: bool
+    fail_fast: bool
+    include_messages: bool
+    include_trace: bool
+    plain_blocks: str | Sequence[str]

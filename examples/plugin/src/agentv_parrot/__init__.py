@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from agentv import Message, ProviderResponse, Request, ToolCall
-from agentv.providers.base import ProviderBase, failure
+from agentv import Message, ProviderBase, ProviderResponse, Request, ToolCall, failure
 
 
 class Parrot(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):

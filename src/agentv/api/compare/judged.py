@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import UNSET, Struct, to_builtins
 
-from agentv.api.judges import StandaloneJudge, find_judge, open_memory
+from agentv.api.evaluate import run_coroutine
+from agentv.api.judges import StandaloneJudge, find_judge, open_judge_cache
 from agentv.api.resume import store_path
 from agentv.errors import EvaluationError, FormatError
 from agentv.evaluators.judge.base import JudgeError
@@ -36,33 +37,33 @@ class AnswerPair(NamedTuple):
     b: str
 
 
-class Preferred(Struct, frozen=True, kw_only=True):
-    """What the judge said of one pair."""
+class JudgedPair(Struct, frozen=True, kw_only=True):
+    """The verdict of the judge on one pair."""
 
     id: str
     winner: str | None
-    """`a`, `b` or `tie`; `None` when it could not say."""
+    """`a`, `b` or `tie`; `None` on an error."""
     consistent: bool = True
-    """Whether both orders came to the same; what does not is a tie."""
+    """False if the two orders led to different verdicts, which is a tie."""
     reason: str = ""
     shortened: bool = False
-    """Whether the judge saw only the beginning and the end of a long text."""
+    """True if the judge saw only the beginning and the end of a long text."""
     error: str | None = None
 
 
 class Pairwise(Struct, frozen=True, kw_only=True):
-    """What the judge said of all pairs."""
+    """The verdicts of the judge on all pairs."""
 
     judge: str
     a_wins: int
     b_wins: int
     ties: int
     inconsistent: int
-    """How many of the ties are such because the order decided."""
+    """Ties because the verdict depended on the order."""
     errors: int
-    pairs: tuple[Preferred, ...]
+    pairs: tuple[JudgedPair, ...]
     judges: dict[str, JudgeSums] = {}
-    """What it took."""
+    """Calls, tokens and cost of the judge."""
 
 
 def judge_pairs(
@@ -73,197 +74,192 @@ def judge_pairs(
     options: RunOptions | None = None,
     keep: bool = True,
 ) -> Pairwise:
-    """Which answer of each pair a target of this folder's project or evals prefers; `SpecError` without one."""
-    each = find_judge(judge)
+    """Ask a target of this project or of its evals which answer of each pair is better.
 
-    def work() -> Pairwise:
-        memory = open_memory(store_path([each])) if keep else None
+    With `keep`, its replies are cached in the run store. Raise `SpecError` if there is no such target.
+    """
+    eval_ = find_judge(judge)
+
+    async def ask() -> Pairwise:
+        # The cache is opened here because SQLite binds a connection to its thread.
+        cache = open_judge_cache(store_path([eval_])) if keep else None
         try:
-            return asyncio.run(
-                _judge(pairs, StandaloneJudge(each, each.judge or "", options, memory), criterion, options)
-            )
+            standalone = StandaloneJudge(eval_, eval_.judge or "", options, cache)
+            return await _judge(pairs, standalone, criterion, options)
         finally:
-            if memory is not None:
-                memory.close()
+            if cache is not None:
+                cache.close()
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return work()
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only a notebook needs it
-
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(work).result()
+    return run_coroutine(ask())
 
 
 async def _judge(
-    pairs: Sequence[AnswerPair], desk: StandaloneJudge, criterion: str, options: RunOptions | None
+    pairs: Sequence[AnswerPair], judge: StandaloneJudge, criterion: str, options: RunOptions | None
 ) -> Pairwise:
-    turns = asyncio.Semaphore((options and options.max_concurrency) or DEFAULT_CONCURRENCY)
+    semaphore = asyncio.Semaphore((options and options.max_concurrency) or DEFAULT_CONCURRENCY)
     totals = JudgeTotals()
 
-    async def one(pair: AnswerPair) -> Preference | EvaluationError:
-        async with turns:
+    async def ask(pair: AnswerPair) -> Preference | EvaluationError:
+        async with semaphore:
             try:
                 return await prefer(
-                    desk.ask, None, input_messages=pair.input_messages, a=pair.a, b=pair.b, criterion=criterion
+                    judge.client, None, input_messages=pair.input_messages, a=pair.a, b=pair.b, criterion=criterion
                 )
             except EvaluationError as error:
                 return error
 
-    async with desk:
-        found = await asyncio.gather(*[one(pair) for pair in pairs])
-    clean = desk.redactor.text
-    said = [_preferred(pair, each, totals, clean) for pair, each in zip(pairs, found, strict=True)]
-    winners = [each.winner for each in said]
+    async with judge:
+        verdicts = await asyncio.gather(*[ask(pair) for pair in pairs])
+    redact = judge.redactor.text
+    judged = [_judged_pair(pair, verdict, totals, redact) for pair, verdict in zip(pairs, verdicts, strict=True)]
+    winners = [pair.winner for pair in judged]
     return Pairwise(
-        judge=desk.ask.default or "",
+        judge=judge.client.default or "",
         a_wins=winners.count("a"),
         b_wins=winners.count("b"),
         ties=winners.count("tie"),
-        inconsistent=sum(not each.consistent for each in said),
+        inconsistent=sum(not pair.consistent for pair in judged),
         errors=winners.count(None),
-        pairs=tuple(said),
+        pairs=tuple(judged),
         judges=totals.sums(),
     )
 
 
-def _preferred(
-    pair: AnswerPair, found: Preference | EvaluationError, totals: JudgeTotals, clean: Callable[[str], str]
-) -> Preferred:
-    if isinstance(found, Preference):
-        totals.add({"judge": to_builtins(found.usage)})
-        return Preferred(
+def _judged_pair(
+    pair: AnswerPair, verdict: Preference | EvaluationError, totals: JudgeTotals, redact: Callable[[str], str]
+) -> JudgedPair:
+    if isinstance(verdict, Preference):
+        totals.add({"judge": to_builtins(verdict.usage)})
+        return JudgedPair(
             id=pair.id,
-            winner=found.winner,
-            consistent=found.consistent,
-            reason=clean(found.sentence),
-            shortened=found.shortened,
+            winner=verdict.winner,
+            consistent=verdict.consistent,
+            reason=redact(verdict.sentence),
+            shortened=verdict.shortened,
         )
-    if isinstance(found, JudgeError):
-        totals.add(found.details)
-    return Preferred(id=pair.id, winner=None, error=clean(str(found)))
+    if isinstance(verdict, JudgeError):
+        totals.add(verdict.details)
+    return JudgedPair(id=pair.id, winner=None, error=redact(str(verdict)))
 
 
 Result = Literal["win", "loss", "tie", "error"]
 MAX_LISTED = 1_000
 ORDER: tuple[Result, ...] = ("error", "loss", "win", "tie")
-"""What somebody wants to read first."""
+"""The order of the listed cases: the most interesting first."""
 RESULTS: dict[str | None, Result] = {"b": "win", "a": "loss", "tie": "tie", None: "error"}
 NO_ANSWER = "no answer on one side"
 NO_INPUT = "the question is not in the results: run with `--include-messages`, or compare executions of the run store"
 OTHER_INPUT = "the two sides were asked different things"
 OPENING = ("user", "system", "developer")
-"""Roles of messages that ask."""
+"""Roles of messages that belong to the question."""
 
 
-class _Answer(NamedTuple):
-    """What one side said, and what is known of what it was asked."""
+class _SideAnswer(NamedTuple):
+    """The answer of one side, and the question as far as it is known."""
 
     text: str
-    asked: tuple[Message, ...] | None
-    """The question, where the source knows it."""
+    question: tuple[Message, ...] | None
+    """The question, if the source has it."""
     messages: tuple[Message, ...] | None
-    """The whole conversation, where the result holds it."""
+    """The whole conversation, if the result has it."""
 
 
 def judge_sides(first: SideTable, second: SideTable, pairs: Pairs, judge: str, options: RunOptions) -> JudgePreference:
-    """Which answers the judge prefers; `FormatError` when there is no case that it could be asked about."""
-    found: list[tuple[CaseReference, AnswerPair]] = []
+    """Ask the judge which answer to each case is better; raise `FormatError` if no case can be judged."""
+    questions: list[tuple[CaseReference, AnswerPair]] = []
     missing: Counter[str] = Counter()
     for name, at_a, at_b in _answered(pairs):
         if at_a < 0 or at_b < 0:
             missing[NO_ANSWER] += 1
             continue
         a, b = _answer(first.source, at_a), _answer(second.source, at_b)
-        asked = _question(a, b)
-        if isinstance(asked, str):
-            missing[asked] += 1
+        question = _question(a, b)
+        if isinstance(question, str):
+            missing[question] += 1
         else:
-            found.append((name, AnswerPair(name.case_id, asked, a.text, b.text)))
-    if not found:
+            questions.append((name, AnswerPair(name.case_id, question, a.text, b.text)))
+    if not questions:
         msg = f"--judge: nothing can be judged: {'; '.join(missing)}"
         raise FormatError(msg)
-    told = judge_pairs([pair for _, pair in found], judge, options=options)
-    wins, losses = told.b_wins, told.a_wins
-    decided = wins + losses + told.ties
-    listed = [_case(name, said) for (name, _), said in zip(found, told.pairs, strict=True)]
-    listed.sort(key=lambda each: ORDER.index(each.result))
+    verdicts = judge_pairs([pair for _, pair in questions], judge, options=options)
+    wins, losses = verdicts.b_wins, verdicts.a_wins
+    decided = wins + losses + verdicts.ties
+    listed = [_case(name, pair) for (name, _), pair in zip(questions, verdicts.pairs, strict=True)]
+    listed.sort(key=lambda case: ORDER.index(case.result))
     return JudgePreference(
-        judge=told.judge,
+        judge=verdicts.judge,
         cases=decided,
         wins=wins,
         losses=losses,
-        ties=told.ties,
-        inconsistent=told.inconsistent,
-        errors=told.errors,
-        # Ties say nothing of either side: what is left is the sign test, which is McNemar's.
+        ties=verdicts.ties,
+        inconsistent=verdicts.inconsistent,
+        errors=verdicts.errors,
+        # Without ties this is the sign test, which equals McNemar's test.
         p_value=mcnemar(wins, losses) if decided else None,
         not_judged=dict(missing),
-        shortened=sum(each.shortened for each in told.pairs),
-        used=told.judges.get(told.judge, JudgeSums()),
+        shortened=sum(pair.shortened for pair in verdicts.pairs),
+        used=verdicts.judges.get(verdicts.judge, JudgeSums()),
         listed=tuple(listed[:MAX_LISTED]),
         not_listed=max(0, len(listed) - MAX_LISTED),
     )
 
 
 def _answered(pairs: Pairs) -> Iterator[tuple[CaseReference, int, int]]:
-    """Every case that both sides have, with the places of their first answers; -1 where there is none."""
+    """Yield every case of both sides, with the places of the first answers; -1 if there is none."""
     for (ours, theirs), join in zip(pairs.targets, pairs.joins, strict=True):
         target = ours if ours == theirs else None
-        for eval_id, case_id, row_a in join.a.each():
+        for eval_id, case_id, row_a in join.a.iter_rows():
             row_b = join.b.rows.get(eval_id, {}).get(case_id)
             if row_b is not None:
                 name = CaseReference(eval_id=eval_id, case_id=case_id, target=target)
                 yield name, join.a.answered[row_a], join.b.answered[row_b]
 
 
-def _answer(source: ComparisonSource, place: int) -> _Answer:
+def _answer(source: ComparisonSource, place: int) -> _SideAnswer:
     record = source.read(place)
     messages = None if record.messages is UNSET or not record.messages else record.messages
-    return _Answer(record.candidate, source.asked(place), messages)
+    return _SideAnswer(record.candidate, source.question(place), messages)
 
 
-def _question(a: _Answer, b: _Answer) -> tuple[Message, ...] | str:
-    """What both were asked, or why that is not known."""
-    known = a.asked if a.asked is not None else b.asked
+def _question(a: _SideAnswer, b: _SideAnswer) -> tuple[Message, ...] | str:
+    """Return the question that both sides were asked, or the reason why it is not known."""
+    known = a.question if a.question is not None else b.question
     if known is not None:
-        same = all(_begins(side, known) for side in (a, b))
+        same = all(_was_asked(side, known) for side in (a, b))
         return known if same else OTHER_INPUT
     if a.messages is None or b.messages is None:
         return NO_INPUT
-    # A conversation begins with the question, and both begin alike: up to where the last of them asks something.
-    alike = 0
+    # The question is the common beginning of both conversations, up to its last message that asks something.
+    common = 0
     for one, other in zip(a.messages, b.messages, strict=False):
         if not _same(one, other):
             break
-        alike += 1
-    asking = [at for at in range(alike) if a.messages[at].role in OPENING]
+        common += 1
+    asking = [at for at in range(common) if a.messages[at].role in OPENING]
     if asking:
         return a.messages[: asking[-1] + 1]
     has_any = any(message.role in OPENING for side in (a.messages, b.messages) for message in side)
     return OTHER_INPUT if has_any else NO_INPUT
 
 
-def _begins(side: _Answer, asked: Sequence[Message]) -> bool:
-    """Whether this side was asked so, as far as is known."""
-    told = side.asked if side.asked is not None else side.messages
-    if told is None:
+def _was_asked(side: _SideAnswer, question: Sequence[Message]) -> bool:
+    """Return whether this side was asked this question; true if that is not known."""
+    messages = side.question if side.question is not None else (side.messages or ())[: len(question)]
+    if side.question is None and side.messages is None:
         return True
-    begins = told[: len(asked)] if side.asked is None else told
-    return len(begins) == len(asked) and all(_same(one, other) for one, other in zip(begins, asked, strict=True))
+    return len(messages) == len(question) and all(map(_same, messages, question))
 
 
 def _same(one: Message, other: Message) -> bool:
     return (one.role, one.text, one.tool_calls) == (other.role, other.text, other.tool_calls)
 
 
-def _case(name: CaseReference, said: Preferred) -> CasePreference:
+def _case(name: CaseReference, pair: JudgedPair) -> CasePreference:
     return CasePreference(
         eval_id=name.eval_id,
         case_id=name.case_id,
         target=name.target,
-        result=RESULTS[said.winner],
-        consistent=said.consistent,
-        reason=said.error or said.reason,
+        result=RESULTS[pair.winner],
+        consistent=pair.consistent,
+        reason=pair.error or pair.reason,
     )

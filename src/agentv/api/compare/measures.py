@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UNSET, UnsetType
@@ -24,35 +25,35 @@ if TYPE_CHECKING:
 AMOUNTS = ("input_tokens", "output_tokens", "cost_usd")
 MAX_NAMED = 5
 MAX_REPEATS = 100_000
-"""As many as can be asked for."""
+"""The limit of the option `repeat`."""
 MAX_AMOUNT = 1e15
-"""No number of tokens, dollars or milliseconds is larger, and the squares of these can still be summed."""
+"""Larger numbers of tokens, dollars or milliseconds are ignored; the squares of these can still be summed."""
 
 
 class TargetColumns:
-    """The cases of one target of one side, repetitions put together."""
+    """The cases of one target of one side: a row per case, in which its repetitions are summed up."""
 
     def __init__(self) -> None:
         self.rows: dict[str, dict[str, int]] = {}
-        """By eval and case."""
+        """Row numbers by eval and case."""
         self.passed, self.failed, self.errors = array("I"), array("I"), array("I")
         self._scores = array("d")
         self._amounts = {name: (array("d"), array("I")) for name in AMOUNTS}
         self.latencies, self.latency_rows = array("d"), array("I")
         self.passing, self.failing = array("q"), array("q")
-        """Where the first run that passed, and the first that failed, is found again."""
+        """The places of the first run that passed and of the first that failed; -1 if there is none."""
         self.answered = array("q")
-        """Where the first run that has an answer is, whatever the evaluators made of it."""
-        self._seen: list[int] = []
-        """Which repetitions there were, a bit each."""
+        """The place of the first run that has an answer, whatever its verdict; -1 if there is none."""
+        self._repeats: list[int] = []
+        """The repetitions of each row as a bit set."""
 
     def add(self, record: ResultRecord, place: int) -> bool:
-        """One more run; false when it was there before."""
+        """Add a run; return false if it was added before."""
         row = self._row(record)
         bit = 1 << record.repeat
-        if self._seen[row] & bit:
+        if self._repeats[row] & bit:
             return False
-        self._seen[row] |= bit
+        self._repeats[row] |= bit
         if self.answered[row] < 0 and record.error is None and record.candidate.strip():
             self.answered[row] = place
         if record.status == "pass":
@@ -89,7 +90,7 @@ class TargetColumns:
             self.passing.append(-1)
             self.failing.append(-1)
             self.answered.append(-1)
-            self._seen.append(0)
+            self._repeats.append(0)
         return row
 
     def _add_amount(self, name: str, row: int, amount: float | None) -> None:
@@ -99,70 +100,70 @@ class TargetColumns:
             count[row] += 1
 
     def measured(self, row: int) -> int:
-        """How many runs could be measured."""
+        """Return the number of runs without an error."""
         return self.passed[row] + self.failed[row]
 
     def passes(self, row: int) -> bool:
-        """Whether more than half of them passed."""
+        """Return whether more than half of the measured runs passed."""
         return self.passed[row] > self.failed[row]
 
     def flaky(self, row: int) -> bool:
-        """Whether it both passed and failed."""
+        """Return whether some runs passed and others failed."""
         return bool(self.passed[row] and self.failed[row])
 
     def score(self, row: int) -> float:
-        """The mean over the runs that could be measured, of which there must be one."""
+        """Return the mean score of the measured runs, of which there must be one."""
         return self._scores[row] / self.measured(row)
 
     def pass_rate(self, row: int) -> float:
-        """The share of the runs that could be measured, of which there must be one."""
+        """Return the share of the measured runs that passed; there must be one."""
         return self.passed[row] / self.measured(row)
 
     def amount(self, name: str, row: int) -> float | None:
-        """The mean over the runs that reported it."""
+        """Return the mean of a number over the runs that reported it."""
         total, count = self._amounts[name]
         return total[row] / count[row] if count[row] else None
 
     def case_side(self, row: int) -> CaseSide:
-        """The row as a value."""
+        """Return the counts and the score of a row."""
         score = round(self.score(row), 6) if self.measured(row) else None
         return CaseSide(passed=self.passed[row], failed=self.failed[row], errors=self.errors[row], score=score)
 
-    def each(self) -> Iterator[tuple[str, str, int]]:
-        """Eval, case and row, as they came."""
+    def iter_rows(self) -> Iterator[tuple[str, str, int]]:
+        """Yield eval, case and row number in the order of the source."""
         for eval_id, cases in self.rows.items():
             for case_id, row in cases.items():
                 yield eval_id, case_id, row
 
 
 class SideTable:
-    """Everything that one side holds, target by target."""
+    """The results of one side by target."""
 
     def __init__(self, source: ComparisonSource) -> None:
         self.source = source
-        self.halves: dict[str, TargetColumns] = {}
+        self.columns: dict[str, TargetColumns] = {}
         executions: dict[str, None] = {}
         for place, record in source.records():
             executions[record.execution_id] = None
             if not 0 <= record.repeat < MAX_REPEATS:
                 msg = f"{source.name}: case {record.case_id!r} says `repeat: {record.repeat}`, which cannot be"
                 raise FormatError(msg)
-            if not self.halves.setdefault(record.target, TargetColumns()).add(record, place):
-                again = f" (repetition {record.repeat + 1})" if record.repeat else ""
+            if not self.columns.setdefault(record.target, TargetColumns()).add(record, place):
+                repetition = f" (repetition {record.repeat + 1})" if record.repeat else ""
                 msg = (
-                    f"{source.name} holds case {record.case_id!r} of {record.eval_id!r} twice{again}, with target"
+                    f"{source.name} holds case {record.case_id!r} of {record.eval_id!r} twice{repetition}, with target"
                     f" {record.target!r}: give the results of one execution"
                 )
                 raise FormatError(msg)
-        if not self.halves:
+        if not self.columns:
             msg = f"{source.name} holds no results"
             raise FormatError(msg)
         self.execution_ids = tuple(executions)
 
 
 def pair_targets(a: SideTable, b: SideTable, target_a: str | None, target_b: str | None) -> list[tuple[str, str]]:
-    """Which target of A is held against which of B: one against one whatever they are called, else by name."""
-    ours, theirs = _chosen(a, target_a, "a"), _chosen(b, target_b, "b")
+    """Return the pairs of targets to compare: a single target on each side, else those of the same name."""
+    ours, theirs = _selected_targets(a, target_a, "a"), _selected_targets(b, target_b, "b")
     if len(ours) == len(theirs) == 1:
         return [(ours[0], theirs[0])]
     common = [(name, name) for name in ours if name in theirs]
@@ -175,12 +176,12 @@ def pair_targets(a: SideTable, b: SideTable, target_a: str | None, target_b: str
     return common
 
 
-def _chosen(sheet: SideTable, target: str | None, side: str) -> list[str]:
+def _selected_targets(table: SideTable, target: str | None, side: str) -> list[str]:
     if target is None:
-        return list(sheet.halves)
-    if target not in sheet.halves:
-        hint = suggest(target, sheet.halves) or f"; it has {_listed(list(sheet.halves))}"
-        msg = f"--target-{side}: {sheet.source.name} has no target {target!r}{hint}"
+        return list(table.columns)
+    if target not in table.columns:
+        hint = suggest(target, table.columns) or f"; it has {_listed(list(table.columns))}"
+        msg = f"--target-{side}: {table.source.name} has no target {target!r}{hint}"
         raise FormatError(msg)
     return [target]
 
@@ -191,11 +192,11 @@ def _listed(names: list[str]) -> str:
 
 DIGITS = 9
 _EQUAL = 12
-"""Digits after which two means of the same scores may differ by rounding alone."""
+"""Decimal digits beyond which two means of the same scores differ only by rounding."""
 
 
 class CasePair(NamedTuple):
-    """One case on both sides."""
+    """A case on both sides."""
 
     name: CaseReference
     a: TargetColumns
@@ -205,17 +206,17 @@ class CasePair(NamedTuple):
 
     @property
     def is_flaky(self) -> bool:
-        """Whether it both passed and failed on either side."""
+        """True if it both passed and failed on one side."""
         return self.a.flaky(self.row_a) or self.b.flaky(self.row_b)
 
     @property
     def is_clear_loss(self) -> bool:
-        """Of a case that was lost: whether no run of either side says otherwise."""
+        """True if all runs of a lost case agree: it passed on side A and failed on side B every time."""
         return not self.is_flaky
 
 
 class Join(NamedTuple):
-    """The rows of one target on either side that belong together and could be measured."""
+    """The rows of one target on both sides that belong together and were measured."""
 
     a: TargetColumns
     b: TargetColumns
@@ -224,7 +225,7 @@ class Join(NamedTuple):
 
 
 class Pairs:
-    """Everything that was matched, and what was not."""
+    """The cases of both sides: matched and compared, not measured, or only on one side."""
 
     def __init__(self, targets: Sequence[tuple[str, str]]) -> None:
         self.targets = targets
@@ -232,7 +233,7 @@ class Pairs:
         self.matched = self.cases = self.both_passed = self.both_failed = self.lost_to_errors = 0
         self.scores_differing = 0
         self.scores_tell_more = False
-        """Whether they are more than pass and fail in other words, of which a second test would prove nothing."""
+        """False if every score is 0 or 1 like the verdict: a test of the scores would prove nothing more."""
         self.won: list[CasePair] = []
         self.lost: list[CasePair] = []
         self.not_measured: list[CaseReference] = []
@@ -240,7 +241,7 @@ class Pairs:
         self.only_b: list[CaseReference] = []
 
     def add(self, eval_id: str, case_id: str, target: str | None, join: Join, rows: tuple[int, int]) -> None:
-        """One case that both sides have."""
+        """Add a case that both sides have."""
         self.matched += 1
         (a, b), (row_a, row_b) = join[:2], rows
         if not a.measured(row_a) or not b.measured(row_b):
@@ -259,28 +260,28 @@ class Pairs:
         (self.won if after else self.lost).append(CasePair(name, a, row_a, b, row_b))
 
 
-def gather(first: SideTable, second: SideTable, targets: Sequence[tuple[str, str]]) -> Pairs:
-    """The cases of these targets, joined by eval and id."""
+def pair_cases(first: SideTable, second: SideTable, targets: Sequence[tuple[str, str]]) -> Pairs:
+    """Join the cases of these targets by eval and id."""
     pairs = Pairs(targets)
     for ours, theirs in targets:
-        a, b = first.halves[ours], second.halves[theirs]
+        a, b = first.columns[ours], second.columns[theirs]
         join = Join(a, b, array("I"), array("I"))
         pairs.joins.append(join)
         target = ours if ours == theirs else None
-        for eval_id, case_id, row_a in a.each():
+        for eval_id, case_id, row_a in a.iter_rows():
             row_b = b.rows.get(eval_id, {}).get(case_id)
             if row_b is None:
                 pairs.only_a.append(CaseReference(eval_id=eval_id, case_id=case_id, target=ours))
             else:
                 pairs.add(eval_id, case_id, target, join, (row_a, row_b))
-        for eval_id, case_id, _ in b.each():
+        for eval_id, case_id, _ in b.iter_rows():
             if case_id not in a.rows.get(eval_id, {}):
                 pairs.only_b.append(CaseReference(eval_id=eval_id, case_id=case_id, target=theirs))
     return pairs
 
 
 def measure(pairs: Pairs, seed: int, confidence: float) -> Measures:
-    """Every number of both sides, over the cases that both could measure."""
+    """Return all measures of both sides over the cases that were measured on both."""
     scores, rates = (array("d"), array("d")), (array("d"), array("d"))
     for join in pairs.joins:
         scores[0].extend(map(join.a.score, join.rows_a))
@@ -289,10 +290,10 @@ def measure(pairs: Pairs, seed: int, confidence: float) -> Measures:
         rates[1].extend(map(join.b.pass_rate, join.rows_b))
     pairs.scores_differing = sum(round(b - a, _EQUAL) != 0 for a, b in zip(*scores, strict=True))
     latency = [_latencies(pairs, side) for side in ("a", "b")]
-    once = all(rate in (0.0, 1.0) for side in rates for rate in side)
-    pairs.scores_tell_more = not once or scores != rates
+    is_binary = all(rate in (0.0, 1.0) for side in rates for rate in side)
+    pairs.scores_tell_more = not is_binary or scores != rates
     return Measures(
-        pass_rate=_pass_rate(pairs, confidence) if once else _means(*rates, seed, confidence),
+        pass_rate=_pass_rate(pairs, confidence) if is_binary else _means(*rates, seed, confidence),
         score=_means(*scores, seed, confidence),
         input_tokens=_amount(pairs, "input_tokens", seed, confidence),
         output_tokens=_amount(pairs, "output_tokens", seed, confidence),
@@ -303,7 +304,7 @@ def measure(pairs: Pairs, seed: int, confidence: float) -> Measures:
 
 
 def _pass_rate(pairs: Pairs, confidence: float) -> Measure:
-    """Of cases each of which either passed or failed: then there is a better interval than the bootstrap's."""
+    """Return the pass rate of cases that either passed or failed, with the interval of Newcombe."""
     cases, wins, losses = pairs.cases, len(pairs.won), len(pairs.lost)
     if not cases:
         return Measure(a=None, b=None)
@@ -318,7 +319,7 @@ def _pass_rate(pairs: Pairs, confidence: float) -> Measure:
 
 
 def _amount(pairs: Pairs, name: str, seed: int, confidence: float) -> Measure:
-    """A number that not every run reports: over the cases of which both sides know it."""
+    """Return a number that not every run reports, over the cases in which both sides reported it."""
     known = array("d"), array("d")
     alone = array("d"), array("d")
     for join in pairs.joins:
@@ -333,7 +334,7 @@ def _amount(pairs: Pairs, name: str, seed: int, confidence: float) -> Measure:
                 alone[1].append(b)
     if known[0]:
         return _means(*known, seed, confidence)
-    a, b = (_round(sum(each) / len(each)) if each else None for each in alone)
+    a, b = (_round(sum(values) / len(values)) if values else None for values in alone)
     return Measure(a=a, b=b)
 
 
@@ -352,20 +353,21 @@ def _means(a: Sequence[float], b: Sequence[float], seed: int, confidence: float)
 
 
 def _latencies(pairs: Pairs, side: str) -> list[float]:
-    """Of every run of the cases that are compared, in order of size."""
-    found: list[float] = []
+    """Return the sorted latencies of all runs of the compared cases."""
+    latencies: list[float] = []
     for join in pairs.joins:
-        half: TargetColumns = getattr(join, side)
-        wanted = bytearray(len(half.passed))
-        for row in getattr(join, f"rows_{side}"):
-            wanted[row] = 1
-        found += [value for value, row in zip(half.latencies, half.latency_rows, strict=True) if wanted[row]]
-    return sorted(found)
+        columns, rows = (join.a, join.rows_a) if side == "a" else (join.b, join.rows_b)
+        is_compared = bytearray(len(columns.passed))
+        for row in rows:
+            is_compared[row] = 1
+        values = zip(columns.latencies, columns.latency_rows, strict=True)
+        latencies += [value for value, row in values if is_compared[row]]
+    return sorted(latencies)
 
 
 def _latency(ordered: list[list[float]], share: float, cases: int) -> Measure:
-    """The same quantile as in a summary."""
-    a, b = (each[round(share * (len(each) - 1))] if each else None for each in ordered)
+    """Return a quantile of the latencies, computed as in a summary."""
+    a, b = (values[round(share * (len(values) - 1))] if values else None for values in ordered)
     difference = None if a is None or b is None else _round(b - a)
     return Measure(a=a, b=b, difference=difference, cases=cases)
 
@@ -379,11 +381,11 @@ def _ends(interval: tuple[float, float] | None) -> tuple[float, float] | None:
 
 
 MAX_CALLS = 200
-"""More than these are counted, not set side by side."""
+"""More calls than this are pluralize, but not listed."""
 
 
 def changed_counts(a: ResultRecord, b: ResultRecord) -> dict[str, tuple[int, int]] | UnsetType:
-    """The tools that were not called equally often; unset where that is not known of both."""
+    """Return the tools with different numbers of calls; unset if the calls of a side are not all known."""
     if a.trace_summary is None or b.trace_summary is None or not _are_complete(a, b):
         return UNSET
     before, after = a.trace_summary.tool_calls_by_name, b.trace_summary.tool_calls_by_name
@@ -392,7 +394,7 @@ def changed_counts(a: ResultRecord, b: ResultRecord) -> dict[str, tuple[int, int
 
 
 def call_pairs(a: ResultRecord, b: ResultRecord) -> tuple[CallPair, ...] | UnsetType:
-    """Every call of both, aligned; unset where a record holds neither messages nor a trace, or not all calls."""
+    """Return the aligned calls of both sides; unset if a record has neither messages nor a trace, or not all calls."""
     if not _are_complete(a, b):
         return UNSET
     before, after = _calls(a), _calls(b)
@@ -402,7 +404,7 @@ def call_pairs(a: ResultRecord, b: ResultRecord) -> tuple[CallPair, ...] | Unset
 
 
 def _are_complete(*records: ResultRecord) -> bool:
-    """Return whether all calls of these runs are known; else one that is missing would pass for a difference."""
+    """Return whether all calls of these runs are known: a missing one would look like a difference."""
     return all(record.calls_complete is not False for record in records)
 
 
@@ -413,8 +415,6 @@ def _calls(record: ResultRecord) -> tuple[ToolCall, ...] | None:
 
 
 def _aligned(before: Sequence[ToolCall], after: Sequence[ToolCall]) -> Iterator[CallPair]:
-    from difflib import SequenceMatcher  # noqa: PLC0415 - only a loss needs it
-
     ours, theirs = list(map(call_label, before)), list(map(call_label, after))
     for kind, first, last, start, end in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
         if kind == "equal":
@@ -429,14 +429,14 @@ def _aligned(before: Sequence[ToolCall], after: Sequence[ToolCall]) -> Iterator[
 
 
 def _unequal(before: list[tuple[ToolCall, str]], after: list[tuple[ToolCall, str]]) -> Iterator[CallPair]:
-    """Calls that are not the same: those of one tool beside each other, in order, the rest alone."""
+    """Yield pairs of calls that differ: calls of the same tool beside each other in order, others alone."""
     at = 0
     for call, label in before:
-        found = next((place for place in range(at, len(after)) if after[place][0].tool == call.tool), None)
-        if found is None:
+        match = next((index for index in range(at, len(after)) if after[index][0].tool == call.tool), None)
+        if match is None:
             yield CallPair(verdict="missing", a=label, b="")
             continue
-        yield from (CallPair(verdict="extra", a="", b=other) for _, other in after[at:found])
-        yield CallPair(verdict="mismatch", a=label, b=after[found][1])
-        at = found + 1
+        yield from (CallPair(verdict="extra", a="", b=other) for _, other in after[at:match])
+        yield CallPair(verdict="mismatch", a=label, b=after[match][1])
+        at = match + 1
     yield from (CallPair(verdict="extra", a="", b=other) for _, other in after[at:])

@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from agentv.api.evaluate import Execution
-from agentv.api.resume import decode_sides, existing_store, find, replay_result
+from agentv.api.resume import decode_record, decode_sides, existing_store, find, replay_result
+from agentv.api.runs import case_of
 from agentv.errors import FormatError, StoreError
 from agentv.model.results import RESULT_SCHEMA, ResultRecord
 from agentv.run.options import RunOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from agentv.model.conversation import Message
     from agentv.model.results import DiffLabels
-    from agentv.model.stored import StoredResult as Stored
+    from agentv.model.stored import StoredResult
     from agentv.protocols import Store
 
-    SideLike = str | Path | Execution | Iterable[ResultRecord]
-
-
-decode_record = msgspec.json.Decoder(ResultRecord).decode
+SideLike = str | Path | Execution | Iterable[ResultRecord]
+"""One side of a comparison: a result file, an id of an execution, an `Execution`, or records."""
 
 
 def read_records(path: Path, cut_off: Callable[[], None] | None = None) -> Iterator[tuple[int, int, ResultRecord]]:
-    """Every result of a file, after where its line begins and how long that is.
+    """Yield the offset, the length and the record of each line of a result file.
 
-    A crash may leave the beginning of a line at the end of a file. Whoever can do without that run says so by
-    `cut_off`, which is then called.
+    A crash may leave an incomplete line at the end of a file. It is an error, or `cut_off` is called if it is given.
     """
     start = 0
     try:
@@ -75,95 +74,72 @@ def _record(line: bytes, path: Path, number: int) -> ResultRecord:
     return record
 
 
-class ComparisonSource(Protocol):
-    """Results that are read once from the beginning to the end, and then a few of them again."""
+class ComparisonSource:
+    """Results of one side: all are read once in order, and then a few of them again."""
 
     name: str
-    cut_off: bool
-    """Whether the last of them was torn by a crash and is left out, once they have been read."""
+    cut_off = False
+    """True if the last line was incomplete and is left out; known after all were read."""
 
     def records(self) -> Iterator[tuple[int, ResultRecord]]:
-        """Every result, after the place by which it is found again."""
-        ...
+        """Yield the place and the record of every result."""
+        raise NotImplementedError
 
     def read(self, place: int) -> ResultRecord:
-        """The result at this place."""
-        ...
+        """Return the result at this place."""
+        raise NotImplementedError
 
     def sides(self, place: int) -> Sequence[DiffLabels | None]:
-        """For its diff, what the indices of alignments stand for, one for each evaluator; nothing where unknown."""
-        ...
-
-    def asked(self, place: int) -> tuple[Message, ...] | None:
-        """What the agent was asked there; `None` where that is known from the messages of the result at best."""
-        ...
-
-
-class ResultFile:
-    """A file of JSON lines."""
-
-    def __init__(self, path: Path) -> None:
-        self.name = str(path)
-        self.cut_off = False
-        self._path = path
-
-    def records(self) -> Iterator[tuple[int, ResultRecord]]:
-        """Each line, after where it begins."""
-        for start, _, record in read_records(self._path, self._note):
-            yield start, record
-
-    def _note(self) -> None:
-        self.cut_off = True
-
-    def read(self, place: int) -> ResultRecord:
-        """The line that begins there."""
-        with self._path.open("rb") as stream:
-            stream.seek(place)
-            return decode_record(stream.readline())
-
-    def sides(self, place: int) -> Sequence[DiffLabels | None]:
-        """A file does not hold them."""
+        """Return the labels of its diffs, one for each evaluator; empty if the source has none."""
         del place
         return ()
 
-    def asked(self, place: int) -> tuple[Message, ...] | None:
-        """A file does not tell the question from the answer."""
+    def question(self, place: int) -> tuple[Message, ...] | None:
+        """Return the question that the agent was asked; `None` if the source does not separate it from the answer."""
         del place
         return None
 
 
-class StoredSide:
-    """Results that are in memory already."""
+class ResultFile(ComparisonSource):
+    """A result file of JSON lines; a place is the offset of a line."""
 
-    cut_off = False
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self._path = path
+
+    def records(self) -> Iterator[tuple[int, ResultRecord]]:
+        """Yield the offset and the record of each line."""
+        for start, _, record in read_records(self._path, self._on_cut_off):
+            yield start, record
+
+    def _on_cut_off(self) -> None:
+        self.cut_off = True
+
+    def read(self, place: int) -> ResultRecord:
+        """Return the record at this offset."""
+        with self._path.open("rb") as stream:
+            stream.seek(place)
+            return decode_record(stream.readline())
+
+
+class RecordList(ComparisonSource):
+    """Result records in memory; a place is an index."""
 
     def __init__(self, name: str, records: Iterable[ResultRecord]) -> None:
         self.name = name
         self._records = list(records)
 
     def records(self) -> Iterator[tuple[int, ResultRecord]]:
-        """Each, after its number."""
+        """Yield the index and the record of each result."""
         return enumerate(self._records)
 
     def read(self, place: int) -> ResultRecord:
-        """The one of this number."""
+        """Return the record with this index."""
         return self._records[place]
 
-    def sides(self, place: int) -> Sequence[DiffLabels | None]:
-        """Records do not hold them."""
-        del place
-        return ()
 
-    def asked(self, place: int) -> tuple[Message, ...] | None:
-        """Records do not tell the question from the answer."""
-        del place
-        return None
-
-
-class StoredExecution:
-    """An execution of the run store."""
-
-    cut_off = False
+class StoredExecution(ComparisonSource):
+    """An execution of the run store; a place is an index."""
 
     def __init__(self, store: Store, execution_id: str) -> None:
         self.name = execution_id
@@ -171,34 +147,32 @@ class StoredExecution:
         self._keys: list[str] = []
 
     def records(self) -> Iterator[tuple[int, ResultRecord]]:
-        """Each, after its number."""
+        """Yield the index and the record of each result."""
         self._keys = []
-        for number, kept in enumerate(self._store.results(self.name)):
-            self._keys.append(kept.key)
-            yield number, decode_record(kept.line)
+        for index, stored in enumerate(self._store.results(self.name)):
+            self._keys.append(stored.key)
+            yield index, decode_record(stored.line)
 
-    def _kept(self, place: int) -> Stored:
+    def _stored_result(self, place: int) -> StoredResult:
         return next(self._store.results(self.name, [self._keys[place]]))
 
     def read(self, place: int) -> ResultRecord:
-        """The one of this number, with the conversation if that was kept."""
-        return replay_result(self._kept(place), RunOptions(include_messages=True)).record
+        """Return the record with this index, and the conversation if that was stored."""
+        return replay_result(self._stored_result(place), RunOptions(include_messages=True)).record
 
     def sides(self, place: int) -> Sequence[DiffLabels | None]:
-        """As they were kept with what did not pass."""
-        return decode_sides(self._kept(place).sides)
+        """Return the stored labels, which runs that did not pass have."""
+        return decode_sides(self._stored_result(place).sides)
 
-    def asked(self, place: int) -> tuple[Message, ...] | None:
-        """The question of the case as it was."""
-        from agentv.api.runs import case_of  # noqa: PLC0415 - only who shows it to a judge needs it
-
+    def question(self, place: int) -> tuple[Message, ...] | None:
+        """Return the question of the case as it was stored."""
         return next(
             (case_of(run)[0].input_messages for run in self._store.stored_runs(self.name, self._keys[place])), None
         )
 
 
-def _stored(name: str) -> StoredExecution | None:
-    """The execution of this name in the store of this folder, if there is one."""
+def _find_stored(name: str) -> StoredExecution | None:
+    """Return the execution of this name in the store of the working directory, if there is one."""
     try:
         store: Any = existing_store()
         return StoredExecution(store, find(store, "" if name == "last" else name).id)
@@ -208,23 +182,23 @@ def _stored(name: str) -> StoredExecution | None:
         return None
 
 
-def read_side(side: SideLike, called: str = "results") -> ComparisonSource:
-    """A file by its name, an execution, or records; raises `FormatError` for what is none of these."""
+def read_side(side: SideLike, label: str = "results") -> ComparisonSource:
+    """Return the source for a file, an execution, or records; raise `FormatError` for anything else."""
     if isinstance(side, Execution):
         if side.summary.runs and not side.results:
             msg = "an execution without results cannot be compared: it was run with `keep_results=False`"
             raise FormatError(msg)
-        return StoredSide(side.summary.execution_id, side.results)
+        return RecordList(side.summary.execution_id, side.results)
     if isinstance(side, (str, Path)):
         path = Path(side)
-        if not path.exists() and (stored := _stored(str(side))) is not None:
+        if not path.exists() and (stored := _find_stored(str(side))) is not None:
             return stored
-        # What cannot be read twice, such as a pipe, is kept.
+        # A pipe cannot be read twice.
         if path.exists() and not path.is_file() and not path.is_dir():
-            return StoredSide(str(side), (record for _, _, record in read_records(path)))
+            return RecordList(str(side), (record for _, _, record in read_records(path)))
         return ResultFile(path)
     records = list(side)
     if not all(isinstance(record, ResultRecord) for record in records):
-        msg = f"{called}: expected a result file, an `Execution`, or result records"
+        msg = f"{label}: expected a result file, an `Execution`, or result records"
         raise FormatError(msg)
-    return StoredSide(called, records)
+    return RecordList(label, records)

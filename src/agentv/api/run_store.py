@@ -1,0 +1,130 @@
+"""Read stored runs from Python: `agentv.open_store(path).runs(...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator  # noqa: TC003 - `typing.get_type_hints` resolves the annotations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from agentv.api.resume import existing_store, find, open_store_file, translate_damage
+from agentv.api.runs import case_of, record_of, resolve, response_of
+from agentv.errors import StoreError
+from agentv.model.results import RunResult, Verdict
+from agentv.model.run import Run
+from agentv.model.stored import ExecutionRow  # noqa: TC001 - as above
+from agentv.spec.project import find_project
+from agentv.stores.connection import default_path
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from agentv.model.stored import StoredRun
+    from agentv.protocols import Store
+
+
+class RunStore:
+    """The runs of a store, as values; a context manager that closes the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+    def executions(self, limit: int | None = None) -> list[ExecutionRow]:
+        """Return the executions, newest first."""
+        return self._store.executions(-1 if limit is None else limit)
+
+    def runs(
+        self,
+        execution: str | None = "last",
+        *,
+        case: str | None = None,
+        target: str | None = None,
+        status: Verdict | None = None,
+    ) -> Iterator[Run]:
+        """Yield the runs of an execution in the order of its plan.
+
+        `execution` is an id, the beginning of one, `last`, or `None` for all executions, the newest first. `case` and
+        `target` select by id, `status` by the verdict: `pass`, `fail` or `error`.
+        """
+        rows = self.executions() if execution is None else [find(self._store, execution)]
+        for row in rows:
+            for stored in self._store.stored_runs(row.id):
+                if stored.replaced or case not in (None, stored.case_id) or target not in (None, stored.target_id):
+                    continue
+                run = read_stored_run(stored, row.id)
+                if status is None or (run.result is not None and run.result.status == status):
+                    yield run
+
+    def run(self, run_id: str) -> Run:
+        """Return one run by its id, or by the beginning of it where that is unique."""
+        named = resolve(self._store, run_id)
+        if named.key is None:
+            msg = f"{run_id!r} is an execution, not a run; `runs({run_id!r})` yields its runs"
+            raise StoreError(msg)
+        (stored,) = self._store.stored_runs(named.execution.id, named.key)
+        return read_stored_run(stored, named.execution.id)
+
+
+def open_store(path: str | Path | None = None) -> RunStore:
+    """Open the runs in a store file, or in the store of the project in this folder, to read them.
+
+    `path` is the file (`.agentv/runs.db`), or a folder of a project. A store that does not exist is a `StoreError`.
+    """
+    if path is not None and Path(path).is_dir() and find_project(Path(path).resolve()) is None:
+        path = default_path(path)
+    if path is None or Path(path).is_dir():
+        return RunStore(existing_store(() if path is None else (path,)))
+    if not Path(path).is_file():
+        msg = f"{path} does not exist; `agentv eval` writes it"
+        raise StoreError(msg)
+    return RunStore(open_store_file(Path(path)))
+
+
+def read_stored_run(stored: StoredRun, execution_id: str) -> Run:
+    """Return the run that a store holds as rows."""
+    record, response = record_of(stored), response_of(stored)
+    case, evaluators = case_of(stored)
+    with translate_damage():
+        target: dict[str, Any] = msgspec.json.decode(stored.target)
+    output_messages = () if response is None else response.output_messages or ()
+    result: dict[str, Any] = {}
+    if record is not None:
+        names = ("completed_at", "latency_ms", "tokens_usage", "cost_usd", "thread_id", "error")
+        result = {name: getattr(record, name) for name in names}
+        verdict = {name: getattr(record, name) for name in RunResult.__struct_fields__}
+        result |= {"result": RunResult(**verdict), "unread": record.unread or ()}
+    return Run(
+        id=f"{execution_id}-{stored.key}",
+        execution_id=execution_id,
+        key=stored.key,
+        eval_id=stored.eval_id,
+        case_id=stored.case_id,
+        persona_id=stored.persona_id,
+        target_id=stored.target_id,
+        repeat=stored.repeat,
+        status=stored.status,
+        started_at=stored.started_at,
+        messages=None if response is None else (*case.input_messages, *output_messages),
+        output=None if response is None else (response.metadata or {}).get("output"),
+        created_at=stored.created_at,
+        updated_at=stored.updated_at,
+        case=case,
+        evaluators=tuple(evaluators),
+        target=target,
+        attempts=tuple([attempt for _, attempt in stored.attempts]),
+        **result,
+    )
