@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.model.response import Price, TokensUsage
-from agentv.pricing import cost_of, find_price, price_table
+from agentv.pricing import calculate_cost, find_price, price_table
 
 PLAIN = Price(input=1.0, output=10.0)
 CACHED = Price(input=1.0, output=10.0, cache_read=0.1, cache_write=2.0)
@@ -88,18 +88,18 @@ class TestOwnPrices:
 class TestCost:
     def test_input_and_output_each_at_their_price(self) -> None:
         usage = TokensUsage(input_tokens=2 * MILLION, output_tokens=MILLION // 10)
-        assert cost_of(usage, PLAIN) == 3.0
+        assert calculate_cost(usage, PLAIN) == 3.0
 
     def test_cached_tokens_are_part_of_the_input_and_billed_once(self) -> None:
         usage = TokensUsage(
             input_tokens=MILLION, output_tokens=0, cache_read_tokens=600_000, cache_write_tokens=300_000
         )
-        assert cost_of(usage, CACHED) == pytest.approx(0.1 * 1.0 + 0.6 * 0.1 + 0.3 * 2.0)
-        assert cost_of(usage, PLAIN) == pytest.approx(1.0)
+        assert calculate_cost(usage, CACHED) == pytest.approx(0.1 * 1.0 + 0.6 * 0.1 + 0.3 * 2.0)
+        assert calculate_cost(usage, PLAIN) == pytest.approx(1.0)
 
     def test_reasoning_is_part_of_the_output_and_billed_once(self) -> None:
         usage = TokensUsage(input_tokens=0, output_tokens=MILLION, reasoning_tokens=900_000)
-        assert cost_of(usage, PLAIN) == 10.0
+        assert calculate_cost(usage, PLAIN) == 10.0
 
     @pytest.mark.parametrize(
         "usage",
@@ -112,10 +112,10 @@ class TestCost:
         ],
     )
     def test_what_is_not_known_is_not_free(self, usage: TokensUsage | None) -> None:
-        assert cost_of(usage, PLAIN) is None
+        assert calculate_cost(usage, PLAIN) is None
 
     def test_without_a_price_there_is_no_cost(self) -> None:
-        assert cost_of(TokensUsage(input_tokens=1, output_tokens=1), None) is None
+        assert calculate_cost(TokensUsage(input_tokens=1, output_tokens=1), None) is None
 
     @given(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9))
     def test_no_count_however_wrong_makes_it_cheaper_than_nothing_or_dearer_than_the_dearest(
@@ -124,7 +124,7 @@ class TestCost:
         usage = TokensUsage(
             input_tokens=fresh, output_tokens=output, cache_read_tokens=read, cache_write_tokens=written
         )
-        cost = cost_of(usage, CACHED)
+        cost = calculate_cost(usage, CACHED)
         assert cost is not None
         assert 0 <= cost <= (fresh * 2.0 + output * 10.0) / MILLION + 1e-9
 

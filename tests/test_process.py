@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.process import Command, InteractivePipe, ProcessResult, orphans, run
-from agentv.process.pipes import LineSplitter, Output, OutputLine, gap
+from agentv.process.pipes import BoundedOutput, LineSplitter, OutputLine, omission_marker
 from agentv.process.posix import run_posix
-from agentv.process.windows import run_portably
+from agentv.process.windows import run_without_process_groups
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets us adopt orphans")
@@ -121,13 +121,13 @@ def test_missing_program_and_missing_folder() -> None:
 
 def test_environment_is_what_was_given_and_the_mark() -> None:
     names = [line.partition(b"=")[0] for line in finish("env").stdout.splitlines()]
-    assert sorted(names) == [orphans.MARK.encode(), b"PATH"]
+    assert sorted(names) == [orphans.MARKER.encode(), b"PATH"]
 
 
 def test_mark_keeps_the_mark_of_an_outer_agentv(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(orphans.MARK, "outer-1")
-    assert orphans.mark(7).split()[0] == "outer-1"
-    assert orphans.mark(7).endswith("-7")
+    monkeypatch.setenv(orphans.MARKER, "outer-1")
+    assert orphans.environment_marker(7).split()[0] == "outer-1"
+    assert orphans.environment_marker(7).endswith("-7")
 
 
 def test_arguments_are_utf_8() -> None:
@@ -155,7 +155,7 @@ def test_a_gigabyte_in_bounded_memory() -> None:
     async def flood() -> ProcessResult:
         done = await run(command("sh", "-c", "printf begin; head -c 1073741824 /dev/zero; printf end"))
         assert done.stdout_truncated
-        assert len(done.stdout) == 10_000_000 + len(gap(1_073_741_824 + 8 - 10_000_000))
+        assert len(done.stdout) == 10_000_000 + len(omission_marker(1_073_741_824 + 8 - 10_000_000))
         assert done.stdout.startswith(b"begin\0")
         assert done.stdout.endswith(b"\0end")
         return ProcessResult(**{**{name: getattr(done, name) for name in done.__struct_fields__}, "stdout": b""})
@@ -169,11 +169,11 @@ def test_a_gigabyte_in_bounded_memory() -> None:
 
 @given(st.integers(0, 40), st.lists(st.binary(max_size=25), max_size=8))
 def test_output_keeps_beginning_and_end(limit: int, pieces: list[bytes]) -> None:
-    output, data = Output(limit), b"".join(pieces)
+    output, data = BoundedOutput(limit), b"".join(pieces)
     for piece in pieces:
         output.feed(piece)
     tail = limit // 2
-    cut = data[: limit - tail] + gap(len(data) - limit) + data[len(data) - tail :]
+    cut = data[: limit - tail] + omission_marker(len(data) - limit) + data[len(data) - tail :]
     assert output.value() == (cut if len(data) > limit else data)
     assert output.truncated == (len(data) > limit)
 
@@ -377,7 +377,7 @@ def test_loop_that_is_closed_takes_its_programs_along(tmp_path: Path) -> None:
 
 
 @linux
-@pytest.mark.parametrize("runner", [run_posix, run_portably])
+@pytest.mark.parametrize("runner", [run_posix, run_without_process_groups])
 def test_nothing_leaks(runner: Callable[[Command], Awaitable[ProcessResult]]) -> None:
     async def main() -> tuple[int, int]:
         await runner(command("true", stdin=b"x"))
@@ -392,7 +392,7 @@ def test_nothing_leaks(runner: Callable[[Command], Awaitable[ProcessResult]]) ->
 
     before, after = asyncio.run(main())
     assert after == before
-    assert not orphans._open  # noqa: SLF001 - it must not grow
+    assert not orphans._attempts  # noqa: SLF001 - it must not grow
     assert not orphans._running  # noqa: SLF001 - as above
 
 
@@ -410,12 +410,12 @@ def test_without_pidfd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_portably(tmp_path: Path) -> None:
     async def main() -> None:
         data = b"x" * 1_000_000
-        done = await run_portably(command("sh", "-c", "cat; echo err >&2; exit 3", stdin=data))
+        done = await run_without_process_groups(command("sh", "-c", "cat; echo err >&2; exit 3", stdin=data))
         assert (done.exit_code, done.stdout, done.stderr) == (3, data, b"err\n")
-        done = await run_portably(command("sh", "-c", "sleep 3 & echo left", stdin=data))
+        done = await run_without_process_groups(command("sh", "-c", "sleep 3 & echo left", stdin=data))
         assert (done.exit_code, done.stdout) == (0, b"left\n")
         script = "echo $$ >> pids; echo waiting >&2; exec sleep 1000"
-        task = asyncio.create_task(run_portably(command("sh", "-c", script, folder=tmp_path)))
+        task = asyncio.create_task(run_without_process_groups(command("sh", "-c", script, folder=tmp_path)))
         await until(lambda: bool(pids(tmp_path)))
         await asyncio.sleep(0.05)
         error = await cancel(task)
@@ -426,33 +426,31 @@ def test_portably(tmp_path: Path) -> None:
 
 
 Runner = Callable[[Command, InteractivePipe | None], Awaitable[ProcessResult]]
-RUNNERS = pytest.mark.parametrize("runner", [run_posix, run_portably])
+RUNNERS = pytest.mark.parametrize("runner", [run_posix, run_without_process_groups])
 
 
 @RUNNERS
 def test_dialogue(runner: Runner) -> None:
     async def main() -> None:
         heard = bytearray()
-        dialogue = InteractivePipe(heard.extend)
-        dialogue.say(b"before it starts\n")
-        task = asyncio.ensure_future(
-            runner(command("sh", "-c", "echo err >&2; cat; exit 3", stdin=b"first\n"), dialogue)
-        )
+        pipe = InteractivePipe(heard.extend)
+        pipe.write(b"before it starts\n")
+        task = asyncio.ensure_future(runner(command("sh", "-c", "echo err >&2; cat; exit 3", stdin=b"first\n"), pipe))
         await until(lambda: heard.endswith(b"starts\n"))
         for _ in range(3):
-            dialogue.say(b"x" * 500_000)
-            dialogue.say(b"\n")
+            pipe.write(b"x" * 500_000)
+            pipe.write(b"\n")
         await until(lambda: heard.count(b"x") == 1_500_000)
-        assert not dialogue.has_ended
-        await until(lambda: dialogue.stderr.value() == b"err\n")
-        dialogue.say(b"last\n")
-        dialogue.hang_up()
+        assert not pipe.has_exited
+        await until(lambda: pipe.stderr.value() == b"err\n")
+        pipe.write(b"last\n")
+        pipe.close_stdin()
         done = await task
         assert (done.exit_code, done.stdout, done.stderr) == (3, b"", b"err\n")
         assert bytes(heard[:23]) == b"first\nbefore it starts\n"
         assert heard.endswith(b"x\nlast\n")
-        assert dialogue.has_ended
-        dialogue.say(b"nobody hears this")
+        assert pipe.has_exited
+        pipe.write(b"nobody hears this")
 
     asyncio.run(main())
 
@@ -461,13 +459,13 @@ def test_dialogue(runner: Runner) -> None:
 def test_dialogue_with_one_who_does_not_listen(runner: Runner) -> None:
     async def main() -> None:
         deaf = asyncio.Event()
-        dialogue = InteractivePipe(lambda _: None, deaf.set)
-        task = asyncio.ensure_future(runner(command("sh", "-c", "exec <&-; exec sleep 1000"), dialogue))
+        pipe = InteractivePipe(lambda _: None, deaf.set)
+        task = asyncio.ensure_future(runner(command("sh", "-c", "exec <&-; exec sleep 1000"), pipe))
         async with asyncio.timeout(PATIENCE):
             while not deaf.is_set():  # the pipe takes some before its reader is gone
-                dialogue.say(b"x" * 100_000)
+                pipe.write(b"x" * 100_000)
                 await asyncio.sleep(0.01)
-        assert not dialogue.unsaid
+        assert not pipe.pending
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -477,9 +475,9 @@ def test_dialogue_with_one_who_does_not_listen(runner: Runner) -> None:
 
 def test_dialogue_is_cancelled_with_everything(tmp_path: Path) -> None:
     async def main() -> None:
-        dialogue = InteractivePipe(lambda _: None)
+        pipe = InteractivePipe(lambda _: None)
         script = f"({FLEE} &); sleep 1000 & echo $! >> pids; cat"
-        task = asyncio.create_task(run(command("sh", "-c", script, folder=tmp_path), dialogue))
+        task = asyncio.create_task(run(command("sh", "-c", script, folder=tmp_path), pipe))
         await until(lambda: len(pids(tmp_path)) >= 2)
         await cancel(task)
         assert not any(map(alive, pids(tmp_path)))

@@ -1,4 +1,4 @@
-"""The other side of the `cli` provider: a Python function as a program that agentv can ask.
+"""Serve a Python function as a program for the `cli` provider.
 
 from agentv.agent import serve
 
@@ -37,131 +37,131 @@ if TYPE_CHECKING:
     from agentv.model.response import ProviderResponse
     from agentv.protocols import Provider
 
-    _Read = Callable[[bytes], tuple[Any, Request]]
+    _Decode = Callable[[bytes], tuple[Any, Request]]
 
 _CHUNK = 1 << 16
-_LAST_S = 2.0
-"""How long a worker may take to end when nobody asks it any more."""
-_ONCE = RetryPolicy(timeout_s=inf, retries=0, retry_timeouts=False)
-"""How long and how often to try is for agentv to say, on the other side."""
+_EXIT_TIMEOUT_S = 2.0
+"""Time in seconds that a worker gets to exit after its stdin was closed."""
+_NO_RETRIES = RetryPolicy(timeout_s=inf, retries=0, retry_timeouts=False)
+"""Timeout and retries are applied by the agentv process that sends the requests."""
 
 
 def serve(function: Callable[..., Any], *, max_concurrency: int = 100) -> None:
-    """Answer requests from stdin on stdout, a line each, several at a time, until there are no more.
+    """Answer requests from stdin on stdout, one per line, concurrently, until stdin is closed.
 
-    The function takes and returns what a function handed to `agentv.evaluate` does. One that is not a coroutine
-    function is called in threads. What it prints goes to stderr, and so does the output of programs it starts.
+    The function has the same signature as one passed to `agentv.evaluate`. If it is not a coroutine function, it is
+    called in threads. Its own output and that of programs it starts goes to stderr.
     """
     pipes = _take_pipes()
     try:
-        asyncio.run(_serve(Function(function=function), max_concurrency, pipes, _read_request))
+        asyncio.run(_serve(Function(function=function), max_concurrency, pipes, _decode_request))
     finally:
         os.close(pipes.requests)
         os.close(pipes.replies)
 
 
 def work() -> None:
-    """Be one of the `workers` of a `python` target: told on the first line what to run, then a request a line."""
+    """Run as one of the `workers` of a `python` target: the first line is the job, each other line a request."""
     pipes = _take_pipes()
-    held = b""
-    while b"\n" not in held and (data := os.read(pipes.requests, _CHUNK)):
-        held += data
-    line, _, held = held.partition(b"\n")
+    buffer = b""
+    while b"\n" not in buffer and (data := os.read(pipes.requests, _CHUNK)):
+        buffer += data
+    line, _, buffer = buffer.partition(b"\n")
     if not line:
-        return  # it is over before it began
+        return  # stdin was closed before a job came
     job = msgspec.json.decode(line, type=Job)
-    asyncio.run(_work(PythonAgent(function=job.function, args=job.args), job.scope, pipes, held))
+    asyncio.run(_work(PythonAgent(function=job.function, args=job.args), job.scope, pipes, buffer))
 
 
-async def _work(target: PythonAgent, scope: Scope, pipes: _Pipes, held: bytes) -> None:
+async def _work(target: PythonAgent, scope: Scope, pipes: _Pipes, buffer: bytes) -> None:
     await target.open(scope)
-    await _serve(target, 1, pipes, _read_asked, held, is_patient=False)
+    await _serve(target, 1, pipes, _decode_pending_request, buffer, finish_requests=False)
     await target.close()
 
 
 class _Pipes(NamedTuple):
-    """The protocol's own file descriptors, which nobody else can reach by accident."""
+    """File descriptors of the protocol, duplicated so that user code cannot write to them by accident."""
 
     requests: int
     replies: int
 
 
 def _take_pipes() -> _Pipes:
-    """Keep stdin and stdout to ourselves, and leave an empty stdin and stderr in their places."""
+    """Duplicate stdin and stdout for the protocol, and replace them by an empty stdin and by stderr."""
     pipes = _Pipes(os.dup(0), os.dup(1))
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    # Only now: what was printed while modules were loaded is no reply either.
-    with suppress(AttributeError, OSError, ValueError):  # somebody has put another object in its place, or closed it
+    # Flush after the replacement: text printed while modules were loaded is not a reply either.
+    with suppress(AttributeError, OSError, ValueError):  # user code has replaced or closed it
         sys.stdout.flush()
     sys.stdout = sys.stderr
     return pipes
 
 
-async def _serve(  # noqa: PLR0913 - what it is asked and how it reads differ
+async def _serve(  # noqa: PLR0913 - shared by `serve` and `work`
     target: Provider,
     max_concurrency: int,
     pipes: _Pipes,
-    read_request: _Read,
-    held: bytes = b"",
+    decode: _Decode,
+    buffer: bytes = b"",
     *,
-    is_patient: bool = True,
+    finish_requests: bool = True,
 ) -> None:
     loop = asyncio.get_running_loop()
-    gate = asyncio.Semaphore(max_concurrency)
-    ended: asyncio.Future[None] = loop.create_future()
+    semaphore = asyncio.Semaphore(max_concurrency)
+    stdin_closed: asyncio.Future[None] = loop.create_future()
     running: set[asyncio.Task[None]] = set()
 
-    def take(lines: list[bytes]) -> None:
+    def start(lines: list[bytes]) -> None:
         for line in lines:
             if line.strip():
-                task = loop.create_task(_answer(target, line, read_request, gate, pipes.replies))
+                task = loop.create_task(_answer(target, line, decode, semaphore, pipes.replies))
                 running.add(task)
                 task.add_done_callback(running.discard)
 
     def read() -> None:
-        *lines, rest = held.split(b"\n")
-        loop.call_soon_threadsafe(take, lines)
+        *lines, rest = buffer.split(b"\n")
+        loop.call_soon_threadsafe(start, lines)
         while data := os.read(pipes.requests, _CHUNK):
             *lines, rest = (rest + data).split(b"\n")
-            loop.call_soon_threadsafe(take, lines)
-        loop.call_soon_threadsafe(take, [rest])
-        loop.call_soon_threadsafe(ended.set_result, None)
-        if not is_patient:
-            sleep(_LAST_S)
-            os._exit(0)  # code that never lets the loop have its turn would go on for ever, for nobody
+            loop.call_soon_threadsafe(start, lines)
+        loop.call_soon_threadsafe(start, [rest])
+        loop.call_soon_threadsafe(stdin_closed.set_result, None)
+        if not finish_requests:
+            sleep(_EXIT_TIMEOUT_S)
+            os._exit(0)  # user code may block the event loop forever
 
     Thread(target=read, daemon=True).start()
-    await ended
-    if running and not is_patient:
-        os._exit(0)  # nobody is left to be answered, and what runs may never end
+    await stdin_closed
+    if running and not finish_requests:
+        os._exit(0)  # no process reads the replies any more, and user code may never end
     if running:
         await asyncio.wait(running)
 
 
-async def _answer(target: Provider, line: bytes, read: _Read, gate: asyncio.Semaphore, replies: int) -> None:
+async def _answer(target: Provider, line: bytes, decode: _Decode, semaphore: asyncio.Semaphore, replies: int) -> None:
     try:
-        wire_id, request = read(line)
+        wire_id, request = decode(line)
     except FormatError as error:
         wire_id, response = None, failure("protocol", f"this is no request: {error}")
     else:
-        async with gate:
-            response = await _ask(target, request)
-    with suppress(BrokenPipeError):  # nobody listens any more, and stdin is about to end too
+        async with semaphore:
+            response = await _invoke(target, request)
+    with suppress(BrokenPipeError):  # the reader has exited, and stdin is about to be closed too
         _write(replies, _reply_json(wire_id, response))
 
 
-async def _ask(target: Provider, request: Request) -> ProviderResponse:
+async def _invoke(target: Provider, request: Request) -> ProviderResponse:
     try:
-        tried = await try_run(target, request, _ONCE, lambda: False)
-    except SystemExit as error:  # a function that ends the program would take everybody else's requests with it
+        attempts = await try_run(target, request, _NO_RETRIES, lambda: False)
+    except SystemExit as error:  # exiting here would also end all other requests
         return failure("agent", f"SystemExit: {error}")
-    return failure("interrupted", "stopped") if tried is None else tried.response
+    return failure("interrupted", "stopped") if attempts is None else attempts.response
 
 
-def _read_request(line: bytes) -> tuple[Any, Request]:
+def _decode_request(line: bytes) -> tuple[Any, Request]:
     value = parse_json(line)
     if not isinstance(value, dict):
         msg = "expected an object with `id` and `input_messages`"
@@ -177,19 +177,19 @@ def _read_request(line: bytes) -> tuple[Any, Request]:
     )
 
 
-def _read_asked(line: bytes) -> tuple[Any, Request]:
-    asked = msgspec.json.decode(line, type=Asked)
-    return asked.id, asked.request
+def _decode_pending_request(line: bytes) -> tuple[Any, Request]:
+    pending = msgspec.json.decode(line, type=Asked)
+    return pending.id, pending.request
 
 
 def _reply_json(wire_id: Any, response: ProviderResponse) -> bytes:
-    # `text` is left out where it is empty, but an empty answer is an answer.
+    # An empty `text` is left out by the encoder, but an empty answer is an answer.
     head = {"id": wire_id} if response.text or not response.success else {"id": wire_id, "text": ""}
     head_json, body = dump_json(head), dump_json(response)
     return head_json[:-1] + (b"," + body[1:] if body != b"{}" else b"}") + b"\n"
 
 
 def _write(descriptor: int, data: bytes) -> None:
-    """Write all of it, in one piece if the pipe takes it."""
+    """Write all data, in one piece if the pipe has room."""
     while data:
         data = data[os.write(descriptor, data) :]

@@ -1,63 +1,65 @@
-"""Everything this package raises on purpose; any other exception is our bug.
+"""Exceptions of this package, problems of a configuration with their locations, and `did you mean` suggestions.
 
 AgentVError
-├── SpecError       a configuration that cannot mean anything, with every problem found
-├── PluginError     somebody's package was found and does not load
-├── FormatError     foreign data that cannot be read at all
-├── ProviderError   a target that could not be asked
-├── OutputError     results that could not be written
-├── StoreError      the run store cannot be opened, or was written by a newer version
-└── EvaluationError a check that could not be carried out on this data
-    └── UndecidedError because the reply was not understood completely
+├── SpecError         a configuration is wrong; it lists every problem
+├── PluginError       an installed plugin cannot be imported
+├── FormatError       data in a foreign format cannot be read
+├── ProviderError     a target could not be called
+├── OutputError       results could not be written
+├── StoreError        the run store cannot be opened, or was written by a newer version
+└── EvaluationError   an evaluator could not decide on this data
+    └── UndecidedError  because the reply was not understood completely
+
+Any other exception that leaves this package is a bug.
 """
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 
-class Place(NamedTuple):
-    """Somewhere in a file."""
+class Location(NamedTuple):
+    """A position in a file."""
 
     file: str
     line: int
-    """From 1."""
+    """Counted from 1."""
     column: int = 0
-    """From 1; 0 when only the line is known."""
+    """Counted from 1; 0 if only the line is known."""
     width: int = 1
-    """How many characters to underline."""
+    """Number of characters to underline."""
     text: str = ""
-    """The line itself, to be shown."""
+    """The line itself, for the excerpt in a report."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}" if self.column else f"{self.file}:{self.line}"
 
 
 class Problem(NamedTuple):
-    """One thing wrong with a configuration."""
+    """One thing that is wrong with a configuration."""
 
     path: str
-    """Where, as `evaluators[0].expected[2].tool`."""
+    """Path of the value, such as `evaluators[0].expected[2].tool`."""
     message: str
-    """What, what was expected instead, and the likely fix."""
+    """The mistake, what was expected instead, and the likely fix."""
     about: Literal["value", "key", "whole"] = "value"
-    """What in the file it points at: the value there, its key, or the value with a message that names it itself."""
-    place: Place | None = None
-    """Where in which file, when it comes from one."""
+    """The part that is wrong: the value at `path`, its key, or the value with a message that already names it."""
+    location: Location | None = None
+    """Position in a file, if the configuration comes from one."""
 
     @property
     def sentence(self) -> str:
-        """The message with the name of what it is about; the place says the rest."""
+        """The message with the name of the value, without its location."""
         name = self.path.rpartition(".")[2]
         return f"{name}: {self.message}" if name and self.about == "value" else self.message
 
     def __str__(self) -> str:
-        if self.place is not None:
-            return f"{self.place}: {self.sentence}"
+        if self.location is not None:
+            return f"{self.location}: {self.sentence}"
         return f"{self.path}: {self.message}" if self.path else self.message
 
 
 class AgentVError(Exception):
-    """The root of this package's own exceptions."""
+    """Base class of all exceptions of this package."""
 
 
 class SpecError(AgentVError, ValueError):
@@ -72,7 +74,7 @@ class SpecError(AgentVError, ValueError):
 
 
 class PluginError(AgentVError):
-    """A package offers this name but fails to load: its defect, not the user's."""
+    """An installed package provides this name but cannot be imported."""
 
     def __init__(self, name: str, distribution: str, cause: BaseException) -> None:
         super().__init__(f"{name!r} from {distribution} does not load: {type(cause).__name__}: {cause}")
@@ -85,24 +87,24 @@ class PluginError(AgentVError):
 
 
 class FormatError(AgentVError, ValueError):
-    """Foreign data cannot be read as `format`; `path` says where."""
+    """Data cannot be read as `format`; `path` is the position in the data."""
 
-    def __init__(self, message: str, *, format: str = "agentv", path: str = "") -> None:  # noqa: A002 - the house's word
+    def __init__(self, message: str, *, format: str = "agentv", path: str = "") -> None:  # noqa: A002 - public name
         super().__init__(f"{path}: {message}" if path else message)
         self.format = format
         self.path = path
 
 
 class EvaluationError(AgentVError):
-    """A check could not be carried out on this data, which is neither a pass nor a fail."""
+    """An evaluator could not decide on this data; the result is an error, neither a pass nor a fail."""
 
 
 class UndecidedError(EvaluationError):
-    """A check cannot be decided because the reply was not understood completely; the message names the place."""
+    """An evaluator cannot decide because the reply was not understood completely; the message says where."""
 
 
 class ProviderError(AgentVError):
-    """A target could not be asked; a transient reason may pass, so that asking again makes sense."""
+    """A target could not be called; with `transient`, a retry may succeed."""
 
     def __init__(self, message: str, *, transient: bool = False) -> None:
         super().__init__(message)
@@ -110,7 +112,7 @@ class ProviderError(AgentVError):
 
 
 class OutputError(AgentVError):
-    """Results could not be written; those that were stay where they are."""
+    """Results could not be written; those already written remain."""
 
     def __init__(self, name: str, cause: OSError) -> None:
         reason = cause.strerror or type(cause).__name__
@@ -125,15 +127,24 @@ class OutputError(AgentVError):
 
 
 class StoreError(AgentVError):
-    """The run store cannot be used; what was committed before is safe."""
+    """The run store cannot be used; data committed before is safe."""
+
+
+def closest(value: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the known name that is most similar to a value, ignoring case, `_` and `-`, or `None`."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only needed for a mistake
+
+    # Of several spellings the first one is suggested.
+    by_letters = {_letters(name): name for name in reversed(list(known))}
+    close = get_close_matches(_letters(str(value)), by_letters, n=1, cutoff=cutoff)
+    return by_letters[close[0]] if close else None
 
 
 def suggest(value: object, known: Iterable[str], opening: str = "; did") -> str:
-    """`; did you mean 'minimums'?`, or nothing when no known name is near."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+    """Return a suggestion such as `; did you mean 'minimums'?`, or an empty string if no known name is similar."""
+    name = closest(value, known)
+    return "" if name is None else f"{opening} you mean {name!r}?"
 
-    # The first of several spellings is the one that we write ourselves.
-    by_letters = {name.replace("_", "").replace("-", "").lower(): name for name in reversed(list(known))}
-    plain = str(value).replace("_", "").replace("-", "").lower()
-    close = get_close_matches(plain, by_letters, n=1, cutoff=0.6)
-    return f"{opening} you mean {by_letters[close[0]]!r}?" if close else ""
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from agentv.errors import Place
+from agentv.errors import Location
 from agentv.model.request import Case
 from agentv.model.response import Price
 from agentv.model.stored import Persist
@@ -45,8 +45,8 @@ class CheckedCase(Struct, frozen=True, kw_only=True):
     """`True`, or the reason, if it is not run."""
     only: bool = False
     """`True` if cases without `only` are not run."""
-    place: Place | None = None
-    """Place in a file."""
+    location: Location | None = None
+    """Location in a file."""
     warnings: tuple[str, ...] = ()
     """Warnings about the case."""
 
@@ -60,8 +60,8 @@ class Target(NamedTuple):
     """Name of its provider."""
     settings: Mapping[str, Any]
     """Settings as written: `${NAME}` stands for an environment variable, and only its name is ever stored."""
-    place: Place | None = None
-    """Place in a file."""
+    location: Location | None = None
+    """Location in a file."""
     instance: Provider | None = None
     """The provider, if it was made in Python."""
 

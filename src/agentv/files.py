@@ -1,6 +1,6 @@
-"""Files that a configuration names, never outside of the root, and imports of user code.
+"""Files that a configuration names, never outside of the project root, and imports of user code.
 
-`package.module:name`, or `./checks.py:name` for a file in the eval's folder or the project's.
+User code is named `package.module:name`, or `./checks.py:name` for a file in the folder of the eval or the project.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 MAX_BYTES = 64 * 1024 * 1024
 
 
-def find_below(root: str | Path, name: str, folder: str | Path | None = None) -> Path:
-    """The file of this name, relative to `folder`; neither `..` nor a link may lead out of `root`."""
+def find_in_root(root: str | Path, name: str, folder: str | Path | None = None) -> Path:
+    """Return the path of a file, relative to `folder`; raise `FormatError` if `..` or a link leads out of `root`."""
     base = Path(root).resolve()
     try:
         path = (Path(folder).resolve() / name if folder is not None else base / name).resolve()
@@ -44,9 +44,9 @@ def find_below(root: str | Path, name: str, folder: str | Path | None = None) ->
     return path
 
 
-def read_below(root: str | Path, name: str, folder: str | Path | None = None) -> bytes:
-    """The bytes of such a file, unless it is too large to be meant."""
-    path = find_below(root, name, folder)
+def read_in_root(root: str | Path, name: str, folder: str | Path | None = None) -> bytes:
+    """Return the bytes of a file inside `root`; raise `FormatError` if it is larger than `MAX_BYTES`."""
+    path = find_in_root(root, name, folder)
     try:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
@@ -62,54 +62,54 @@ def read_below(root: str | Path, name: str, folder: str | Path | None = None) ->
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
-class _Loaded(NamedTuple):
-    """A file as it was when it was run."""
+class _LoadedFile(NamedTuple):
+    """A Python file that was imported, with the version of the file."""
 
-    stamp: tuple[int, int]
+    version: tuple[int, int]
+    """Modification time and size."""
     module: ModuleType
 
 
-_files: dict[str, _Loaded] = {}
+_loaded: dict[str, _LoadedFile] = {}
 _lock = RLock()
-"""Several may ask for the same file at once, and it is run once."""
+"""Held while a file is imported, so that threads that need the same file import it once."""
 
 
-def is_file(module: str) -> bool:
-    """Whether this is a file's name rather than a module's."""
+def is_file_name(module: str) -> bool:
+    """Tell whether this names a file and not a module."""
     return module.endswith(".py") or "/" in module or "\\" in module
 
 
-def is_place(text: str) -> bool:
-    """Whether this can be the place of something; nothing is looked for."""
+def is_import_path(text: str) -> bool:
+    """Tell whether a text has the form `module:name` or `file.py:name`; nothing is imported."""
     module, colon, name = text.rpartition(":")
-    return bool(colon and _NAME.fullmatch(name) and (is_file(module) or _NAME.fullmatch(module)))
+    return bool(colon and _NAME.fullmatch(name) and (is_file_name(module) or _NAME.fullmatch(module)))
 
 
 def find_file(name: str, scope: Scope | None) -> Path:
-    """The file of this name in the eval's folder, else in the project's; `FormatError` when there is none."""
+    """Return a file of the eval's folder, or else of the project's; raise `FormatError` if there is none."""
     here = str(Path.cwd())
     scope = scope or Scope(root=here, folder=here)
     try:
-        return find_below(scope.root, name, scope.folder)
+        return find_in_root(scope.root, name, scope.folder)
     except FormatError as error:
         try:
-            return find_below(scope.root, name)
+            return find_in_root(scope.root, name)
         except FormatError:
             raise error from None
 
 
-def load_place(place: str, scope: Scope | None) -> Any:
-    """Import what is named, which runs the module's own code the first time; `FormatError` when it is not there."""
-    name, _, attribute = place.rpartition(":")
-    module = _load_file(find_file(name, scope)) if is_file(name) else _load_module(name, attribute)
-    found: Any = module
+def load_object(import_path: str, scope: Scope | None) -> Any:
+    """Import an object named `module:name` or `file.py:name`; raise `FormatError` if it does not exist."""
+    name, _, attribute = import_path.rpartition(":")
+    result: Any = _load_file(find_file(name, scope)) if is_file_name(name) else _load_module(name, attribute)
     for part in attribute.split("."):
-        if not hasattr(found, part):
-            public = [each for each in dir(found) if not each.startswith("_")]
+        if not hasattr(result, part):
+            public = [known for known in dir(result) if not known.startswith("_")]
             msg = f"{name!r} has no {part!r}{suggest(part, public)}"
             raise FormatError(msg)
-        found = getattr(found, part)
-    return found
+        result = getattr(result, part)
+    return result
 
 
 def _load_module(name: str, attribute: str) -> ModuleType:
@@ -117,37 +117,37 @@ def _load_module(name: str, attribute: str) -> ModuleType:
         return import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name.partition(".")[0] and error.name != name:
-            raise  # found, and itself in want of something
+            raise  # the module exists, and one of its own imports is missing
         file = f"./{name.replace('.', '/')}.py:{attribute}"
         msg = f"there is no module {name!r} on the Python path; a file beside the eval is written {file!r}"
         raise FormatError(msg) from None
 
 
-class _FromSource(SourceFileLoader):
-    """Never a compiled file: one that was written in the same second as the last may be out of date."""
+class _UncachedLoader(SourceFileLoader):
+    """A loader without `.pyc` files, which are out of date if a file is edited twice within a second."""
 
     def get_code(self, fullname: str) -> CodeType:
-        """The code of the file as it is now."""
+        """Compile the file as it is now."""
         del fullname
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
 def _load_file(path: Path) -> ModuleType:
     with _lock:
-        about = path.stat()
-        stamp = (about.st_mtime_ns, about.st_size)
-        known = _files.get(str(path))
-        if known is not None and known.stamp == stamp:
+        status = path.stat()
+        version = (status.st_mtime_ns, status.st_size)
+        known = _loaded.get(str(path))
+        if known is not None and known.version == version:
             return known.module
-        # Two folders may each have a `checks.py`.
+        # A hash of the path, because two folders may each have a `checks.py`.
         name = f"agentv_file_{blake2b(str(path).encode(), digest_size=6).hexdigest()}_{path.stem}"
-        loader = _FromSource(name, str(path))
+        loader = _UncachedLoader(name, str(path))
         spec = spec_from_loader(name, loader)
-        assert spec is not None  # noqa: S101 - it is made of a loader
+        assert spec is not None  # noqa: S101 - a loader is given
         module = module_from_spec(spec)
         before = sys.modules.get(name)
-        sys.modules[name] = module  # where its own classes are looked for
-        _find_neighbours(path)
+        sys.modules[name] = module  # pickle and dataclasses look up classes there
+        _add_to_import_path(path.parent)
         try:
             loader.exec_module(module)
         except BaseException:
@@ -156,12 +156,11 @@ def _load_file(path: Path) -> ModuleType:
             else:
                 sys.modules[name] = before
             raise
-        _files[str(path)] = _Loaded(stamp, module)
+        _loaded[str(path)] = _LoadedFile(version, module)
         return module
 
 
-def _find_neighbours(path: Path) -> None:
-    """Let a file import the modules beside it; last, so that none of them takes the place of an installed one."""
-    folder = str(path.parent)
-    if folder not in sys.path:
-        sys.path.append(folder)
+def _add_to_import_path(folder: Path) -> None:
+    """Let a file import the modules beside it; appended, so that they do not shadow installed modules."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))

@@ -1,4 +1,4 @@
-"""Tolerant JSON in, strict JSON out, and how deep a foreign value may be nested."""
+"""JSON: a tolerant parser, a strict writer, and limits on the nesting of values."""
 
 from collections.abc import Mapping
 from math import isfinite
@@ -10,26 +10,26 @@ from msgspec.json import Decoder, Encoder
 from agentv.errors import FormatError
 
 MAX_BYTES = 64 * 1024 * 1024
-"""The largest text that is parsed at all."""
+"""Size of the largest text that is parsed."""
 MAX_WRITTEN_DEPTH = 256
-"""Where `scrub` stops: what decoding lets through is far shallower, and every reader can follow this deep."""
-_CUT = f"[nested deeper than {MAX_WRITTEN_DEPTH} levels]"
-_AGAIN = "[left out: the same values over and over]"
-_MAX_AGAIN = 1_000_000
-"""Items of lists and objects that were met before; without an end, few objects that share each other never end."""
+"""Levels that `scrub` writes: more than the parser accepts, and few enough for every reader."""
+_TOO_DEEP = f"[nested deeper than {MAX_WRITTEN_DEPTH} levels]"
+_REPEATED = "[left out: the same values over and over]"
+_MAX_REPEATED = 1_000_000
+"""Most items of repeated lists and objects that are written: a few objects that contain each other never end."""
 TOO_LONG = "a number too long to be written"
 _MAX_INT_BITS = 14_000
-"""Python refuses to write integers of more than 4300 digits."""
+"""Longer integers are left out: Python refuses to convert more than 4300 digits."""
 
-MISFITS = (Exception,)
-"""What `msgspec.convert` raises over a foreign value: an object that is asked for its items may raise anything."""
+CONVERT_ERRORS = (Exception,)
+"""Exceptions of `msgspec.convert` for a foreign value, whose own methods may raise anything."""
 
 _decode = Decoder().decode
 _NUL = b"\\u0000"
 
 
 def parse_json(data: bytes | bytearray | memoryview | str) -> Any:
-    """Parse one JSON text, forgiving `NaN`, broken Unicode and control characters, or raise `FormatError`."""
+    """Parse a JSON text, tolerating `NaN`, invalid Unicode and control characters, or raise `FormatError`."""
     if isinstance(data, (bytearray, memoryview)):
         data = bytes(data)
     if not isinstance(data, (bytes, str)):
@@ -49,8 +49,7 @@ def parse_json(data: bytes | bytearray | memoryview | str) -> Any:
 
 
 def _parse_tolerantly(data: bytes | str) -> Any:
-    # Only malformed JSON should cost the millisecond that this import takes.
-    from json import JSONDecodeError, JSONDecoder  # noqa: PLC0415
+    from json import JSONDecodeError, JSONDecoder  # noqa: PLC0415 - takes a millisecond, for malformed JSON only
 
     text = data if isinstance(data, str) else data.decode("utf-8-sig", "replace")
     decoder = JSONDecoder(parse_constant=lambda _: None, parse_int=_parse_int, strict=False)
@@ -66,7 +65,7 @@ def _parse_tolerantly(data: bytes | str) -> Any:
 def _parse_int(digits: str) -> int | None:
     try:
         return int(digits)
-    except ValueError:  # more digits than Python converts, so it cannot be a number that anybody meant
+    except ValueError:  # more digits than Python converts
         return None
 
 
@@ -78,30 +77,30 @@ def dump_json(value: Any) -> bytes:
     """Write any struct or plain value as strict JSON in valid UTF-8."""
     try:
         data = _encoder.encode(value)
-    except Exception:  # noqa: BLE001 - a foreign object that is asked for its items may raise anything
+    except Exception:  # noqa: BLE001 - methods of a foreign object may raise anything
         return _encoder.encode(scrub(value))
     return _encoder.encode(scrub(value)) if _NUL in data else data
 
 
 def scrub(value: Any) -> Any:
-    """Copy a value with all replaced that strict JSON cannot hold or that databases refuse."""
+    """Copy a value, replacing everything that strict JSON cannot represent or that databases reject."""
     top = [value]
-    # A stack of our own: the value may be deeper than Python lets functions call each other.
+    # An explicit stack, since the value may be deeper than Python's recursion limit.
     todo: list[tuple[Any, int]] = [(top, 0)]
-    met: set[int] = set()
-    again = 0
+    visited: set[int] = set()
+    repeated = 0
     while todo:
         box, depth = todo.pop()
         for key, item in list(box.items()) if type(box) is dict else enumerate(box):
             clean = _clean(item)
             if type(clean) is dict or type(clean) is list:
-                if id(item) in met:
-                    again += 1 + len(clean)
-                met.add(id(item))
+                if id(item) in visited:
+                    repeated += 1 + len(clean)
+                visited.add(id(item))
                 if depth >= MAX_WRITTEN_DEPTH:
-                    clean = _CUT
-                elif again > _MAX_AGAIN:
-                    clean = _AGAIN
+                    clean = _TOO_DEEP
+                elif repeated > _MAX_REPEATED:
+                    clean = _REPEATED
                 else:
                     todo.append((clean, depth + 1))
             box[key] = clean
@@ -109,32 +108,32 @@ def scrub(value: Any) -> Any:
 
 
 def _clean(item: Any) -> Any:
-    """Give a clean leaf, or a new dict or list whose items are still to be cleaned."""
+    """Return a clean leaf, or a new dict or list whose items are not cleaned yet."""
     try:
         return _copy(item)
-    except Exception:  # noqa: BLE001 - it is asked for its items in ways of its own, which may raise anything
-        return scrub_text(describe(item))
+    except Exception:  # noqa: BLE001 - methods of a foreign object may raise anything
+        return scrub_text(safe_str(item))
 
 
 def _copy(item: Any) -> Any:
     if item is None or isinstance(item, (str, int, float)):
         return _clean_leaf(item)
     if isinstance(item, Mapping):
-        return {scrub_text(describe(key)): each for key, each in item.items()}
+        return {scrub_text(safe_str(key)): inner for key, inner in item.items()}
     if isinstance(item, (list, tuple, set, frozenset)):
         return list(item)
     try:
         return _clean(to_builtins(item, enc_hook=_foreign))
     except Exception:  # noqa: BLE001 - as above
         if not isinstance(item, Struct):
-            return scrub_text(describe(item))
-        return {name: each for name, each in structs.asdict(item).items() if each is not UNSET}
+            return scrub_text(safe_str(item))
+        return {name: inner for name, inner in structs.asdict(item).items() if inner is not UNSET}
 
 
 def _clean_leaf(item: str | float | None) -> str | float | None:
     if isinstance(item, str):
         return scrub_text(item)
-    # By what the value is, and not by what a class derived from a number makes of it.
+    # With the methods of the base class, since a subclass of a number may override them.
     if isinstance(item, float):
         return float.__float__(item) if isfinite(item) else None
     if item is None or isinstance(item, bool):
@@ -144,16 +143,16 @@ def _clean_leaf(item: str | float | None) -> str | float | None:
 
 def scrub_text(text: str) -> str:
     """Replace lone surrogates and NULs by U+FFFD."""
-    return replace_surrogates(str.__str__(text)).replace("\0", "\ufffd")  # of a subclass of str too a plain one
+    return replace_surrogates(str.__str__(text)).replace("\0", "\ufffd")  # a plain `str`, also for a subclass
 
 
-def is_broken(text: str) -> bool:
-    """Tell whether a text has lone surrogates."""
+def has_surrogates(text: str) -> bool:
+    """Tell whether a text contains lone surrogates."""
     return not text.isascii() and replace_surrogates(text) is not text
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates by U+FFFD; text without any is given back itself."""
+    """Replace lone surrogates by U+FFFD; return the same object if there are none."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -162,18 +161,18 @@ def replace_surrogates(text: str) -> str:
 
 
 def _foreign(item: Any) -> Any:
-    """Give a plain stand-in for a value that the encoder does not know."""
+    """Return a plain replacement for a value that the encoder does not support."""
     if item is UNSET:
         return None
     if isinstance(item, Mapping):
         return dict(item)
-    return describe(item)
+    return safe_str(item)
 
 
-def describe(item: Any) -> str:
-    """Write any foreign value as text, whatever its own `__str__` does."""
-    if issubclass(type(item), str):  # what the object itself says of its class is its own affair
-        return str.__str__(item)  # a plain one of a subclass
+def safe_str(item: Any) -> str:
+    """Return any foreign value as text, even if its `__str__` fails."""
+    if issubclass(type(item), str):  # not `isinstance`, since an object may override `__class__`
+        return str.__str__(item)  # a plain `str`, also for a subclass
     try:
         return str.__str__(str(item))
     except Exception:  # noqa: BLE001 - a foreign object's own `__str__` may raise anything
@@ -184,14 +183,14 @@ _encoder = Encoder(enc_hook=_foreign)
 
 
 MAX_DEPTH = 128
-"""Levels of lists and objects that one foreign value may have."""
-CUT = f"[nested deeper than {MAX_DEPTH} levels]"
-"""What stands in place of a value below that."""
+"""Most levels of lists and objects in a foreign value."""
+DEPTH_MARKER = f"[nested deeper than {MAX_DEPTH} levels]"
+"""Replacement for values below that depth."""
 
 _WIDE = 100_000
-"""Containers on one level that are worth a look whether they are mostly the same object."""
+"""Containers on one level from which on repeated objects are counted."""
 _MAX_WIDTH = 1_000_000
-"""Containers on one level; among deep values only one that holds itself several times over has more."""
+"""Most containers on one level; only a value that contains itself several times has more."""
 
 
 def is_deep(value: Any) -> bool:
@@ -207,31 +206,31 @@ def is_deep(value: Any) -> bool:
         if not below:
             return False
         if len(below) > _MAX_WIDTH and len({id(box) for box in below}) < len(below) // 2:
-            return True  # few objects that hold each other many times over: written out, they would never end
+            return True  # few objects that contain each other many times: written out, they would never end
         level = below
     return True
 
 
-def cut(value: Any) -> Any:
-    """Copy a value down to `MAX_DEPTH` levels, with `CUT` in place of all that is deeper."""
+def truncate_depth(value: Any) -> Any:
+    """Copy a value down to `MAX_DEPTH` levels, with `DEPTH_MARKER` in place of everything deeper."""
     top = [value]
     level: list[Any] = [top]
     for _ in range(MAX_DEPTH):
         below: list[Any] = []
-        met = set()
+        visited = set()
         for box in level:
             for key, item in _items(box):
                 if isinstance(item, (dict, list, tuple)):
                     box[key] = copy = dict(item) if isinstance(item, dict) else list(item)
                     below.append(copy)
-                    met.add(id(item))
-        if len(below) > _MAX_WIDTH or (len(below) > _WIDE and len(met) < len(below) // 2):
+                    visited.add(id(item))
+        if len(below) > _MAX_WIDTH or (len(below) > _WIDE and len(visited) < len(below) // 2):
             break
         level = below
     for box in level:
         for key, item in _items(box):
             if isinstance(item, (dict, list, tuple)):
-                box[key] = CUT
+                box[key] = DEPTH_MARKER
     return top[0]
 
 

@@ -1,4 +1,4 @@
-"""What a reply cost, from the tokens it used and a dated table of prices that anybody may correct."""
+"""Cost of a reply, from its token usage and a dated price table that users can override."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 MILLION = 1_000_000
 _DATED = re.compile(r"(?:[-@]20\d\d-?[01]\d-?[0-3]\d|-latest)$")
-"""`gpt-4o-2024-08-06`, `claude-opus-4-5-20251101`, `claude-3-5-sonnet@20240620`, `claude-3-5-haiku-latest`."""
+"""Date of a model, as in `gpt-4o-2024-08-06`, `claude-3-5-sonnet@20240620` or `claude-3-5-haiku-latest`."""
 _CLOUD = re.compile(r"^(?:(?:us|eu|apac|global)\.)?anthropic\.|-v\d+(?::\d+)?$")
-"""`us.anthropic.claude-sonnet-4-20250514-v1:0`."""
+"""Region, vendor and version of a cloud, as in `us.anthropic.claude-sonnet-4-20250514-v1:0`."""
 
 
 class PriceTable(Struct, frozen=True, kw_only=True):
-    """The prices that come with this package."""
+    """The price table of this package (`prices.json`)."""
 
     schema: str
     date: str
-    """The day up to which they were looked after."""
+    """Day on which the prices were last checked."""
     unit: str
     source: str
     models: dict[str, Price]
@@ -39,31 +39,31 @@ class PriceTable(Struct, frozen=True, kw_only=True):
 
 @cache
 def price_table() -> PriceTable:
-    """The table, read when a price is first asked for."""
+    """Return the price table; it is read at the first call."""
     return msgspec.json.decode(Path(__file__).with_name("prices.json").read_bytes(), type=PriceTable)
 
 
 def find_price(model: str, own: Mapping[str, Price] | None = None) -> Price | None:
-    """The price of a model, the user's own words first; `None` when nobody knows it.
+    """Return the price of a model, from the user's prices first; `None` if it is unknown.
 
-    A vendor before the name and a date after it may be missing in the table; `*` stands for anything in `own`.
+    The vendor before the name and the date after it are optional; `*` in `own` matches any text.
     """
-    names = _names(model)
+    names = _model_names(model)
     if own:
         lower = {key.lower(): price for key, price in own.items()}
-        found = next((lower[name] for name in names if name in lower), None)
+        price = next((lower[name] for name in names if name in lower), None)
         globs = (lower[key] for key in lower for name in names if "*" in key and fnmatchcase(name, key))
-        found = found or next(globs, None)
-        if found is not None:
-            return found
+        price = price or next(globs, None)
+        if price is not None:
+            return price
     models = price_table().models
     return next((models[name] for name in names if name in models), None)
 
 
-def cost_of(usage: TokensUsage | None, price: Price | None) -> float | None:
-    """US dollars; `None` when the price, the input or the output is not known.
+def calculate_cost(usage: TokensUsage | None, price: Price | None) -> float | None:
+    """Return the cost in US dollars; `None` if the price, the input or the output is unknown.
 
-    Input includes what came from a cache or went into one, so that these tokens are billed once, at their own price.
+    `input_tokens` includes tokens read from and written to a cache, which are billed at their own price.
     """
     if usage is None or price is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
@@ -78,8 +78,8 @@ def cost_of(usage: TokensUsage | None, price: Price | None) -> float | None:
     return round(dollars / MILLION, 12)
 
 
-def _names(model: str) -> list[str]:
-    """What a model may be called in a table, the closest first."""
+def _model_names(model: str) -> list[str]:
+    """Return the names that a model may have in a price table, the most specific first."""
     whole = model.strip().lower()
     bare = whole.rpartition("/")[2]
     plain = _CLOUD.sub("", _CLOUD.sub("", bare))

@@ -1,4 +1,4 @@
-"""Where a named thing lives: our own in a table, other people's behind entry points."""
+"""Registry: built-in evaluators, providers, formats and reporters by name, and plugins from entry points."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -169,7 +169,7 @@ FORMATS: Mapping[str, str] = {
     "text": "agentv.formats.detect:TEXT",
     "rest": "agentv.formats.detect:REST",
 }
-"""Shapes of replies, in the order in which they are tried: the more a shape demands, the earlier it stands."""
+"""Formats of replies, in the order in which they are tried: the more specific a format, the earlier."""
 
 REPORTERS: Mapping[str, str] = {
     "jsonl": "agentv.reports.files:JsonlFile",
@@ -178,63 +178,62 @@ REPORTERS: Mapping[str, str] = {
     "yaml": "agentv.reports.files:YamlFile",
     "yml": "agentv.reports.files:YamlFile",
 }
-"""By the suffix of the file; each is called with its path and the redactor."""
+"""Writers of result files by suffix; each is called with the path and the redactor."""
 
-_found: dict[tuple[str, str], Any] = {}
+_cache: dict[tuple[str, str], Any] = {}
 
 
 def find_evaluator(name: str) -> Any | None:
-    """The class of this evaluator type, or `None` when nobody provides it."""
+    """Return the class of an evaluator type, or `None`."""
     return _find(name.replace("-", "_"), EVALUATORS, "agentv.evaluators")
 
 
 def evaluator_names() -> list[str]:
-    """Every evaluator type that can be written, other people's included."""
+    """Return all evaluator types, including those of plugins."""
     return sorted({*EVALUATORS, *(point.name for point in _entry_points("agentv.evaluators"))})
 
 
 def find_provider(name: str) -> Any | None:
-    """The class of this provider, or `None` when nobody has it."""
+    """Return the class of a provider, or `None`."""
     return _find(name.replace("-", "_"), PROVIDERS, "agentv.providers")
 
 
 def provider_names() -> list[str]:
-    """Every provider that can be written, other people's included."""
+    """Return the names of all providers, including those of plugins."""
     return sorted({*PROVIDERS, *(point.name for point in _entry_points("agentv.providers"))})
 
 
 def find_reporter(suffix: str) -> Any | None:
-    """The class that writes files of this suffix, or `None` when nobody does."""
+    """Return the class that writes files of this suffix, or `None`."""
     return _find(suffix, REPORTERS, "agentv.reporters")
 
 
 def reporter_names() -> list[str]:
-    """Every suffix that results can be written under, other people's included."""
+    """Return all suffixes of result files, including those of plugins."""
     return sorted({*REPORTERS, *(point.name for point in _entry_points("agentv.reporters"))})
 
 
 def reply_formats() -> tuple[Any, ...]:
-    """Every shape of replies that is known, other people's first."""
-    known = _found.get(("agentv.formats", ""))
-    if known is None:
-        theirs = sorted(point.name.replace("-", "_") for point in _entry_points("agentv.formats"))
-        known = tuple(_find(name, FORMATS, "agentv.formats") for name in (*theirs, *FORMATS))
-        _found["agentv.formats", ""] = known
-    found: tuple[Any, ...] = known
-    return found
+    """Return all formats of replies, those of plugins first."""
+    formats: tuple[Any, ...] | None = _cache.get(("agentv.formats", ""))
+    if formats is None:
+        plugins = sorted(point.name.replace("-", "_") for point in _entry_points("agentv.formats"))
+        formats = tuple(_find(name, FORMATS, "agentv.formats") for name in (*plugins, *FORMATS))
+        _cache["agentv.formats", ""] = formats
+    return formats
 
 
 def _find(name: str, built_in: Mapping[str, str], group: str) -> Any | None:
-    known = _found.get((group, name))
+    known = _cache.get((group, name))
     if known is not None:
         return known
-    place = built_in.get(name)
-    if place is not None:
+    import_path = built_in.get(name)
+    if import_path is not None:
         from importlib import import_module  # noqa: PLC0415 - a module is loaded when it is named
 
-        module, _, attribute = place.partition(":")
-        _found[group, name] = getattr(import_module(module), attribute)
-        return _found[group, name]
+        module, _, attribute = import_path.partition(":")
+        _cache[group, name] = getattr(import_module(module), attribute)
+        return _cache[group, name]
     for point in _entry_points(group):
         if point.name.replace("-", "_") == name:
             try:
@@ -246,6 +245,6 @@ def _find(name: str, built_in: Mapping[str, str], group: str) -> Any | None:
 
 
 def _entry_points(group: str) -> Any:
-    from importlib.metadata import entry_points  # noqa: PLC0415 - four times the cost of bare Python
+    from importlib.metadata import entry_points  # noqa: PLC0415 - takes four times as long as starting Python
 
     return entry_points(group=group)

@@ -8,7 +8,7 @@ from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.providers.http import Http
-from agentv.spec.validation import as_json, build
+from agentv.spec.validation import build, to_json
 
 HERE = Scope(root=".", folder=".")
 HELLO = (Message(role="system", content="Be brief."), Message(role="user", content="Hello?"))
@@ -16,7 +16,7 @@ HELLO = (Message(role="system", content="Be brief."), Message(role="user", conte
 
 def made(**settings: Any) -> Http:
     """The provider that a file with these settings makes, which must be right."""
-    text, problems = as_json({"provider": "http", "name": "agent", **settings}, "")
+    text, problems = to_json({"provider": "http", "name": "agent", **settings}, "")
     assert text is not None, problems
     provider, problems = build(Http, text, "target")
     assert provider is not None, problems
@@ -26,7 +26,7 @@ def made(**settings: Any) -> Http:
 
 def problems_of(**settings: Any) -> list[str]:
     """Everything that is wrong with these settings."""
-    text, wrong = as_json({"provider": "http", "name": "agent", **settings}, "")
+    text, wrong = to_json({"provider": "http", "name": "agent", **settings}, "")
     assert text is not None, wrong
     provider, wrong = build(Http, text, "target")
     return [str(problem) for problem in (wrong if provider is None else provider.check("target"))]

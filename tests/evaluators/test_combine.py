@@ -194,7 +194,7 @@ cases:
         f"{inner}[1].evaluators[0].type",
         f"{inner}[1].evaluators[1]",
     } <= set(found)
-    place = found[f"{inner}[0].minimum"].place
+    place = found[f"{inner}[0].minimum"].location
     assert place is not None
     assert (place.line, place.column) == (9, 37)
     assert "did you mean 'minimums'" in found[f"{inner}[0].minimum"].message

@@ -8,7 +8,7 @@ import pytest
 
 from agentv.formats import canonical
 from agentv.formats.reader import decode_response
-from agentv.jsonio import CUT, MAX_DEPTH
+from agentv.jsonio import DEPTH_MARKER, MAX_DEPTH
 
 
 def nested(levels: int) -> Any:
@@ -45,7 +45,7 @@ def test_values_nested_too_deeply_are_cut_and_reported(field: str, levels: int) 
         assert not response.warnings
     else:
         assert depth(read) == MAX_DEPTH
-        assert CUT in json.dumps(read)
+        assert DEPTH_MARKER in json.dumps(read)
         assert response.warnings == (
             f"output_messages[0].tool_calls[0].{field}: cut off, nested deeper than 128 levels",
         )
@@ -66,7 +66,7 @@ def test_values_nested_too_deeply_are_cut_and_reported(field: str, levels: int) 
 def test_nothing_deep_gets_in_anywhere(reply: dict[str, Any], path: str) -> None:
     response = decode_response(reply)
     assert f"{path}: cut off, nested deeper than 128 levels" in response.warnings
-    assert CUT in repr(response)
+    assert DEPTH_MARKER in repr(response)
 
 
 def test_arguments_nested_too_deeply_are_kept_as_text() -> None:

@@ -176,7 +176,7 @@ def test_environment_is_a_list_of_what_may_pass(folder: Path, monkeypatch: pytes
     monkeypatch.setenv("LANG", "C.UTF-8")
     lines = invoke(folder, "env", env=("AGENT_KEY", "NOT_SET")).text.split("\n")
     found = dict(line.split("=", 1) for line in lines)
-    assert set(found) <= {"PATH", "HOME", "LANG", "TMPDIR", "AGENT_KEY", orphans.MARK}
+    assert set(found) <= {"PATH", "HOME", "LANG", "TMPDIR", "AGENT_KEY", orphans.MARKER}
     assert found["AGENT_KEY"] == "granted"
     assert found["LANG"] == "C.UTF-8"
     assert Cli(command=("env",), env=("AGENT_KEY",)).secret_names == ("AGENT_KEY",)

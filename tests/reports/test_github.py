@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentv.errors import Place, Problem
+from agentv.errors import Location, Problem
 from agentv.model.events import RunFinished
 from agentv.redaction import Redactor
 from agentv.reports.github import Annotations, CommandEscapingStream, annotate_problems
@@ -98,7 +98,7 @@ def test_files_are_named_as_the_repository_names_them(tmp_path: Path, monkeypatc
 
 
 def test_problems_and_warnings_of_files_are_shown_too() -> None:
-    problem = Problem("", "odd, is it: meant?", "whole", Place("a,b:c.yaml", 3, 7))
+    problem = Problem("", "odd, is it: meant?", "whole", Location("a,b:c.yaml", 3, 7))
     assert obeyed(str(annotate_problems([problem])[0])) == [
         ("error", {"file": "a,b:c.yaml", "line": "3", "col": "7", "title": "agentv"}, "odd, is it: meant?")
     ]

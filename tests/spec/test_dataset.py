@@ -36,7 +36,7 @@ class TestPlain:
     def test_one_case_a_line_beside_listed_ones(self, write: Write) -> None:
         write('{"id": "b", "input": "x"}\n\n{"id": "c", "input": "y", "tags": ["t"]}\n', "data/cases.jsonl")
         found = only(write(f"{HEAD}cases: [{{id: a, input: x}}]\ndataset: data/cases.jsonl"))
-        assert [(case.index, case.case.id, str(case.place)) for case in found.cases] == [
+        assert [(case.index, case.case.id, str(case.location)) for case in found.cases] == [
             (0, "a", "a.eval.yaml:3:9"),
             (1, "b", "data/cases.jsonl:1"),
             (2, "c", "data/cases.jsonl:3"),
@@ -128,7 +128,7 @@ class TestFiles:
         write("- {id: d, input: x}\n", "4.yml")
         write(lines([{"id": "e", "input": "x"}]), "5.jsonl")
         found = only(write(f"{HEAD}dataset: [1.csv, '2.*', '3.*', '?.yml', 5.jsonl]"))
-        assert [(checked.case.id, str(checked.place)) for checked in found.cases] == [
+        assert [(checked.case.id, str(checked.location)) for checked in found.cases] == [
             ("a", "1.csv:2"),
             ("b", "2.tsv:2"),
             ("c", "3.yaml:1"),
@@ -381,7 +381,7 @@ class TestChance:
         # Pinned: a sample that changed with a version would make results incomparable without a word.
         assert [int(name[5:]) for name in ids(found)] == [1, 2, 3, 8, 13, 15, 16, 30, 37, 49]
         assert [int(each.case.id[5:]) for each in found.cases] == [each.index for each in found.cases]
-        assert next(str(each.place) for each in found.cases) == "cases.jsonl:2"
+        assert next(str(each.location) for each in found.cases) == "cases.jsonl:2"
         assert found.count == 10
 
     def test_what_is_counted_is_what_is_run(self, write: Write) -> None:

@@ -21,7 +21,7 @@ def said(write: Write, text: str | bytes, name: str = "rows.csv") -> list[str]:
 
 def asked(found: Eval) -> list[tuple[str, object, int]]:
     return [
-        (each.case.id, each.case.input_messages[0].content, each.place.line if each.place else 0)
+        (each.case.id, each.case.input_messages[0].content, each.location.line if each.location else 0)
         for each in found.cases
     ]
 

@@ -115,7 +115,7 @@ def test_a_judge_that_is_not_there_is_a_mistake_with_its_place(
         load(tmp_path, written, project)
     found = [problem for problem in error.value.problems if message in str(problem)]
     assert found, str(error.value)
-    assert str(found[0].place).endswith(place), str(error.value)
+    assert str(found[0].location).endswith(place), str(error.value)
 
 
 def test_evaluators_of_the_project_need_a_judge_too(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 
 import agentv.spec.yaml as reader
-from agentv.spec.yaml import MAX_BYTES, Mark, YamlError, read_yaml
+from agentv.spec.yaml import MAX_BYTES, Position, YamlError, read_yaml
 
 
 def data_of(text: str) -> Any:
@@ -26,8 +26,8 @@ def problems_of(source: str | bytes) -> list[tuple[int, int, str]]:
     return [(mark.line, mark.column, message) for mark, message in caught.value.problems]
 
 
-def found(text: str, path: str, about: Literal["value", "key", "whole"] = "value") -> Mark:
-    return read_yaml(text.encode()).marks.find(path, about)
+def found(text: str, path: str, about: Literal["value", "key", "whole"] = "value") -> Position:
+    return read_yaml(text.encode()).positions.find(path, about)
 
 
 @pytest.fixture(params=["libyaml", "pure"])
@@ -124,15 +124,15 @@ def test_an_empty_file_is_nothing() -> None:
     for source in (b"", b"\n\n", b"# only a comment\n", b"---\n", b"\xef\xbb\xbf"):
         document = read_yaml(source)
         assert document.data is None
-        assert document.marks.find("cases[0].id") == Mark(1, 1, 1) or source == b"---\n"
+        assert document.positions.find("cases[0].id") == Position(1, 1, 1) or source == b"---\n"
 
 
 def test_byte_order_marks_and_utf_16_are_read() -> None:
     for encoding in ("utf-8-sig", "utf-16"):
         document = read_yaml("a: é😀\nb: 2".encode(encoding))
         assert document.data == {"a": "é😀", "b": 2}
-        assert document.marks.find("a", "key") == Mark(1, 1, 1)
-        assert document.marks.find("b") == Mark(2, 4, 1)
+        assert document.positions.find("a", "key") == Position(1, 1, 1)
+        assert document.positions.find("b") == Position(2, 4, 1)
 
 
 def test_json_with_escaped_emoji_is_yaml() -> None:
@@ -148,7 +148,7 @@ d: |  # \ud800
 
 def test_line_separators_are_ordinary_characters() -> None:
     assert data_of('a: "x\u2028y\u0085z"\nb: p\u2029q\n') == {"a": "x\u2028y\u0085z", "b": "p\u2029q"}
-    assert found("a: x\u2028y\nb: 1", "b") == Mark(2, 4, 1)
+    assert found("a: x\u2028y\nb: 1", "b") == Position(2, 4, 1)
 
 
 def test_surprises_are_said_where_they_are() -> None:
@@ -296,7 +296,7 @@ def test_all_problems_are_reported_together_in_the_order_of_the_file() -> None:
 
 
 def test_an_error_travels_between_processes() -> None:
-    error = YamlError([(Mark(1, 2, 3), "what")])
+    error = YamlError([(Position(1, 2, 3), "what")])
 
     copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
 
@@ -360,38 +360,38 @@ empty:
 @pytest.mark.parametrize(
     ("path", "about", "mark"),
     [
-        ("", "value", Mark(2, 1, 4)),
-        ("name", "key", Mark(2, 1, 4)),
-        ("name", "value", Mark(2, 7, 7)),
-        ("name", "whole", Mark(2, 7, 7)),
-        (".name", "value", Mark(2, 7, 7)),
-        ("targets.main", "value", Mark(4, 9, 1)),
-        ("targets.main.db.query[1]", "value", Mark(4, 42, 1)),
-        ("targets.main.db.query", "key", Mark(4, 26, 10)),
-        ("cases", "value", Mark(6, 3, 1)),
-        ("cases", "key", Mark(5, 1, 5)),
-        ("cases[0]", "value", Mark(6, 5, 2)),
-        ("cases[0]", "key", Mark(6, 5, 2)),
-        ("cases[0].input", "value", Mark(7, 12, 1)),
-        ("cases[1].id", "value", Mark(9, 9, 5)),
-        ("cases[1].evaluators", "value", Mark(11, 5, 1)),
-        ("cases[1].evaluators[0].minimums.db.query", "value", Mark(13, 19, 1)),
-        ("cases[1].evaluators[0].minimums.db", "value", Mark(14, 13, 1)),
-        ("cases[1].evaluators[0].minimums.a[0] b", "key", Mark(15, 9, 8)),
-        ("cases[2]", "value", Mark(17, 5, 2)),
-        ("empty", "value", Mark(18, 7, 1)),
-        ("empty.more", "value", Mark(18, 7, 1)),
-        ("cases[0].expected", "value", Mark(6, 5, 2)),
-        ("cases[0].expected", "key", Mark(6, 5, 2)),
-        ("cases[9].id", "value", Mark(6, 3, 1)),
-        ("cases[99999999999999999999]", "value", Mark(6, 3, 1)),
-        ("cases.id", "value", Mark(6, 3, 1)),
-        ("name.first", "value", Mark(2, 7, 7)),
-        ("nothing", "key", Mark(2, 1, 4)),
+        ("", "value", Position(2, 1, 4)),
+        ("name", "key", Position(2, 1, 4)),
+        ("name", "value", Position(2, 7, 7)),
+        ("name", "whole", Position(2, 7, 7)),
+        (".name", "value", Position(2, 7, 7)),
+        ("targets.main", "value", Position(4, 9, 1)),
+        ("targets.main.db.query[1]", "value", Position(4, 42, 1)),
+        ("targets.main.db.query", "key", Position(4, 26, 10)),
+        ("cases", "value", Position(6, 3, 1)),
+        ("cases", "key", Position(5, 1, 5)),
+        ("cases[0]", "value", Position(6, 5, 2)),
+        ("cases[0]", "key", Position(6, 5, 2)),
+        ("cases[0].input", "value", Position(7, 12, 1)),
+        ("cases[1].id", "value", Position(9, 9, 5)),
+        ("cases[1].evaluators", "value", Position(11, 5, 1)),
+        ("cases[1].evaluators[0].minimums.db.query", "value", Position(13, 19, 1)),
+        ("cases[1].evaluators[0].minimums.db", "value", Position(14, 13, 1)),
+        ("cases[1].evaluators[0].minimums.a[0] b", "key", Position(15, 9, 8)),
+        ("cases[2]", "value", Position(17, 5, 2)),
+        ("empty", "value", Position(18, 7, 1)),
+        ("empty.more", "value", Position(18, 7, 1)),
+        ("cases[0].expected", "value", Position(6, 5, 2)),
+        ("cases[0].expected", "key", Position(6, 5, 2)),
+        ("cases[9].id", "value", Position(6, 3, 1)),
+        ("cases[99999999999999999999]", "value", Position(6, 3, 1)),
+        ("cases.id", "value", Position(6, 3, 1)),
+        ("name.first", "value", Position(2, 7, 7)),
+        ("nothing", "key", Position(2, 1, 4)),
     ],
 )
 def test_a_path_leads_to_its_place_or_to_the_deepest_part_that_is_there(
-    path: str, about: Literal["value", "key", "whole"], mark: Mark
+    path: str, about: Literal["value", "key", "whole"], mark: Position
 ) -> None:
     assert found(EVAL, path, about) == mark
 
@@ -399,27 +399,27 @@ def test_a_path_leads_to_its_place_or_to_the_deepest_part_that_is_there(
 def test_a_block_with_an_anchor_or_a_tag_begins_at_its_first_key() -> None:
     text = "a: &x\n  b: 1\nc: !!seq\n- 1\nd: &y\n  - 1\ne: &z !!map {f: 1}\n"
 
-    assert found(text, "a") == Mark(2, 3, 1)
-    assert found(text, "c") == Mark(4, 1, 1)
-    assert found(text, "d") == Mark(6, 3, 1)
-    assert found(text, "e") == Mark(7, 13, 1)
+    assert found(text, "a") == Position(2, 3, 1)
+    assert found(text, "c") == Position(4, 1, 1)
+    assert found(text, "d") == Position(6, 3, 1)
+    assert found(text, "e") == Position(7, 13, 1)
 
 
 def test_what_comes_from_an_alias_is_where_it_was_written_first() -> None:
     text = "base: &base\n  id: 1\n  deep: {x: 2}\na: *base\nb:\n  <<: *base\n  id: 3\nc: {<<: [{y: 1}, *base]}\n"
 
-    assert found(text, "a") == Mark(4, 4, 5)
-    assert found(text, "a.missing") == Mark(4, 4, 5)
-    assert found(text, "a.deep.x") == Mark(3, 13, 1)
-    assert found(text, "b.id") == Mark(7, 7, 1)
-    assert found(text, "b.deep", "key") == Mark(3, 3, 4)
-    assert found(text, "c.y") == Mark(8, 14, 1)
-    assert found(text, "c.deep.x") == Mark(3, 13, 1)
+    assert found(text, "a") == Position(4, 4, 5)
+    assert found(text, "a.missing") == Position(4, 4, 5)
+    assert found(text, "a.deep.x") == Position(3, 13, 1)
+    assert found(text, "b.id") == Position(7, 7, 1)
+    assert found(text, "b.deep", "key") == Position(3, 3, 4)
+    assert found(text, "c.y") == Position(8, 14, 1)
+    assert found(text, "c.deep.x") == Position(3, 13, 1)
 
 
 def test_lines_end_with_any_line_break_and_columns_count_characters() -> None:
-    assert found("ä: 1\r\nb: 'x\r\n  y'\rc: 😀d", "b") == Mark(2, 4, 2)
-    assert found("ä: 1\r\nb: 'x\r\n  y'\rc: 😀d", "c") == Mark(4, 4, 2)
+    assert found("ä: 1\r\nb: 'x\r\n  y'\rc: 😀d", "b") == Position(2, 4, 2)
+    assert found("ä: 1\r\nb: 'x\r\n  y'\rc: 😀d", "c") == Position(4, 4, 2)
 
 
 def test_a_file_that_is_too_large_is_refused_with_a_way_out() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agentv.spec.yaml import Mark, YamlError, read_yaml
+from agentv.spec.yaml import Position, YamlError, read_yaml
 from agentv.spec.yaml import composer as compose
 from agentv.spec.yaml.composer import MAX_DEPTH, MAX_FINDINGS
 
@@ -93,7 +93,7 @@ def lines(count: int, line: Callable[[int], str]) -> str:
 def test_long_files_take_time_in_proportion(text: str) -> None:
     started = time.perf_counter()
 
-    problems: list[tuple[Mark, str]] = []
+    problems: list[tuple[Position, str]] = []
     try:
         read_yaml(text.encode())
     except YamlError as error:
@@ -156,8 +156,8 @@ def test_places_of_a_large_file_are_small() -> None:
     document = read_yaml(text)
 
     before, _ = tracemalloc.get_traced_memory()
-    nodes = len(document.marks)
-    document = document._replace(marks=read_yaml(b"").marks)
+    nodes = len(document.positions)
+    document = document._replace(positions=read_yaml(b"").positions)
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (before - after - len(text)) / nodes < 30
@@ -165,7 +165,7 @@ def test_places_of_a_large_file_are_small() -> None:
 
 
 def test_many_places_are_found_quickly() -> None:
-    marks = read_yaml(b"cases:\n" + b"- {id: 1}\n" * 10_000).marks
+    marks = read_yaml(b"cases:\n" + b"- {id: 1}\n" * 10_000).positions
     started = time.perf_counter()
 
     assert [marks.find(f"cases[{index}].id").line for index in range(10_000)] == list(range(2, 10_002))

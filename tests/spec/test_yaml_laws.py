@@ -9,7 +9,7 @@ import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agentv.spec.yaml import Mark, YamlError, read_yaml
+from agentv.spec.yaml import Position, YamlError, read_yaml
 
 # NUL is refused; DEL is JSON but not YAML.
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\x7f"), max_size=30)
@@ -74,7 +74,7 @@ def leaves(data: Any, path: str = "") -> Iterator[tuple[str, str | None, Any]]:
 def test_every_path_leads_to_text_that_begins_with_it(data: Any, flow: bool) -> None:
     text = yaml.safe_dump(data, default_flow_style=flow)
     lines = text.split("\n")
-    marks = read_yaml(text.encode()).marks
+    marks = read_yaml(text.encode()).positions
     for path, key, value in leaves(data):
         line, column, width = marks.find(path)
         found = lines[line - 1][column - 1 :]
@@ -110,7 +110,7 @@ def reference(node: yaml.Node, path: str) -> yaml.Node:
 @given(nested(st.text("ab.[]0 ", max_size=5)), st.booleans())
 def test_keys_that_look_like_paths_are_taken_as_long_as_they_go(data: Any, flow: bool) -> None:
     text = yaml.safe_dump({"root": data}, default_flow_style=flow)
-    marks = read_yaml(text.encode()).marks
+    marks = read_yaml(text.encode()).positions
     tree = yaml.compose(text, Loader=yaml.SafeLoader)
     assert tree is not None
     for path, _, _ in leaves({"root": data}):
@@ -144,11 +144,11 @@ def read_or_refused(source: bytes) -> None:
     else:
         json.dumps(document.data, allow_nan=False, ensure_ascii=False).encode()
         for path, _, _ in leaves(document.data):
-            assert min(document.marks.find(path)) >= 1
-            assert min(document.marks.find(path, "key")) >= 1
+            assert min(document.positions.find(path)) >= 1
+            assert min(document.positions.find(path, "key")) >= 1
 
 
-def check_problems(problems: list[tuple[Mark, str]]) -> None:
+def check_problems(problems: list[tuple[Position, str]]) -> None:
     assert problems == sorted(problems)
     for mark, message in problems:
         assert min(mark) >= 1

@@ -23,7 +23,7 @@ from agentv.scoring.scorer import CaseScorer
 from agentv.scoring.statistics import agree
 from agentv.spec.labels import read_labels
 from agentv.spec.loader import load_evals
-from agentv.spec.project import display
+from agentv.spec.project import display_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +91,7 @@ async def calibrate(
     """Return how far this judge agrees with these labels, and the redactor for the report."""
     options = options or RunOptions()
     points = getattr(subject.evaluator, "points", ())
-    rows = read_labels(labels, display(labels), frozenset(point.id for point in points))
+    rows = read_labels(labels, display_path(labels), frozenset(point.id for point in points))
     judge = StandaloneJudge(subject.eval, subject.judge, options, cache)
     follow = trace_follower(subject.eval.folder)
     semaphore = asyncio.Semaphore(options.max_concurrency or DEFAULT_CONCURRENCY)

@@ -25,7 +25,7 @@ from agentv.providers.python.call import can_be_asked
 from agentv.run.options import RunKeywords, RunOptions
 from agentv.spec.loader import load_data, load_evals
 from agentv.spec.targets import check_targets
-from agentv.spec.validation import as_json, build
+from agentv.spec.validation import build, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -214,7 +214,7 @@ def _configured_target(settings: Mapping[str, Any], argument: str) -> Target:
 def _run_options(options: Mapping[str, Any]) -> RunOptions:
     """Return the options; a single text where a list is expected is a list of one."""
     lists = {name: [options[name]] for name in ("cases", "tags", "plain_blocks") if isinstance(options.get(name), str)}
-    text, problems = as_json({**options, **lists}, "")
+    text, problems = to_json({**options, **lists}, "")
     run_options, wrong = build(RunOptions, text, "") if text else (None, problems)
     if run_options is None:
         raise SpecError(wrong)

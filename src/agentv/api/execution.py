@@ -116,7 +116,7 @@ def prepare(
                 continue
             if no_exec and executes(provider):
                 message = f"target {target.name!r} would run a program, which --no-exec forbids"
-                problems.append(Problem("", message, "whole", target.place))
+                problems.append(Problem("", message, "whole", target.location))
             providers[key] = provider
             if is_judge(key):
                 judges[eval_.id, target.name] = judge_target(key, target, environment)
@@ -167,7 +167,7 @@ def _executing_evaluators(evals: list[Eval], options: RunOptions) -> list[Proble
                 about = f"evaluator {name!r} of case {case.case.id!r}"
                 message = f"{about} would run code of the eval's, which --no-exec forbids"
                 key = (planned.eval.id, dump_json(checked.config))
-                problems.setdefault(key, Problem("", message, "whole", case.place))
+                problems.setdefault(key, Problem("", message, "whole", case.location))
     return list(problems.values())
 
 

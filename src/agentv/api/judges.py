@@ -25,7 +25,7 @@ from agentv.run.plan import selected_cases
 from agentv.spec.discovery import find_evals
 from agentv.spec.loader import load_evals
 from agentv.spec.project import Project, find_project, load_project
-from agentv.spec.targets import JudgeNames, make_provider, resolved_settings, variables_of
+from agentv.spec.targets import JudgeNames, env_variables, make_provider, resolve_env
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -99,10 +99,10 @@ def identity_of(target: Target, environment: Mapping[str, str]) -> bytes:
     settings: dict[str, Any] = {key: value for key, value in target.settings.items() if key not in NEUTRAL_SETTINGS}
     variables = {
         name: f"${{{name}}}" if is_credential_field(name) else environment[name]
-        for name in variables_of(settings)
+        for name in env_variables(settings)
         if name in environment
     }
-    return dump_json({**resolved_settings(settings, variables), "provider": target.provider})
+    return dump_json({**resolve_env(settings, variables), "provider": target.provider})
 
 
 def open_judge_cache(path: Path | None, warn: Callable[[str], None] | None = None) -> SqliteJudgeCache | None:

@@ -10,7 +10,7 @@ from agentv.errors import AgentVError
 from agentv.model.request import Request, Scope
 from agentv.protocols import ExecutingProvider, SecretProvider
 from agentv.providers.base import failure
-from agentv.spec.targets import variables_of
+from agentv.spec.targets import env_variables
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -37,7 +37,7 @@ def secret_names(provider: object) -> tuple[str, ...]:
 
 def find_secrets(target: Target, provider: Provider, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the values of the variables that a target uses, by name: they must not appear in results."""
-    names = {*variables_of(target.settings), *secret_names(provider)}
+    names = {*env_variables(target.settings), *secret_names(provider)}
     return {name: environment[name] for name in names if name in environment}
 
 

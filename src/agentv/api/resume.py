@@ -218,7 +218,7 @@ def replay_result(stored: StoredResult, options: RunOptions, planned: PlannedRun
     if (options.include_messages or options.include_trace) and stored.response is not None:
         input_messages = () if planned is None else planned.case.case.input_messages
         record, line = with_conversation(record, input_messages, response, options), None
-    place = stored.place if planned is None else str(planned.case.place or "")
+    place = stored.place if planned is None else str(planned.case.location or "")
     return RunFinished(
         record=record,
         response=response,

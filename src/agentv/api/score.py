@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 from msgspec.structs import replace
 
 from agentv.errors import FormatError, Problem, SpecError
-from agentv.files import read_below
+from agentv.files import read_in_root
 from agentv.formats.plain_blocks import check_plain_blocks, drop_plain_blocks
 from agentv.formats.reader import read_any
 from agentv.formats.response import follow_trace_ref, leave_trace_ref
@@ -238,4 +238,4 @@ def _check_plain_blocks(types: Sequence[str] | None) -> tuple[str, ...]:
 
 def trace_follower(root: str | None) -> Follow:
     """Return the function that reads a `trace_ref` below this folder."""
-    return leave_trace_ref if root is None else partial(follow_trace_ref, read=partial(read_below, root))
+    return leave_trace_ref if root is None else partial(follow_trace_ref, read=partial(read_in_root, root))

@@ -37,8 +37,8 @@ from agentv.run.rate_limit import RateLimiter, RateLimits
 from agentv.scoring.calls import resolve_calls
 from agentv.spec.describe import describe
 from agentv.spec.discovery import find_evals
-from agentv.spec.project import NAME, Project, display, find_project, load_project
-from agentv.spec.targets import add_plain_blocks, check_targets, make_provider, select_targets, variables_of
+from agentv.spec.project import PROJECT_FILE, Project, display_path, find_project, load_project
+from agentv.spec.targets import add_plain_blocks, check_targets, env_variables, make_provider, select_targets
 from agentv.spec.validation import build
 from agentv.spec.yaml import SourceFile
 
@@ -174,7 +174,7 @@ def find_targets(path: str) -> list[ProjectTarget]:
     folder = start.resolve() if start.is_dir() else start.resolve().parent
     project_of(folder)
     for eval_path in _find_eval_files(start):
-        source = SourceFile(eval_path, display(eval_path))
+        source = SourceFile(eval_path, display_path(eval_path))
         data = source.data if isinstance(source.data, dict) else {}
         own_targets, problems = check_targets(data["targets"] if isinstance(data.get("targets"), list) else [], source)
         if problems:
@@ -192,7 +192,7 @@ def find_targets(path: str) -> list[ProjectTarget]:
 
 
 def _find_eval_files(start: Path) -> list[Path]:
-    if start.name == NAME:
+    if start.name == PROJECT_FILE:
         start = start.parent
     try:
         return find_evals([start])
@@ -201,7 +201,7 @@ def _find_eval_files(start: Path) -> list[Path]:
 
 
 def _key(target: Target) -> tuple[str, str]:
-    return target.name, str(target.place)
+    return target.name, str(target.location)
 
 
 def list_targets(targets: list[ProjectTarget], environment: Mapping[str, str] | None = None) -> list[ListedTarget]:
@@ -211,7 +211,7 @@ def list_targets(targets: list[ProjectTarget], environment: Mapping[str, str] | 
         ListedTarget(
             name=target.name,
             provider=target.provider,
-            place=str(target.place or ""),
+            place=str(target.location or ""),
             evals=evals,
             variables=tuple(_variables(target, environment)),
             plain_blocks=tuple(target.settings.get("plain_blocks", ())),
@@ -222,7 +222,7 @@ def list_targets(targets: list[ProjectTarget], environment: Mapping[str, str] | 
 
 def _variables(target: Target, environment: Mapping[str, str]) -> list[Variable]:
     settings = dump_json(target.settings).decode()
-    names = dict.fromkeys(variables_of(target.settings))
+    names = dict.fromkeys(env_variables(target.settings))
     required = {name for name in names if f"${{{name}}}" in settings}
     names.update(dict.fromkeys(_secret_names(target)))
     return [Variable(name=name, is_set=name in environment, required=name in required) for name in names]
@@ -243,7 +243,7 @@ def choose(targets: list[ProjectTarget], name: str) -> ProjectTarget:
         others = suggest(name, names) or (f"; there are {', '.join(names)}" if names else "; there is none at all")
         raise SpecError([Problem("", f"no target {name!r}{others}", "whole")])
     if len({dump_json(candidate.target.settings) for candidate in named}) > 1:
-        places = ", ".join(str(candidate.target.place) for candidate in named)
+        places = ", ".join(str(candidate.target.location) for candidate in named)
         raise SpecError([Problem("", f"several targets are named {name!r} ({places}): give one file as PATH", "whole")])
     return named[0]
 
@@ -282,7 +282,7 @@ async def check_target(
     check = TargetCheck(
         target=target.name,
         provider=target.provider,
-        place=str(target.place or ""),
+        place=str(target.location or ""),
         prompt=prompt,
         answered=response.success,
         hint="" if response.error is None else _hint(response.error),

@@ -23,7 +23,7 @@ from agentv.spec.describe import describe
 
 if TYPE_CHECKING:
     from agentv.evaluators.base import Example
-    from agentv.spec.describe import Description
+    from agentv.spec.describe import EvaluatorDescription
 
 WIDTH = 100
 
@@ -70,7 +70,7 @@ def describe_one(name: str, *, as_json: bool) -> None:
         click.echo("\n".join(_render(description)))
 
 
-def _description_data(description: Description) -> dict[str, Any]:
+def _description_data(description: EvaluatorDescription) -> dict[str, Any]:
     examples = [
         {**example._asdict(), "result": _make_scorer(example).score(example.reply)} for example in description.examples
     ]
@@ -85,7 +85,7 @@ def _description_data(description: Description) -> dict[str, Any]:
     }
 
 
-def _render(description: Description) -> list[str]:
+def _render(description: EvaluatorDescription) -> list[str]:
     lines = [f"{description.name}: {description.summary}"]
     if description.executes:
         lines.append("It runs code that the eval names; --no-exec refuses it.")

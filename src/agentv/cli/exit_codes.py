@@ -81,7 +81,7 @@ def print_problems(problems: Iterable[Problem | str], code: int = ExitCode.USAGE
 
 def problem_data(problem: Problem) -> dict[str, object]:
     """Return a problem as JSON data."""
-    place = problem.place
+    place = problem.location
     return {
         "file": place.file if place else None,
         "line": place.line if place else None,

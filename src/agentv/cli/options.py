@@ -107,10 +107,10 @@ def load_env_file(path: str | None) -> None:
     """Set the variables of an `.env` file that the environment does not have."""
     if path is None:
         return
-    from agentv.spec.targets import read_variables  # noqa: PLC0415 - it loads all of `spec`, for a rare option
+    from agentv.spec.targets import parse_dotenv  # noqa: PLC0415 - it loads all of `spec`, for a rare option
 
     try:
-        variables = read_variables(Path(path).read_text(encoding="utf-8-sig"))
+        variables = parse_dotenv(Path(path).read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, FormatError) as error:
         fail_usage(f"{path} cannot be read: {error}")
     for name, value in variables.items():

@@ -11,7 +11,7 @@ from agentv.errors import AgentVError, SpecError
 from agentv.jsonio import dump_json
 from agentv.reports.terminal import Style, clean, pluralize, render_warnings
 from agentv.spec.loader import load_evals, load_projects
-from agentv.spec.project import NAME
+from agentv.spec.project import PROJECT_FILE
 
 
 @click.command()
@@ -23,7 +23,7 @@ def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
 
     Exit code: 0 no problem, 2 some problems.
     """
-    projects = [path for path in paths if path.replace("\\", "/").rpartition("/")[2] == NAME]
+    projects = [path for path in paths if path.replace("\\", "/").rpartition("/")[2] == PROJECT_FILE]
     try:
         load_projects(projects)
         evals = load_evals([path for path in paths if path not in projects])

@@ -13,8 +13,8 @@ import click
 from agentv.cli.exit_codes import ExitCode
 from agentv.errors import AgentVError, SpecError
 from agentv.reports.terminal import Style, clean, render_problems
-from agentv.spec.discovery import PASSED_OVER
-from agentv.spec.project import display
+from agentv.spec.discovery import IGNORED_FOLDERS
+from agentv.spec.project import display_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,7 +93,7 @@ def _wait_for_change(roots: set[str], before: Snapshot) -> ChangedFiles:
         now = _snapshot(roots)
         if now != before:
             names = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
-            shown = sorted(display(Path(name)) for name in names)
+            shown = sorted(display_path(Path(name)) for name in names)
             more = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
             click.echo(f"\n{clean(shown[0])}{more} changed", err=True)
             return ChangedFiles(names)
@@ -115,7 +115,7 @@ def _snapshot(roots: set[str]) -> Snapshot:
 
 def _files(root: str) -> Iterator[str]:
     for parent, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if not name.startswith(".") and name not in PASSED_OVER]
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in IGNORED_FOLDERS]
         yield from (os.path.join(parent, name) for name in names if not name.startswith("."))  # noqa: PTH118 - as above
 
 

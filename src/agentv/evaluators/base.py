@@ -65,6 +65,7 @@ class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whether it runs code that the eval names; `--no-exec` refuses it."""
 
     type: str
+    """The kind of evaluator."""
     name: str | None = None
     """How results call it; by default its type."""
     weight: Annotated[float, Meta(ge=0, le=1e9)] = 1.0
@@ -76,7 +77,7 @@ class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     kind: Kind = "assertion"
     """A metric is recorded and never gates."""
     skip: bool = False
-    """Switched off: it is listed as skipped, and neither scores nor gates."""
+    """Skip this evaluator: it is listed as skipped, and neither scores nor decides the case."""
     negate: bool = field(name="not", default=False)
     """Turns it round: its score is 1 minus what it would be."""
 

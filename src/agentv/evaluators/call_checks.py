@@ -68,11 +68,15 @@ class CallFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which calls count, by their status."""
 
     ok: Choice = "include"
+    """Count successful calls."""
     error: Choice | None = None
+    """Count calls that ended in an error."""
     failed: Choice | None = None
     """Another word for `error`."""
     denied: Choice = "exclude"
+    """Count calls that were not permitted."""
     pending: Choice = "exclude"
+    """Count calls that have not ended."""
 
     @property
     def excluded(self) -> frozenset[str]:

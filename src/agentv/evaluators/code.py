@@ -17,8 +17,8 @@ from agentv.evaluators.base import EvaluatorBase, Example
 from agentv.evaluators.python import find_file, result_of
 from agentv.jsonio import dump_json, parse_json, scrub_text
 from agentv.process import Command, InteractivePipe, run
-from agentv.process.command import ResourceLimits, limited
-from agentv.process.pipes import Output
+from agentv.process.command import ResourceLimits, with_limits
+from agentv.process.pipes import BoundedOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,12 +62,14 @@ def context_json(ctx: Context, config: dict[str, Any]) -> bytes:
 async def ask(code: Code, command: tuple[str, ...], folder: str, ctx: Context) -> Any:
     """What the program printed, as data; `EvaluationError` when that is no verdict."""
     heard = _Capped(code.limits.output_bytes)
-    dialogue = InteractivePipe(heard.feed)
-    dialogue.stderr = complained = _Capped(code.limits.output_bytes)
-    dialogue.say(context_json(ctx, code.config))
-    dialogue.hang_up()
-    started = Command(arguments=limited(command, _limits(code)), folder=folder, env=code.variables(folder), grace_s=0.5)
-    work = asyncio.create_task(run(started, dialogue))
+    pipe = InteractivePipe(heard.feed)
+    pipe.stderr = complained = _Capped(code.limits.output_bytes)
+    pipe.write(context_json(ctx, code.config))
+    pipe.close_stdin()
+    started = Command(
+        arguments=with_limits(command, _limits(code)), folder=folder, env=code.variables(folder), grace_s=0.5
+    )
+    work = asyncio.create_task(run(started, pipe))
     heard.on_full = complained.on_full = work.cancel
     deadline = asyncio.timeout(code.timeout_s)
     try:
@@ -85,7 +87,7 @@ async def ask(code: Code, command: tuple[str, ...], folder: str, ctx: Context) -
     return _verdict(done, heard, complained)
 
 
-class _Capped(Output):
+class _Capped(BoundedOutput):
     """A stream that has somebody called when there is more than it should hold."""
 
     __slots__ = ("_left", "on_full")
@@ -120,7 +122,7 @@ def _limits(code: Code) -> ResourceLimits:
     )
 
 
-def _verdict(done: ProcessResult, heard: Output, complained: Output) -> Any:
+def _verdict(done: ProcessResult, heard: BoundedOutput, complained: BoundedOutput) -> Any:
     if done.signal is not None:
         _fail(f"the program was ended by {_signal_name(done.signal)}", complained)
     if done.exit_code:
@@ -134,9 +136,9 @@ def _verdict(done: ProcessResult, heard: Output, complained: Output) -> Any:
         _fail(f"what the program printed on stdout is {error}", complained)
 
 
-def _fail(message: str, complained: Output | None = None) -> Any:
+def _fail(message: str, complained: BoundedOutput | None = None) -> Any:
     """End with this message and the last line of stderr, which says most."""
-    lines = complained.last_words().splitlines() if complained else []
+    lines = complained.tail().splitlines() if complained else []
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     cut = last if len(last) <= _MAX_LINE else f"{last[:_MAX_LINE]}…"
     raise EvaluationError(f"{message}: {scrub_text(cut)}" if cut else message)

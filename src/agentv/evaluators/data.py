@@ -11,7 +11,7 @@ from agentv.evaluators.base import ConstraintTally, Example, Finding, once, run_
 from agentv.evaluators.json_schema import SchemaCheck, check_schema
 from agentv.evaluators.selectors import Selected, SelectorEvaluator, excerpt, plain
 from agentv.evaluators.trajectory.wording import joined
-from agentv.jsonio import MAX_DEPTH, is_broken, is_deep
+from agentv.jsonio import MAX_DEPTH, has_surrogates, is_deep
 from agentv.matching.diff import NOTHING, Difference, at_steps, bad_pointer, differences, pointer_steps, quote
 from agentv.matching.equality import encoded
 from agentv.matching.matchers import check_expected, contains, is_matcher
@@ -50,7 +50,7 @@ def _explain(text: str, reason: str) -> NoReturn:
     if not text.strip():
         told = "the text is empty"
         raise NotJson(told)
-    if is_broken(text):
+    if has_surrogates(text):
         told = "half a character stands in it (a lone surrogate)"
         raise NotJson(told)
     try:

@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr, replace
 from agentv import files as code
 from agentv.errors import AgentVError, EvaluationError, FormatError, Problem, suggest
 from agentv.evaluators.base import EvaluatorBase, Example
-from agentv.files import is_place
+from agentv.files import is_import_path
 from agentv.jsonio import scrub, scrub_text
 from agentv.matching.diff import quote
 from agentv.model.results import EvaluatorResult
@@ -279,7 +279,7 @@ async def within(timeout_s: float, work: Awaitable[Any]) -> Any:
     """What comes of a check's code; `EvaluationError` when it throws or takes too long."""
     import asyncio  # noqa: PLC0415 - a configuration is checked without it
 
-    from agentv.process.threads import is_its_own  # noqa: PLC0415 - as above
+    from agentv.process.threads import raised_by_user_code  # noqa: PLC0415 - as above
 
     deadline = asyncio.timeout(timeout_s)
     try:
@@ -293,21 +293,21 @@ async def within(timeout_s: float, work: Awaitable[Any]) -> Any:
     except AgentVError:
         raise
     except BaseException as error:
-        if not isinstance(error, Exception) and not is_its_own(error):
+        if not isinstance(error, Exception) and not raised_by_user_code(error):
             raise
         raise EvaluationError(reason_of(error)) from error
 
 
 async def call(function: Callable[..., Any], ctx: Context, given: Mapping[str, Any]) -> Any:
     """What the function returns for this context, of which it gets a copy of its own."""
-    from agentv.process.threads import in_thread  # noqa: PLC0415 - as above
+    from agentv.process.threads import call_in_thread  # noqa: PLC0415 - as above
 
     options = given if takes_options(function) else {}
     # An asynchronous one is trusted not to block; any other is called where it holds up nobody.
     called = getattr(function, "__call__", None)  # noqa: B004 - an object whose call is asynchronous
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
         return await function(copy_context(ctx), **options)
-    found = await in_thread(lambda: function(copy_context(ctx), **options))  # a long transcript takes a while to copy
+    found = await call_in_thread(lambda: function(copy_context(ctx), **options))  # copying may take long
     return await found if inspect.isawaitable(found) else found
 
 
@@ -342,7 +342,7 @@ def find_file(name: str, scope: Scope | None) -> Path:
 def load_function(place: str, scope: Scope | None) -> Any:
     """Import what is named; `EvaluationError` when it is not there, and whatever its own code throws."""
     try:
-        return code.load_place(place, scope)
+        return code.load_object(place, scope)
     except FormatError as error:
         raise EvaluationError(str(error)) from None
 
@@ -380,7 +380,7 @@ class Python(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def check(self, path: str) -> list[Problem]:
         """That the place can be one; nothing is imported before it runs."""
-        if is_place(self.function):
+        if is_import_path(self.function):
             return []
         expected = "expected the place of a function, 'package.module:function' or './checks.py:function'"
         return [Problem(f"{path}.function", f"{expected}; got {self.function!r}")]
@@ -391,12 +391,12 @@ class Python(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return result_of(await within(self.timeout_s, self._run(replace(ctx, config=config))), self)
 
     async def _run(self, ctx: Context) -> Any:
-        from agentv.process.threads import in_thread  # noqa: PLC0415 - a configuration is checked without it
+        from agentv.process.threads import call_in_thread  # noqa: PLC0415 - a configuration is checked without it
 
-        found = await in_thread(load_function, self.function, ctx.scope)
+        found = await call_in_thread(load_function, self.function, ctx.scope)
         if isinstance(found, type) and issubclass(found, EvaluatorBase):
             made = self._made(found, dict(ctx.config))
-            returned = await in_thread(lambda: made.evaluate(copy_context(ctx)))
+            returned = await call_in_thread(lambda: made.evaluate(copy_context(ctx)))
             return await returned if inspect.isawaitable(returned) else returned
         if not callable(found):
             msg = f"{self.function!r} is a {type(found).__name__}, not a function"

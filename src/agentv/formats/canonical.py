@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr
 from agentv.formats.conversation import KEY, Result, record_results
 from agentv.formats.fields import Number
 from agentv.formats.vocabulary import is_harmless_type
-from agentv.jsonio import MAX_DEPTH, MISFITS, is_broken, is_deep
+from agentv.jsonio import CONVERT_ERRORS, MAX_DEPTH, has_surrogates, is_deep
 from agentv.model.conversation import EventType, Message, ToolCall
 from agentv.model.response import ErrorKind
 
@@ -198,7 +198,7 @@ def read_compact(items: Sequence[Any]) -> _Messages | None:
         convert(found, _WireList)
         # The strict twins saw that nothing is ignored here; our values themselves do not refuse unknown keys.
         messages = convert(found, _List).messages
-    except MISFITS:  # text with lone surrogates among them
+    except CONVERT_ERRORS:  # text with lone surrogates among them
         return None
     return messages if is_settled(messages) else None
 
@@ -214,17 +214,17 @@ def read_calls(items: Sequence[Any]) -> list[ToolCall] | None:
     has_begun = False
     try:
         for message in convert({"messages": items}, _UnreadList).messages:
-            if message.content is not None and is_broken(message.content):
+            if message.content is not None and has_surrogates(message.content):
                 return None
             if message.role == "assistant":
                 has_begun = True
             elif has_begun:  # what came before may be an echo of the request
                 return None
             calls += message.tool_calls
-    except MISFITS:
+    except CONVERT_ERRORS:
         return None
     names = [call.tool for call in calls]
-    is_odd = is_broken("".join(names)) or len(items) > MAX_MESSAGES or len(calls) > MAX_CALLS
+    is_odd = has_surrogates("".join(names)) or len(items) > MAX_MESSAGES or len(calls) > MAX_CALLS
     return None if is_odd or not _PLAIN.issuperset(map(type, names)) else calls
 
 
@@ -236,14 +236,14 @@ def _may_be_call(block: Any) -> bool:
 
 def is_odd_name(name: str) -> bool:
     """Tell whether a text is not one to be shown as it is: with lone surrogates, or of a class of its own."""
-    return type(name) is not str or (not name.isascii() and is_broken(name))
+    return type(name) is not str or (not name.isascii() and has_surrogates(name))
 
 
 def are_plain(values: Sequence[Any]) -> bool:
     """Tell whether values are JSON throughout, and not deep; one that is `UNSET` is not there."""
     try:
         convert({"values": [value for value in values if value is not UNSET]}, _Values)
-    except MISFITS:
+    except CONVERT_ERRORS:
         return False
     return True
 
@@ -254,14 +254,14 @@ def is_settled(messages: Sequence[Message]) -> bool:
     for message in messages:
         content = message.content
         if type(content) is str:
-            if not content.isascii() and is_broken(content):
+            if not content.isascii() and has_surrogates(content):
                 return False
         elif content is not None and any(map(_may_be_call, content)):
             return False
         calls += len(message.tool_calls)
         for call in message.tool_calls:
             name = call.tool
-            if type(name) is not str or (not name.isascii() and is_broken(name)):  # `is_odd_name`, without a call
+            if type(name) is not str or (not name.isascii() and has_surrogates(name)):  # `is_odd_name`, without a call
                 return False
         if message.metadata is not None and KEY in message.metadata:
             return False
@@ -271,7 +271,7 @@ def is_settled(messages: Sequence[Message]) -> bool:
 def _read_openai(items: Sequence[Any]) -> _Messages | None:
     try:
         return _fold(convert({"messages": items}, _OpenAIList).messages)
-    except MISFITS:  # arguments that do not parse among them
+    except CONVERT_ERRORS:  # arguments that do not parse among them
         return None
 
 
@@ -326,7 +326,7 @@ def _fold(plain: tuple[_OpenAIMessage, ...]) -> _Messages | None:
 def _has_broken(messages: list[Message]) -> bool:
     for each in messages:
         content = each.content or ""  # here never a list of blocks
-        if not (each.role.isascii() and content.isascii()) and is_broken(each.role + content):  # type: ignore[union-attr, operator]
+        if not (each.role.isascii() and content.isascii()) and has_surrogates(each.role + content):  # type: ignore[union-attr, operator]
             return True
     return False
 
@@ -336,12 +336,12 @@ def read_plain_calls(items: Sequence[Any]) -> tuple[ToolCall, ...] | None:
     found = {"calls": items}
     try:
         return tuple(map(_to_call, convert(found, _OpenAICalls).calls))
-    except MISFITS:
+    except CONVERT_ERRORS:
         pass  # then they may be compact
     try:
         convert(found, _WireCalls)
         calls = convert(found, _Calls).calls
-    except MISFITS:  # text with lone surrogates among them
+    except CONVERT_ERRORS:  # text with lone surrogates among them
         return None
 
     return None if any(is_odd_name(call.tool) for call in calls) else calls

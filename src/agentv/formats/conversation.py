@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType, convert
 from msgspec.structs import force_setattr
 
 from agentv.formats.fields import Path, Report, whole_text
-from agentv.jsonio import MISFITS
+from agentv.jsonio import CONVERT_ERRORS
 from agentv.model.conversation import Message, Status, ToolCall
 
 
@@ -155,7 +155,7 @@ def read_marker(value: Any) -> Marker | None:
         return None
     try:
         return convert(value, Marker)
-    except MISFITS:
+    except CONVERT_ERRORS:
         return None
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, convert
 
-from agentv.jsonio import CUT, MISFITS, TOO_LONG, cut, describe, is_deep, replace_surrogates
+from agentv.jsonio import CONVERT_ERRORS, DEPTH_MARKER, TOO_LONG, is_deep, replace_surrogates, safe_str, truncate_depth
 from agentv.model.response import Unread
 
 Path = tuple[str | int, ...]
@@ -77,10 +77,10 @@ class Report:
     def limit(self, value: Any, path: Path, *, may_hold_calls: bool = False) -> Any:
         """Return the value, or a copy cut off where it is nested too deeply."""
         if isinstance(value, (dict, list, tuple)) and is_deep(value):
-            self.warn(path, f"cut off, {CUT[1:-1]}")
+            self.warn(path, f"cut off, {DEPTH_MARKER[1:-1]}")
             if may_hold_calls:
-                self.skip(path, f"what is {CUT[1:-1]}")
-            return cut(value)
+                self.skip(path, f"what is {DEPTH_MARKER[1:-1]}")
+            return truncate_depth(value)
         return value
 
     @property
@@ -131,7 +131,7 @@ def number_or_none(value: Any) -> float | None:
     """Return a time or a cost; `None` for any other value."""
     try:
         return convert(value, Number)
-    except MISFITS:
+    except CONVERT_ERRORS:
         return None
 
 
@@ -169,7 +169,7 @@ class Fields:
             self._read_alias(names[key], key, raw[key])
 
     def _name(self, key: Any) -> str:
-        name = key if isinstance(key, str) else describe(key)
+        name = key if isinstance(key, str) else safe_str(key)
         if name == TOO_LONG:
             self.report.warn(self.path, f"expected names, got {TOO_LONG}")
         return self.report.whole(name, (*self.path, name))
@@ -237,7 +237,7 @@ class Fields:
             return None
         try:
             return convert(value, Number)
-        except MISFITS:  # text with lone surrogates among them
+        except CONVERT_ERRORS:  # text with lone surrogates among them
             self.refuse(name, "a number of at least 0")
             return None
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agentv.formats.canonical import are_plain
 from agentv.formats.fields import MISSING_CALLS
-from agentv.jsonio import describe, dump_json, scrub
+from agentv.jsonio import dump_json, safe_str, scrub
 from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse, Unread
 
@@ -234,7 +234,7 @@ def _plain_object(value: Any) -> Any:
         return write()
     if isinstance(value, (list, tuple, set, frozenset)):
         return list(value)
-    return describe(value)
+    return safe_str(value)
 
 
 _encode = Encoder(enc_hook=_plain_object).encode

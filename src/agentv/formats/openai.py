@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 from agentv.formats.conversation import RESULT_MESSAGE, Pairing, is_blocks, join_marker
 from agentv.formats.messages import as_messages, read_messages
 from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
-from agentv.jsonio import MISFITS, dump_json
+from agentv.jsonio import CONVERT_ERRORS, dump_json
 from agentv.model.conversation import Message, ToolCall
 
 _encode = Encoder().encode
@@ -173,7 +173,7 @@ def _record(call: ToolCall) -> _Record:
         return _Record()
     try:
         return convert(call.metadata[RESULT_MESSAGE], _Record)
-    except MISFITS:
+    except CONVERT_ERRORS:
         return _Record()
 
 

@@ -12,7 +12,7 @@ from agentv.formats.fields import OBJECT, Fields, Report, is_count, show, whole_
 from agentv.formats.messages import decode_messages
 from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary
 from agentv.formats.usage import add_usage, read_usage
-from agentv.jsonio import MISFITS, dump_json, parse_json
+from agentv.jsonio import CONVERT_ERRORS, dump_json, parse_json
 from agentv.model.conversation import Message, TraceSummary
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, TokensUsage, Unread
 
@@ -54,7 +54,7 @@ def decode_canonical(reply: Mapping[str, Any]) -> ProviderResponse | None:
         wire = convert(reply, WireResponse)
         # The strict twin saw that nothing is ignored here; our values themselves do not refuse unknown keys.
         response = convert(reply, ProviderResponse)
-    except MISFITS:  # text with lone surrogates among them
+    except CONVERT_ERRORS:  # text with lone surrogates among them
         return None
     messages = response.output_messages
     if messages is not None and not is_settled(messages):
@@ -122,7 +122,7 @@ def _earlier_unread(fields: Fields) -> tuple[Unread, ...]:
         return ()
     try:
         return convert(value, tuple[Unread, ...])
-    except MISFITS:
+    except CONVERT_ERRORS:
         fields.keep_field("unread")
         return ()
 

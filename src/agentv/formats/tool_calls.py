@@ -10,7 +10,7 @@ from msgspec.json import Decoder
 
 from agentv.formats.conversation import RESULT_MESSAGE
 from agentv.formats.fields import OBJECT, Fields, Path, Report
-from agentv.jsonio import CUT, MAX_DEPTH, is_deep
+from agentv.jsonio import DEPTH_MARKER, MAX_DEPTH, is_deep
 from agentv.model.conversation import Message, Status, ToolCall
 
 STATUSES = frozenset(get_args(Status))
@@ -77,7 +77,7 @@ def parse_arguments(text: str) -> tuple[Any, str | None]:
         return text, str(error)
     # Every level takes two characters, so a short text cannot be deep.
     if len(text) > 2 * MAX_DEPTH and is_deep(value):
-        return text, CUT[1:-1]
+        return text, DEPTH_MARKER[1:-1]
     return value, None
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from agentv.formats.fields import OBJECT, Path, Report, is_count
 from agentv.formats.vocabulary import SERVER_TOOL_USES
-from agentv.jsonio import describe
+from agentv.jsonio import safe_str
 from agentv.model.response import TokensUsage
 
 _COUNTS = (
@@ -151,7 +151,7 @@ def read_usage(data: Any, path: Path, report: Report) -> tuple[TokensUsage | Non
         counts = _with_reasoning(counts)
     metadata = data.get("metadata")
     if isinstance(metadata, OBJECT):
-        metadata = {report.whole(describe(key), (*path, "metadata")): value for key, value in metadata.items()}
+        metadata = {report.whole(safe_str(key), (*path, "metadata")): value for key, value in metadata.items()}
     elif metadata is not None:
         report.refuse((*path, "metadata"), "an object", metadata)
         given.unread.add("metadata")
@@ -279,10 +279,10 @@ class _Given:
             return value  # type: ignore[no-any-return]  # a count, as just checked
         if place not in self._malformed:
             self._malformed.add(place)
-            self._report.refuse((*self._path, *map(describe, keys)), "a whole number of at least 0", value)
+            self._report.refuse((*self._path, *map(safe_str, keys)), "a whole number of at least 0", value)
         return None
 
 
 def _snake(key: Any) -> str:
-    key = describe(key)
+    key = safe_str(key)
     return key if key.islower() else "".join(f"_{char.lower()}" if char.isupper() else char for char in key)

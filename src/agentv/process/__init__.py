@@ -1,6 +1,6 @@
-"""Other people's programs: start one, feed it, cap what it prints, and leave nothing of it running.
+"""Run a program with bounded output, and leave none of its processes behind.
 
-An argument list only, never a shell. There is no time limit of its own: whoever awaits `run` cancels it.
+Programs are started from an argument list, never through a shell. There is no timeout here: the caller cancels `run`.
 """
 
 import sys
@@ -11,19 +11,19 @@ from agentv.process.pipes import InteractivePipe
 __all__ = ["Command", "InteractivePipe", "ProcessResult", "run"]
 
 
-async def run(command: Command, dialogue: InteractivePipe | None = None) -> ProcessResult:
-    """Run a program to its end; `OSError` when it cannot be started.
+async def run(command: Command, pipe: InteractivePipe | None = None) -> ProcessResult:
+    """Run a program to its end; raise `OSError` if it cannot be started.
 
-    With a dialogue, stdin is what is said in it and stays open until that hangs up, and stdout and stderr go there.
+    With an interactive pipe, stdin stays open until the pipe closes it, and stdout and stderr go to the pipe.
 
-    However this ends, and before it does, everything that the program started is dead and reaped. When it ends by being
-    cancelled, a note on the `CancelledError` has the end of stderr.
+    All processes that the program started are killed and reaped before this returns or raises. If it is cancelled, a
+    note on the `CancelledError` contains the end of stderr.
     """
-    # A configuration is checked without starting anything, and asyncio is five times the cost of bare Python.
+    # Validation starts no program, and importing asyncio takes five times as long as starting Python.
     if sys.platform == "win32":
-        from agentv.process.windows import run_portably  # noqa: PLC0415 - see above
+        from agentv.process.windows import run_without_process_groups  # noqa: PLC0415 - see above
 
-        return await run_portably(command, dialogue)
+        return await run_without_process_groups(command, pipe)
     from agentv.process.posix import run_posix  # noqa: PLC0415 - see above
 
-    return await run_posix(command, dialogue)
+    return await run_posix(command, pipe)

@@ -10,56 +10,56 @@ _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
 
 
 class ResourceLimits(Struct, frozen=True, kw_only=True):
-    """Each for one process, but for the number of them."""
+    """Limits for each process of a program; `processes` is for all of them together."""
 
     cpu_s: int
-    """Processor time, in seconds."""
+    """CPU time in seconds."""
     memory_mb: int
     file_mb: int
-    """The largest file that it may write."""
+    """Size of the largest file that it may write."""
     open_files: int
     processes: int
-    """How many there may be at once; only Linux counts them."""
+    """Number of processes at the same time; counted on Linux only."""
 
 
-def limited(command: tuple[str, ...], limits: ResourceLimits) -> tuple[str, ...]:
-    """The arguments that run a command under limits; on Windows there are none to set."""
+def with_limits(command: tuple[str, ...], limits: ResourceLimits) -> tuple[str, ...]:
+    """Return the arguments that run a command under resource limits; on Windows the command itself."""
     if sys.platform == "win32" or not sys.executable:
         return command
-    words = ",".join(f"{name}={number}" for name, number in asdict(limits).items())
-    # Isolated and without site-packages: 20 ms in all, half of it bare Python.
-    return (sys.executable, "-I", "-S", _LAUNCHER, words, *command)
+    settings = ",".join(f"{name}={number}" for name, number in asdict(limits).items())
+    # Isolated and without site-packages, it starts in 20 ms, half of which is Python itself.
+    return (sys.executable, "-I", "-S", _LAUNCHER, settings, *command)
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """One program, with all it is given."""
+    """A program with its arguments, environment, input and limits."""
 
     arguments: tuple[str, ...]
     """The program and its arguments; a program without a slash is looked up on the `PATH` of `env`."""
     folder: str
-    """Its working directory."""
+    """The working directory."""
     env: dict[str, str]
-    """Its whole environment, but for a mark of ours."""
+    """The whole environment, except for the marker variable of `orphans`."""
     stdin: bytes = b""
-    """What it can read; nothing at all when empty. In a dialogue it is read first."""
+    """Input of the program. With an interactive pipe, it comes before what is written to the pipe."""
     max_stdout_bytes: int = 10_000_000
-    """How much of its output is kept: half from the beginning, half from the end."""
+    """Bytes of stdout that are kept: half from the beginning, half from the end."""
     max_stderr_bytes: int = 1_000_000
     grace_s: float = 2.0
-    """How long it and its children may take to end when they are told to."""
+    """Time in seconds between SIGTERM and SIGKILL for the program and its children."""
 
 
 class ProcessResult(Struct, frozen=True, kw_only=True):
-    """A program that has ended."""
+    """Exit status and output of a program."""
 
     exit_code: int | None
-    """`None` when a signal ended it."""
+    """`None` if a signal ended the program."""
     signal: int | None
-    """`None` when it ended by itself."""
+    """`None` if the program exited by itself."""
     stdout: bytes
     stderr: bytes
     stdout_truncated: bool
-    """Whether a line in the middle of `stdout` stands for bytes that were left out."""
+    """True if a line in the middle of `stdout` replaces bytes that were left out."""
     stderr_truncated: bool
     duration_s: float
-    """From its start to its end, without what it left behind."""
+    """Time from start to exit of the program, without processes that it left behind."""

@@ -1,8 +1,8 @@
-"""Run as a program of its own: limits itself and becomes another, with somebody beside it who counts its processes.
+"""Stand-alone program that sets resource limits (rlimits) and then executes another program.
 
-`preexec_fn` is not safe in a process with threads, and limits that are set a moment after the start come too late.
-Arguments: the limits as `name=number` joined by commas, then the program and its arguments. It imports nothing of
-agentv, so that it starts in the time of bare Python.
+It is needed because `preexec_fn` is unsafe in a process with threads, and limits set after the start come too late.
+Arguments: the limits as `name=number` joined by commas, then the program and its arguments. It imports no other module
+of agentv, so that it starts fast. A watcher process beside it counts the processes of the program.
 """
 
 import _signal as signal  # type: ignore[import-not-found]  # the public module takes 4 ms to build enumerations
@@ -15,24 +15,24 @@ if sys.platform != "win32":
 
 _POLL_MS = 5
 _SESSION = 3
-"""Where the session stands in what follows the name in `/proc/PID/stat`."""
+"""Index of the session id among the fields after the name in `/proc/PID/stat`."""
 
 
 def main(arguments: list[str]) -> int:
-    """Become the program; there is an exit code only if that cannot be."""
+    """Execute the program; return an exit code only if it cannot be started."""
     limits = {name: int(number) for name, _, number in (item.partition("=") for item in arguments[0].split(","))}
     command = arguments[1:]
     try:
-        _start_watch(limits["processes"])
-        _limit(limits)
+        _fork_watcher(limits["processes"])
+        _set_rlimits(limits)
         os.execvp(command[0], command)  # noqa: S606 - the user's own argument list, and no shell
     except (OSError, ValueError) as error:
-        _say(f"{command[0]!r} cannot be started: {getattr(error, 'strerror', None) or error}")
+        _print_error(f"{command[0]!r} cannot be started: {getattr(error, 'strerror', None) or error}")
     return 127
 
 
-def _limit(limits: dict[str, int]) -> None:
-    # On Linux this counts what can be written to; the address space that runtimes reserve would end many at once.
+def _set_rlimits(limits: dict[str, int]) -> None:
+    # On Linux, limit writable memory: many runtimes reserve more address space than any useful limit allows.
     memory = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
     wanted = {
         resource.RLIMIT_CORE: 0,
@@ -43,19 +43,19 @@ def _limit(limits: dict[str, int]) -> None:
     }
     for kind, number in wanted.items():
         hard = resource.getrlimit(kind)[1]
-        most = number + (kind == resource.RLIMIT_CPU)  # a second to end by itself, then it is killed
-        if hard != resource.RLIM_INFINITY:  # never more than the host allows
-            number, most = min(number, hard), min(most, hard)  # noqa: PLW2901 - see above
-        resource.setrlimit(kind, (number, most))
+        maximum = number + (kind == resource.RLIMIT_CPU)  # one second to exit by itself before it is killed
+        if hard != resource.RLIM_INFINITY:  # no more than the host allows
+            number, maximum = min(number, hard), min(maximum, hard)  # noqa: PLW2901 - see above
+        resource.setrlimit(kind, (number, maximum))
 
 
-def _start_watch(most: int) -> None:
-    """Leave somebody behind who is neither the program's child nor in its group, and ends when it does."""
+def _fork_watcher(maximum: int) -> None:
+    """Fork a watcher that is neither the program's child nor in its process group, and exits with the program."""
     try:
         program = os.getpid()
         descriptor = os.pidfd_open(program)
-        threads = _threads()
-    except (AttributeError, OSError):  # not Linux: the time limit has to do
+        threads = _count_threads()
+    except (AttributeError, OSError):  # not Linux: only the time limit applies
         return
     middle = os.fork()
     if middle == 0:
@@ -63,32 +63,32 @@ def _start_watch(most: int) -> None:
             os.setpgid(0, 0)
             os.close(0)
             os.close(1)
-            try:  # noqa: SIM105 - contextlib takes longer to import than all the rest
+            try:  # noqa: SIM105 - contextlib takes longer to import than everything else here
                 os.nice(-10)
             except PermissionError:
-                pass  # it takes its turn among those that it counts
-            _watch(program, descriptor, most, threads)
+                pass  # then it runs with normal priority
+            _watch_processes(program, descriptor, maximum, threads)
         os._exit(0)
     os.waitpid(middle, 0)
 
 
-def _watch(program: int, descriptor: int, most: int, threads: int) -> None:
+def _watch_processes(program: int, descriptor: int, maximum: int, threads: int) -> None:
     ended = select.poll()
     ended.register(descriptor, select.POLLIN)
     while not ended.poll(_POLL_MS):
-        # Counting everybody's threads is one short file; whose they are has to be looked for, which takes far longer
-        # than a bomb needs to double: it has to stand still meanwhile.
-        now = _threads()
-        if now - threads <= most // 2:
+        # The number of all threads on the machine is one short file. Finding out whose they are takes far longer than
+        # a fork bomb needs to double, so the program is stopped meanwhile.
+        now = _count_threads()
+        if now - threads <= maximum // 2:
             threads = min(threads, now)
             continue
         os.killpg(program, signal.SIGSTOP)
-        members = _members()
-        if len(members) <= most:
+        members = _session_members()
+        if len(members) <= maximum:
             os.killpg(program, signal.SIGCONT)
             threads = now
             continue
-        _say(f"more than {most} processes at once, so all of them were ended")
+        _print_error(f"more than {maximum} processes at once, so all of them were ended")
         os.killpg(program, signal.SIGKILL)
         for pid in members:
             try:
@@ -97,27 +97,27 @@ def _watch(program: int, descriptor: int, most: int, threads: int) -> None:
                 continue
 
 
-def _threads() -> int:
+def _count_threads() -> int:
     with open("/proc/loadavg", "rb") as stream:  # noqa: PTH123 - as above
         return int(stream.read().split()[3].partition(b"/")[2])
 
 
-def _members() -> list[int]:
-    """The processes of this session, but for this one."""
+def _session_members() -> list[int]:
+    """Return the pids of this session, without this process."""
     session = str(os.getsid(0)).encode()
-    found = []
+    pids = []
     for name in os.listdir("/proc"):  # noqa: PTH208 - as above
         if name.isdecimal() and int(name) != os.getpid():
             try:
                 with open(f"/proc/{name}/stat", "rb") as stream:  # noqa: PTH123 - as above
                     if stream.read().rpartition(b")")[2].split()[_SESSION] == session:
-                        found.append(int(name))
-            except (OSError, IndexError):  # gone meanwhile
+                        pids.append(int(name))
+            except (OSError, IndexError):  # the process has exited meanwhile
                 continue
-    return found
+    return pids
 
 
-def _say(message: str) -> None:
+def _print_error(message: str) -> None:
     sys.stderr.write(f"{message}\n")
     sys.stderr.flush()
 

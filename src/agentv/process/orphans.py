@@ -1,12 +1,12 @@
-"""Which processes that lost their parents belong to whom, on Linux; elsewhere one that leaves its group is lost.
+"""Orphans: descendants of a program that left its process group, found and killed with a subreaper (Linux only).
 
-As a subreaper, this process becomes the parent of every descendant whose own parent died, wherever `setsid` and double
-forks took it. Other programs run at the same time and the host has children of its own, so an orphan is recognised
+As a subreaper, this process becomes the parent of every descendant whose own parent died, despite `setsid` and double
+forks. Other programs run at the same time and the host has its own children, so an orphan is recognised by a marker:
 
-- by a resource limit that nobody uses (realtime CPU time, set so high that it limits nothing). It is inherited, stays
-  when the environment is cleared, and can be read from a zombie. It is our own limit while the program is started: set
-  a moment later, it came too late for one orphan in three on an idle machine and for nearly all on a busy one;
-- else by a variable in its environment: an agentv inside of another replaces the limit, not the variable.
+- a resource limit that nobody uses (realtime CPU time, set so high that it limits nothing). It is inherited, survives a
+  cleared environment, and can be read from a zombie. This process itself has it while the program is started: set right
+  after the start, it was too late for one orphan in three on an idle machine and for nearly all on a busy one;
+- otherwise a variable in its environment: an agentv that runs inside another one replaces the limit, not the variable.
 """
 
 import os
@@ -23,51 +23,51 @@ from typing import Any
 if sys.platform == "linux":
     import resource
 
-MARK = "AGENTV_ATTEMPT"
-"""The variable by which descendants are recognised."""
+MARKER = "AGENTV_ATTEMPT"
+"""Environment variable by which descendants are recognised."""
 _SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37  # PR_… of linux/prctl.h
 _SERIAL_BITS = 32
 _BASE = (1 << 61) | (int.from_bytes(os.urandom(3), sys.byteorder) << _SERIAL_BITS)
-"""Where our limits begin: 73,000 years, and different for an agentv that tests another."""
+"""Lowest limit that is a marker: 73,000 years, and different in each agentv process."""
 _TOKEN = os.urandom(8).hex()
-_OURS = re.compile(rf"{_TOKEN}-(\d+)".encode())
+_MARKER_VALUE = re.compile(rf"{_TOKEN}-(\d+)".encode())
 
 _serials = count(1)
 _lock = Lock()
-"""Several event loops may run in several threads."""
-_open: set[int] = set()
+"""Needed because several threads may each run an event loop."""
+_attempts: set[int] = set()
 """Attempts that may still have descendants."""
 _running: dict[int, int] = {}
-"""Of these, the ones whose program runs: its number, 0 while it starts. Its own starter waits for it."""
+"""Attempts with a running program and its pid, 0 while it starts; only its own starter waits for it."""
 _killed: dict[int, int] = {}
-"""Orphans that were killed and not yet waited for: a zombie has no environment."""
+"""Attempts by pid of orphans that were killed and not yet waited for: a zombie has no environment."""
 
 
-def begin() -> int:
-    """Announce an attempt, and adopt orphans from now on."""
+def register_attempt() -> int:
+    """Return the serial number of a new attempt; from now on this process adopts orphans."""
     with _lock:
-        if not _open:
-            _subreaper.switch(on=True)
+        if not _attempts:
+            _subreaper.set(on=True)
         serial = next(_serials)
-        _open.add(serial)
+        _attempts.add(serial)
         _running[serial] = 0
         return serial
 
 
-def mark(serial: int) -> str:
-    """The value of `MARK` for this attempt; inside of another agentv, the outer one still finds its own in it."""
-    return f"{os.environ.get(MARK, '')} {_TOKEN}-{serial}".strip()
+def environment_marker(serial: int) -> str:
+    """Return the value of `MARKER` for an attempt; it also contains the marker of an outer agentv, if any."""
+    return f"{os.environ.get(MARKER, '')} {_TOKEN}-{serial}".strip()
 
 
 @contextmanager
-def marking(serial: int) -> Iterator[None]:
-    """Let what is started here inherit the attempt's mark."""
+def rlimit_marker(serial: int) -> Iterator[None]:
+    """Let programs that are started inside this block inherit the marker of an attempt."""
     if sys.platform != "linux":
         yield
         return
     with _lock:
         before = resource.getrlimit(resource.RLIMIT_RTTIME)
-        with suppress(OSError, ValueError):  # a host that limits this already
+        with suppress(OSError, ValueError):  # the host already has a limit
             resource.setrlimit(resource.RLIMIT_RTTIME, (_BASE + serial, before[1]))
         try:
             yield
@@ -75,38 +75,38 @@ def marking(serial: int) -> Iterator[None]:
             resource.setrlimit(resource.RLIMIT_RTTIME, before)
 
 
-def started(serial: int, pid: int) -> None:
-    """Remember the attempt's program."""
+def register_program(serial: int, pid: int) -> None:
+    """Record the pid of the attempt's program."""
     _running[serial] = pid
 
 
-def sweep(serial: int) -> bool:
-    """Kill and reap what programs that have ended left behind, this attempt's from now on; whether none of it was left.
+def kill_orphans(serial: int) -> bool:
+    """Kill and reap orphans of programs that have exited, now including this attempt's; return True if it had none.
 
-    A child of an orphan is found when its parent is dead: call this until there is nothing left.
+    A child of an orphan is found when its parent is dead: call this until it returns True.
     """
     with _lock:
         _running.pop(serial, None)
-        return serial not in [_end(pid) for pid in _children()]
+        return serial not in [_end_orphan(pid) for pid in _children()]
 
 
-def finish(serial: int) -> None:
-    """Announce that an attempt has no descendants any more."""
+def unregister_attempt(serial: int) -> None:
+    """Remove an attempt that has no more descendants."""
     with _lock:
         _running.pop(serial, None)
-        _open.discard(serial)
-        if not _open:
-            _subreaper.switch(on=False)  # the host's own orphans are none of our business
+        _attempts.discard(serial)
+        if not _attempts:
+            _subreaper.set(on=False)  # leave the orphans of the host alone
 
 
-def _end(pid: int) -> int | None:
-    """End a child if it is an orphan of a program that has ended; give its attempt if it has one."""
-    serial = _killed.get(pid) or _attempt(pid)
+def _end_orphan(pid: int) -> int | None:
+    """Kill and reap a child if it is an orphan of a program that has exited; return its attempt if it has one."""
+    serial = _killed.get(pid) or _attempt_of(pid)
     if serial is None:
         return None
     main = _running.get(serial)
     if main is None:
-        # A child keeps its number until it is waited for, and only we wait for orphans: this hits nobody else.
+        # A child keeps its pid until it is waited for, and only this module waits for orphans, so the pid is right.
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
         _killed[pid] = serial
@@ -117,10 +117,10 @@ def _end(pid: int) -> int | None:
     return serial
 
 
-def _attempt(pid: int) -> int | None:
-    """The attempt that a process descends from."""
+def _attempt_of(pid: int) -> int | None:
+    """Return the attempt that a process descends from."""
     with suppress(OSError, ValueError):
-        # Programs start in sessions of their own, and nobody can enter another's: those in ours are the host's.
+        # Programs start in new sessions, and no process can enter an existing one: those in this one are the host's.
         if os.getsid(pid) == os.getsid(0):
             return None
         if sys.platform == "linux":
@@ -128,13 +128,13 @@ def _attempt(pid: int) -> int | None:
             if 0 < serial < 1 << _SERIAL_BITS:
                 return serial
         for variable in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-            if variable.startswith(MARK.encode() + b"=") and (found := _OURS.search(variable)):
-                return int(found[1])
+            if variable.startswith(MARKER.encode() + b"=") and (match := _MARKER_VALUE.search(variable)):
+                return int(match[1])
     return None
 
 
 def _children() -> list[int]:
-    """Our children, adopted ones among them: those always go to the main thread."""
+    """Return the pids of all children, including adopted ones, which always belong to the main thread."""
     pid = os.getpid()
     with suppress(OSError):
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_bytes().split()]
@@ -142,17 +142,17 @@ def _children() -> list[int]:
 
 
 class _Subreaper:
-    """Whether the orphans among our descendants become our children."""
+    """The subreaper flag of this process (`PR_SET_CHILD_SUBREAPER`)."""
 
     def __init__(self) -> None:
         self._before = 0
         self._prctl: Any = None
 
-    def switch(self, *, on: bool) -> None:
-        """Adopt orphans, or do as the host did before."""
+    def set(self, *, on: bool) -> None:
+        """Set the flag, or restore its former value."""
         if sys.platform != "linux":
             return
-        import ctypes  # noqa: PLC0415 - only the first program started needs it
+        import ctypes  # noqa: PLC0415 - only needed when the first program is started
 
         if self._prctl is None:
             self._prctl = ctypes.CDLL(None).prctl

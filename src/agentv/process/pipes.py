@@ -1,30 +1,30 @@
-"""Pipes of a process: bounded output, lines, interactive input and output."""
+"""Pipes of a process: bounded output, line splitting, interactive stdin and stdout."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from agentv.process.command import ProcessResult
+from agentv.process.command import Command, ProcessResult
 
-_MAX_LAST_WORDS = 2_000
+_MAX_TAIL = 2_000
 
 
-class Output:
-    """The beginning and the end of a stream, in bounded memory however long it is."""
+class BoundedOutput:
+    """The beginning and the end of a stream, in bounded memory."""
 
     __slots__ = ("_at", "_head", "_head_size", "_tail", "_tail_size", "_total")
 
     def __init__(self, limit: int) -> None:
         self._tail_size = limit // 2
         self._head_size = limit - self._tail_size
-        # Growing arrays rather than lists of pieces: a program that writes single bytes costs no more than another.
+        # Byte arrays instead of lists of chunks, so that a program that writes single bytes costs no more memory.
         self._head = bytearray()
         self._tail = bytearray()
         self._at = 0
-        """Where the tail, once full, begins: it is a ring."""
+        """Start of the tail, which is a ring buffer once it is full."""
         self._total = 0
 
     def feed(self, data: bytes) -> None:
-        """Take the next piece."""
+        """Add a chunk."""
         self._total += len(data)
         room = self._head_size - len(self._head)
         if room > 0:
@@ -43,35 +43,35 @@ class Output:
 
     @property
     def truncated(self) -> bool:
-        """Whether there was more than is kept."""
+        """True if some bytes in the middle were left out."""
         return self._total > self._head_size + self._tail_size
 
     def value(self) -> bytes:
-        """What is kept, with a line in place of what is not."""
-        middle = gap(self._total - self._head_size - self._tail_size) if self.truncated else b""
+        """Return the bytes that were kept, with a line in place of those left out."""
+        middle = omission_marker(self._total - self._head_size - self._tail_size) if self.truncated else b""
         tail = memoryview(self._tail)
         return b"".join((self._head, middle, tail[self._at :], tail[: self._at]))
 
-    def last_words(self) -> str:
-        """The end of the stream as text."""
-        text = self.value()[-4 * _MAX_LAST_WORDS :].decode("utf-8", "replace")  # no character takes more than 4 bytes
-        return text[-_MAX_LAST_WORDS:].replace("\0", "\ufffd").strip()
+    def tail(self) -> str:
+        """Return the end of the stream as text."""
+        text = self.value()[-4 * _MAX_TAIL :].decode("utf-8", "replace")  # no character takes more than 4 bytes
+        return text[-_MAX_TAIL:].replace("\0", "\ufffd").strip()
 
 
-def gap(size: int) -> bytes:
-    """The line that stands for so many bytes left out."""
+def omission_marker(size: int) -> bytes:
+    """Return the line that replaces `size` bytes."""
     return f"\n[… {size:,} bytes left out …]\n".encode()
 
 
-def add_last_words(error: BaseException, stderr: Output) -> None:
-    """Put the end of stderr on the exception that ends a program, so that somebody can say what it printed."""
-    words = stderr.last_words()
-    if words:
-        error.add_note(f"stderr ends: {words}")
+def add_stderr_note(error: BaseException, stderr: BoundedOutput) -> None:
+    """Add the end of stderr as a note to the exception that ended a program."""
+    tail = stderr.tail()
+    if tail:
+        error.add_note(f"stderr ends: {tail}")
 
 
-def finished(returncode: int, stdout: Output, stderr: Output, duration_s: float) -> ProcessResult:
-    """What came of a program, by the conventions of `subprocess`: a negative code is a signal."""
+def to_result(returncode: int, stdout: BoundedOutput, stderr: BoundedOutput, duration_s: float) -> ProcessResult:
+    """Return the result of a program; a negative code is a signal, as in `subprocess`."""
     return ProcessResult(
         exit_code=returncode if returncode >= 0 else None,
         signal=-returncode if returncode < 0 else None,
@@ -87,32 +87,32 @@ _HEAD_BYTES = 4_096
 
 
 class OutputLine(NamedTuple):
-    """One line, without its end."""
+    """One line of output, without its newline."""
 
     number: int
     """From 1; empty lines count."""
     data: bytes
-    """All of it, or its beginning."""
+    """The line, or its beginning if `is_cut`."""
     is_cut: bool = False
-    """Whether it was longer than the limit, so that only its beginning is kept."""
+    """True if the line was longer than the limit."""
     is_whole: bool = True
-    """Whether it was ended by a newline, not by the end of the stream."""
+    """True if the line ended with a newline, not with the end of the stream."""
 
 
 class LineSplitter:
-    """Takes pieces and gives lines; empty ones are counted and not given."""
+    """Splits chunks into lines; empty lines are counted and left out."""
 
-    __slots__ = ("_cut", "_give", "_held", "_limit", "_number")
+    __slots__ = ("_buffer", "_cut", "_limit", "_number", "_on_line")
 
-    def __init__(self, limit: int, give: Callable[[OutputLine], None]) -> None:
+    def __init__(self, limit: int, on_line: Callable[[OutputLine], None]) -> None:
         self._limit = limit
-        self._give = give
-        self._held = bytearray()
+        self._on_line = on_line
+        self._buffer = bytearray()
         self._cut = False
         self._number = 1
 
     def feed(self, data: bytes) -> None:
-        """Take the next piece."""
+        """Add a chunk."""
         first, *rest = data.split(b"\n")
         self._add(first)
         for piece in rest:
@@ -120,67 +120,78 @@ class LineSplitter:
             self._add(piece)
 
     def end(self) -> None:
-        """Give what follows the last newline."""
+        """Pass on what follows the last newline."""
         self._finish(is_whole=False)
 
     @property
-    def begun(self) -> bytes:
-        """The beginning of the line that has no end yet."""
-        return bytes(self._held[:_HEAD_BYTES]).strip()
+    def partial_line(self) -> bytes:
+        """The beginning of the line that has no newline yet."""
+        return bytes(self._buffer[:_HEAD_BYTES]).strip()
 
     def _add(self, piece: bytes) -> None:
         if self._cut:
             return
-        self._held += piece
-        if len(self._held) > self._limit:
-            del self._held[_HEAD_BYTES:]
+        self._buffer += piece
+        if len(self._buffer) > self._limit:
+            del self._buffer[_HEAD_BYTES:]
             self._cut = True
 
     def _finish(self, *, is_whole: bool) -> None:
-        data = bytes(self._held).strip()
+        data = bytes(self._buffer).strip()
         number, cut = self._number, self._cut
-        self._held.clear()
+        self._buffer.clear()
         self._cut = False
         self._number += 1
         if data:
-            self._give(OutputLine(number, data, cut, is_whole))
+            self._on_line(OutputLine(number, data, cut, is_whole))
 
 
 _MAX_STDERR_BYTES = 65_536
 
 
 class InteractivePipe:
-    """What is said to one program, and who hears what it prints; not for several threads."""
+    """Stdin, stdout and stderr of a running program; not thread-safe."""
 
-    def __init__(self, hear: Callable[[bytes], None], on_deaf: Callable[[], None] = lambda: None) -> None:
-        self.hear = hear
-        """Is handed each piece of stdout as it comes."""
-        self.on_deaf = on_deaf
-        """Is called when the program has closed its stdin while there was more to say."""
-        self.stderr = Output(_MAX_STDERR_BYTES)
-        self.unsaid = bytearray()
-        """What the pipe has not taken yet."""
+    def __init__(self, on_stdout: Callable[[bytes], None], on_stdin_closed: Callable[[], None] = lambda: None) -> None:
+        self.on_stdout = on_stdout
+        """Called with each chunk of stdout."""
+        self._on_stdin_closed = on_stdin_closed
+        """Called when the program closes its stdin before it has read everything."""
+        self.stderr = BoundedOutput(_MAX_STDERR_BYTES)
+        self.pending = bytearray()
+        """Data that the program has not taken yet."""
         self.is_closing = False
-        """Whether stdin ends with what is unsaid."""
-        self.has_ended = False
-        """Whether the program has ended; what it left behind may still be on its way."""
-        self.wake: Callable[[], None] = lambda: None
-        """Set by whoever runs the program: there is something to say."""
+        """True if stdin is closed after the pending data."""
+        self.has_exited = False
+        """True if the program has exited; output of processes that it left behind may still follow."""
+        self.request_write: Callable[[], None] = lambda: None
+        """Set by the process: called when there is data to write."""
 
-    def say(self, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
         """Write to the program's stdin, now or as soon as it reads."""
-        self.unsaid += data
-        self.wake()
+        self.pending += data
+        self.request_write()
 
-    def hang_up(self) -> None:
-        """Close its stdin when all is said."""
+    def close_stdin(self) -> None:
+        """Close the program's stdin after the pending data."""
         self.is_closing = True
-        self.wake()
+        self.request_write()
 
-    def fall_silent(self) -> None:
-        """Note that it reads no more."""
-        was_listening = bool(self.unsaid) and not self.has_ended
-        self.unsaid.clear()
+    def on_broken_stdin(self) -> None:
+        """Discard pending data, because the program reads no more."""
+        was_reading = bool(self.pending) and not self.has_exited
+        self.pending.clear()
         self.is_closing = True
-        if was_listening:
-            self.on_deaf()
+        if was_reading:
+            self._on_stdin_closed()
+
+
+def open_pipe(command: Command, pipe: InteractivePipe | None) -> tuple[BoundedOutput, BoundedOutput, InteractivePipe]:
+    """Return stdout, stderr and the pipe of a command; without an interactive pipe, one that only writes `stdin`."""
+    stdout = BoundedOutput(command.max_stdout_bytes)
+    stderr = BoundedOutput(command.max_stderr_bytes) if pipe is None else pipe.stderr
+    if pipe is None:
+        pipe = InteractivePipe(stdout.feed)
+        pipe.is_closing = True
+    pipe.pending[:0] = command.stdin
+    return stdout, stderr, pipe

@@ -1,4 +1,4 @@
-"""A program's life on POSIX: started in a session of its own, read until it ends, and ended with all it started."""
+"""Processes on POSIX: start a program in its own session and process group, read its output, kill the whole group."""
 
 import asyncio
 import os
@@ -12,183 +12,179 @@ from typing import IO
 
 from agentv.process import orphans
 from agentv.process.command import Command, ProcessResult
-from agentv.process.pipes import InteractivePipe, Output, add_last_words, finished
+from agentv.process.pipes import InteractivePipe, add_stderr_note, open_pipe, to_result
 
 _CHUNK = 1 << 16
-"""What a pipe holds."""
+"""Capacity of a pipe in bytes."""
 _LAST_READS = 64
-"""A pipe whose writers are dead holds 1 MiB at most; one that holds more than this has a writer we could not find."""
-_LINGER_S = 0.1
-"""How long what a program left behind may go on printing: enough for the `tee` of a pipeline, nothing for a server."""
-_PATIENCE_S = 5.0
-"""How long the kernel may take to end a killed process; one that hangs in a dead network file system never ends."""
-_hanging: list[subprocess.Popen[bytes]] = []
-"""Programs that not even SIGKILL ended, kept so that nobody waits for them."""
+"""Reads after which a pipe has a writer that was not found: without a writer it holds 1 MiB at most."""
+_DRAIN_TIMEOUT_S = 0.1
+"""Time in which processes that a program left behind may still print: enough for the `tee` of a pipeline."""
+_KILL_TIMEOUT_S = 5.0
+"""Time that the kernel gets to end a killed process; one that hangs in a dead network file system never ends."""
+_unkillable: list[subprocess.Popen[bytes]] = []
+"""Programs that SIGKILL did not end, kept so that `Popen.__del__` does not wait for them."""
 
 
-async def run_posix(command: Command, dialogue: InteractivePipe | None = None) -> ProcessResult:
+async def run_posix(command: Command, pipe: InteractivePipe | None = None) -> ProcessResult:
     """Run a program to its end."""
-    # From here to the first `await` nothing can interrupt, so there is never a program that nobody looks after.
-    program = _PosixProcess(command, dialogue)
+    # Nothing can interrupt this before the first `await`, so each program that was started is also cleaned up.
+    program = _PosixProcess(command, pipe)
     try:
         try:
-            await program.ended
+            await program.exited
         except asyncio.CancelledError as error:
             program.cancels.append(error)
-        await program.end()
-    except BaseException:  # the event loop is gone, or an interrupt came at a bad moment
-        program.abandon()
+        await program.terminate()
+    except BaseException:  # the event loop is closed, or an interrupt came during the cleanup
+        program.kill_now()
         raise
     finally:
         program.close()
     if program.cancels:
-        add_last_words(program.cancels[0], program.stderr)
+        add_stderr_note(program.cancels[0], program.stderr)
         raise program.cancels[0]
-    return finished(program.returncode, program.stdout, program.stderr, program.duration_s)
+    return to_result(program.returncode, program.stdout, program.stderr, program.duration_s)
 
 
 class _PosixProcess:
-    """A running program, its pipes, and the descendants it may have."""
+    """A running program, its pipes, and its process group."""
 
-    def __init__(self, command: Command, dialogue: InteractivePipe | None) -> None:
-        self.stdout = Output(command.max_stdout_bytes)
-        self.stderr = Output(command.max_stderr_bytes) if dialogue is None else dialogue.stderr
-        self._talk = InteractivePipe(self.stdout.feed) if dialogue is None else dialogue
-        self._talk.unsaid[:0] = command.stdin
-        self._talk.is_closing = self._talk.is_closing or dialogue is None
+    def __init__(self, command: Command, pipe: InteractivePipe | None) -> None:
+        self.stdout, self.stderr, self._pipe = open_pipe(command, pipe)
         self.duration_s = 0.0
         self.cancels: list[asyncio.CancelledError] = []
         self._grace_s = command.grace_s
-        self._pipes: dict[int, tuple[IO[bytes], Callable[[bytes], None] | None]] = {}
-        """Open pipes, and who takes what comes out of them; stdin is the one that nobody does."""
+        self._streams: dict[int, tuple[IO[bytes], Callable[[bytes], None] | None]] = {}
+        """Open streams by file descriptor, each with the consumer of its output; stdin has none."""
         self._stdin = -1
         self._is_writing = False
         self._pidfd = -1
-        self._gone = False
+        self._is_group_gone = False
         self._loop = asyncio.get_running_loop()
-        self.ended: asyncio.Future[None] = self._loop.create_future()
-        self._attempt = orphans.begin()
+        self.exited: asyncio.Future[None] = self._loop.create_future()
+        self._attempt = orphans.register_attempt()
         try:
-            self._popen = self._start(command, speaks=dialogue is not None or bool(command.stdin))
+            self._popen = self._start(command, has_stdin=pipe is not None or bool(command.stdin))
         except BaseException:
-            orphans.finish(self._attempt)
+            orphans.unregister_attempt(self._attempt)
             raise
         try:
-            self._watch()
-        except BaseException:  # no file descriptors are left, most likely
-            self.abandon()
+            self._register()
+        except BaseException:  # most likely no file descriptors are left
+            self.kill_now()
             self.close()
             raise
 
-    def _start(self, command: Command, *, speaks: bool) -> subprocess.Popen[bytes]:
+    def _start(self, command: Command, *, has_stdin: bool) -> subprocess.Popen[bytes]:
         self._started = time.monotonic()
-        with orphans.marking(self._attempt):
+        with orphans.rlimit_marker(self._attempt):
             popen = subprocess.Popen(  # noqa: S603 - the argument list is the user's own configuration
-                [argument.encode("utf-8", "surrogateescape") for argument in command.arguments],  # whatever the locale
-                stdin=subprocess.PIPE if speaks else subprocess.DEVNULL,
+                [argument.encode("utf-8", "surrogateescape") for argument in command.arguments],  # in any locale
+                stdin=subprocess.PIPE if has_stdin else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=command.folder,
-                env={**command.env, orphans.MARK: orphans.mark(self._attempt)},
+                env={**command.env, orphans.MARKER: orphans.environment_marker(self._attempt)},
                 bufsize=0,
                 start_new_session=True,
             )
-        orphans.started(self._attempt, popen.pid)
+        orphans.register_program(self._attempt, popen.pid)
         return popen
 
-    def _watch(self) -> None:
+    def _register(self) -> None:
         popen = self._popen
-        takers = ((popen.stdin, None), (popen.stdout, self._talk.hear), (popen.stderr, self.stderr.feed))
-        for stream, take in takers:
+        consumers = ((popen.stdin, None), (popen.stdout, self._pipe.on_stdout), (popen.stderr, self.stderr.feed))
+        for stream, consume in consumers:
             if stream is not None:
-                pipe = stream.fileno()
-                os.set_blocking(pipe, False)
-                self._pipes[pipe] = stream, take
+                fd = stream.fileno()
+                os.set_blocking(fd, False)
+                self._streams[fd] = stream, consume
         try:
             self._pidfd = os.pidfd_open(popen.pid)
-        except (AttributeError, OSError):  # not Linux, or one without this call
-            self._ask(0.001)
+        except (AttributeError, OSError):  # not Linux, or an old one
+            self._poll(0.001)
         else:
-            self._loop.add_reader(self._pidfd, self._on_end)
-        for pipe, (_, take) in list(self._pipes.items()):
-            if take is None:
-                self._stdin = pipe
-                self._talk.wake = self._write_soon
+            self._loop.add_reader(self._pidfd, self._on_exit)
+        for fd, (_, consume) in list(self._streams.items()):
+            if consume is None:
+                self._stdin = fd
+                self._pipe.request_write = self._schedule_write
                 self._write()
             else:
-                self._loop.add_reader(pipe, self._read, pipe, take)
+                self._loop.add_reader(fd, self._read, fd, consume)
 
-    def _ask(self, delay: float) -> None:
+    def _poll(self, delay: float) -> None:
         if self._popen.poll() is not None:
-            self._on_end()
-        elif not self.ended.done():
-            self._loop.call_later(delay, self._ask, min(2 * delay, 0.02))
+            self._on_exit()
+        elif not self.exited.done():
+            self._loop.call_later(delay, self._poll, min(2 * delay, 0.02))
 
-    def _on_end(self) -> None:
-        # It is not waited for yet: as long as it is a zombie, nobody else's group can have its number.
+    def _on_exit(self) -> None:
+        # It is not reaped yet: as long as it is a zombie, no other process group can get its number.
         if self._pidfd >= 0:
             self._loop.remove_reader(self._pidfd)
         self.duration_s = time.monotonic() - self._started
-        self._talk.has_ended = True
-        if not self.ended.done():
-            self.ended.set_result(None)
+        self._pipe.has_exited = True
+        if not self.exited.done():
+            self.exited.set_result(None)
 
-    def _write_soon(self) -> None:
-        """Write once for all that is said in one turn of the loop."""
+    def _schedule_write(self) -> None:
+        """Write once for all data of one iteration of the loop."""
         if not self._is_writing:
             self._is_writing = True
             self._loop.call_soon(self._write)
 
     def _write(self) -> None:
-        pipe, unsaid = self._stdin, self._talk.unsaid
-        if pipe not in self._pipes:
-            self._talk.fall_silent()
+        fd, pending = self._stdin, self._pipe.pending
+        if fd not in self._streams:
+            self._pipe.on_broken_stdin()
             return
         try:
-            if unsaid:
-                del unsaid[: os.write(pipe, unsaid)]
+            if pending:
+                del pending[: os.write(fd, pending)]
         except BlockingIOError:
-            pass  # its pipe is full: it is told the rest when it reads on
-        except OSError:  # it does not want to read, which is its own business
-            self._talk.fall_silent()
-        self._is_writing = bool(unsaid)
-        if unsaid:
-            self._loop.add_writer(pipe, self._write)
-        elif self._talk.is_closing:
-            self._close_pipe(pipe)
+            pass  # the pipe is full: the rest is written when the program reads on
+        except OSError:  # the program has closed its stdin
+            self._pipe.on_broken_stdin()
+        self._is_writing = bool(pending)
+        if pending:
+            self._loop.add_writer(fd, self._write)
+        elif self._pipe.is_closing:
+            self._close_fd(fd)
         else:
-            self._loop.remove_writer(pipe)
+            self._loop.remove_writer(fd)
 
-    def _read(self, pipe: int, take: Callable[[bytes], None]) -> bool:
-        """Read once; whether there may be more."""
+    def _read(self, fd: int, consume: Callable[[bytes], None]) -> bool:
+        """Read once; return True if there may be more."""
         try:
-            data = os.read(pipe, _CHUNK)
+            data = os.read(fd, _CHUNK)
         except BlockingIOError:
             return False
         if data:
-            take(data)
+            consume(data)
         else:
-            self._close_pipe(pipe)
+            self._close_fd(fd)
         return bool(data)
 
     def _read_rest(self) -> bool:
-        """Read what lies in the pipes; whether their other ends are all closed."""
-        for pipe, (_, take) in list(self._pipes.items()):
+        """Read what is left in the pipes; return True if all their writers have closed them."""
+        for fd, (_, consume) in list(self._streams.items()):
             reads = 0
-            while take is not None and reads < _LAST_READS and self._read(pipe, take):
+            while consume is not None and reads < _LAST_READS and self._read(fd, consume):
                 reads += 1
-        return all(take is None for _, take in self._pipes.values())
+        return all(consume is None for _, consume in self._streams.values())
 
-    async def end(self) -> None:
-        """End whatever is left; being cancelled once more hurries it and never stops it."""
-        await self._wait(self._read_rest, _LINGER_S, cancels=1)
+    async def terminate(self) -> None:
+        """End all remaining processes: SIGTERM, then SIGKILL; a second cancellation shortens the grace period."""
+        await self._wait(self._read_rest, _DRAIN_TIMEOUT_S, cancels=1)
         self._signal(signal.SIGTERM)
-        await self._wait(self._is_gone, self._grace_s, cancels=2)
-        await self._wait(self._is_killed, _PATIENCE_S)
+        await self._wait(self._group_is_gone, self._grace_s, cancels=2)
+        await self._wait(self._kill_all, _KILL_TIMEOUT_S)
         self._read_rest()
 
     async def _wait(self, condition: Callable[[], bool], limit_s: float, cancels: float = inf) -> None:
-        """Wait until something is so, for this time and until so many cancellations at most."""
+        """Wait for a condition, until the time limit or the number of cancellations is reached."""
         end = time.monotonic() + limit_s
         delay = 0.001
         while not condition() and time.monotonic() < end and len(self.cancels) < cancels:
@@ -199,57 +195,57 @@ class _PosixProcess:
             delay = min(2 * delay, 0.05)
 
     def _signal(self, number: int) -> None:
-        if not self._gone:
+        if not self._is_group_gone:
             with suppress(OSError):
                 os.killpg(self._popen.pid, number)
 
-    def _is_gone(self) -> bool:
-        """Whether nobody is left in the program's group."""
-        if not self._gone and self._popen.poll() is not None:
+    def _group_is_gone(self) -> bool:
+        """Return True if the program's process group has no more members."""
+        if not self._is_group_gone and self._popen.poll() is not None:
             group = self._popen.pid
             with suppress(ChildProcessError):
-                while os.waitpid(-group, os.WNOHANG)[0]:  # members that were orphaned, and so are our children now
+                while os.waitpid(-group, os.WNOHANG)[0]:  # orphaned members, which are children of this process now
                     pass
             try:
                 os.killpg(group, 0)
             except OSError:
-                self._gone = True
-        return self._gone
+                self._is_group_gone = True
+        return self._is_group_gone
 
-    def _is_killed(self) -> bool:
-        """Whether nobody is left at all; whoever is does not live on."""
-        if not self._is_gone():
+    def _kill_all(self) -> bool:
+        """Kill all remaining processes; return True if there are none."""
+        if not self._group_is_gone():
             self._signal(signal.SIGKILL)
-        return self._popen.returncode is not None and orphans.sweep(self._attempt) and self._gone
+        return self._popen.returncode is not None and orphans.kill_orphans(self._attempt) and self._is_group_gone
 
-    def abandon(self) -> None:
-        """Kill whatever is left without the event loop's help."""
-        end = time.monotonic() + _PATIENCE_S
-        while not self._is_killed() and time.monotonic() < end:
+    def kill_now(self) -> None:
+        """Kill all remaining processes without the event loop."""
+        end = time.monotonic() + _KILL_TIMEOUT_S
+        while not self._kill_all() and time.monotonic() < end:
             time.sleep(0.001)
 
     def close(self) -> None:
-        """Let go of everything."""
-        self._talk.has_ended = True
-        for pipe in list(self._pipes):
-            self._close_pipe(pipe)
+        """Close all file descriptors."""
+        self._pipe.has_exited = True
+        for fd in list(self._streams):
+            self._close_fd(fd)
         if self._pidfd >= 0:
-            self._forget(self._pidfd)
+            self._remove_from_loop(self._pidfd)
             os.close(self._pidfd)
         if self._popen.returncode is None:
-            _hanging.append(self._popen)
-        orphans.finish(self._attempt)
+            _unkillable.append(self._popen)
+        orphans.unregister_attempt(self._attempt)
 
-    def _close_pipe(self, pipe: int) -> None:
-        self._forget(pipe)
-        self._pipes.pop(pipe)[0].close()
+    def _close_fd(self, fd: int) -> None:
+        self._remove_from_loop(fd)
+        self._streams.pop(fd)[0].close()
 
-    def _forget(self, descriptor: int) -> None:
-        with suppress(RuntimeError):  # a loop that was closed before its tasks were done
+    def _remove_from_loop(self, descriptor: int) -> None:
+        with suppress(RuntimeError):  # the loop was closed before its tasks were done
             self._loop.remove_reader(descriptor)
             self._loop.remove_writer(descriptor)
 
     @property
     def returncode(self) -> int:
-        """How it ended, as `subprocess` has it."""
+        """The exit code by the conventions of `subprocess`."""
         return -signal.SIGKILL if self._popen.returncode is None else self._popen.returncode

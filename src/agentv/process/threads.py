@@ -1,4 +1,4 @@
-"""A function of somebody's, called where it can neither hold up the event loop nor be waited for in vain."""
+"""Call blocking user code in a thread that can be abandoned."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,16 +8,16 @@ from threading import Thread
 from typing import Any
 
 
-async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What the function returns; when this is cancelled, its thread is left to itself.
+async def call_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in a daemon thread and return its result; if this is cancelled, the thread is abandoned.
 
-    `asyncio.to_thread` would be waited for at the end: a function that hangs could then never be given up.
+    The event loop waits at its end for threads of `asyncio.to_thread`, so a function that hangs would hang it too.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 
-    def settle(result: Any, error: BaseException | None) -> None:
-        if done.done():  # given up meanwhile
+    def set_done(result: Any, error: BaseException | None) -> None:
+        if done.done():  # cancelled meanwhile
             return
         if error is None:
             done.set_result(result)
@@ -29,26 +29,26 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
         error: BaseException | None = None
         try:
             result = context.run(function, *arguments)
-        except StopIteration as stop:  # a future refuses to carry one
+        except StopIteration as stop:  # a future cannot hold one
             error = RuntimeError(f"StopIteration: {stop.value}")
-        except GeneratorExit:  # whoever awaits one is not told but ended
+        except GeneratorExit:  # it would end the coroutine that awaits the future
             error = RuntimeError("GeneratorExit")
-        except BaseException as caught:  # noqa: BLE001 - whatever it is, it belongs to whoever asked for the result
+        except BaseException as caught:  # noqa: BLE001 - it belongs to the caller
             error = caught
-        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
-            loop.call_soon_threadsafe(settle, result, error)
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(set_done, result, error)
 
     context = copy_context()
     Thread(target=call, daemon=True).start()
     return await done
 
 
-def is_its_own(error: BaseException) -> bool:
-    """Whether code of somebody's itself threw what ends a program or a task, and so ended nothing but its own work."""
+def raised_by_user_code(error: BaseException) -> bool:
+    """Tell whether user code raised this `SystemExit` or `CancelledError` itself, so that it ends only its own work."""
     if isinstance(error, SystemExit):
         return True
     try:
         task = asyncio.current_task()
-    except RuntimeError:  # there is no loop any more: what is left of it is being cleared away
+    except RuntimeError:  # the loop is closed and its generators are being finalised
         return False
     return task is not None and not task.cancelling()

@@ -1,4 +1,4 @@
-"""A program's life where there are no process groups: all as elsewhere, but only the program itself is killed."""
+"""Processes on Windows, which has no process groups: as on POSIX, but only the program itself is killed."""
 
 import asyncio
 import subprocess
@@ -6,90 +6,86 @@ import time
 from contextlib import suppress
 
 from agentv.process.command import Command, ProcessResult
-from agentv.process.pipes import InteractivePipe, Output, add_last_words, finished
+from agentv.process.pipes import InteractivePipe, add_stderr_note, open_pipe, to_result
 
-_LINGER_S = 0.1
-"""How long what a program left behind may go on printing."""
+_DRAIN_TIMEOUT_S = 0.1
+"""Time in which processes that a program left behind may still print."""
 
 
-async def run_portably(command: Command, dialogue: InteractivePipe | None = None) -> ProcessResult:
+async def run_without_process_groups(command: Command, pipe: InteractivePipe | None = None) -> ProcessResult:
     """Run a program to its end."""
     loop = asyncio.get_running_loop()
     started = time.monotonic()
     transport, program = await loop.subprocess_exec(
-        lambda: _WindowsProcess(command, dialogue),
+        lambda: _WindowsProcess(command, pipe),
         *command.arguments,
-        stdin=subprocess.PIPE if command.stdin or dialogue is not None else subprocess.DEVNULL,
+        stdin=subprocess.PIPE if command.stdin or pipe is not None else subprocess.DEVNULL,
         cwd=command.folder,
         env=command.env,
     )
     try:
-        await program.talk(transport)
+        await program.wait(transport)
         duration = time.monotonic() - started
         with suppress(TimeoutError):
-            async with asyncio.timeout(_LINGER_S):
+            async with asyncio.timeout(_DRAIN_TIMEOUT_S):
                 await program.closed
     except asyncio.CancelledError as error:
         with suppress(ProcessLookupError):
             transport.kill()
-        while not program.ended.done():
+        while not program.exited.done():
             with suppress(asyncio.CancelledError):
-                await asyncio.wait([program.ended])
-        add_last_words(error, program.stderr)
+                await asyncio.wait([program.exited])
+        add_stderr_note(error, program.stderr)
         raise
     finally:
         transport.close()
-    return finished(transport.get_returncode() or 0, program.stdout, program.stderr, duration)
+    return to_result(transport.get_returncode() or 0, program.stdout, program.stderr, duration)
 
 
 class _WindowsProcess(asyncio.SubprocessProtocol):
-    """A running program, and what it printed."""
+    """A running program and its output."""
 
-    def __init__(self, command: Command, dialogue: InteractivePipe | None) -> None:
+    def __init__(self, command: Command, pipe: InteractivePipe | None) -> None:
         loop = asyncio.get_running_loop()
-        self.stdout = Output(command.max_stdout_bytes)
-        self.stderr = Output(command.max_stderr_bytes) if dialogue is None else dialogue.stderr
-        self._talk = InteractivePipe(self.stdout.feed) if dialogue is None else dialogue
-        self._talk.unsaid[:0] = command.stdin
-        self._talk.is_closing = self._talk.is_closing or dialogue is None
+        self.stdout, self.stderr, self._pipe = open_pipe(command, pipe)
         self._stdin: asyncio.WriteTransport | None = None
-        self.ended: asyncio.Future[None] = loop.create_future()
+        self.exited: asyncio.Future[None] = loop.create_future()
         self.closed: asyncio.Future[None] = loop.create_future()
-        """Done when the program has ended and its pipes are closed."""
+        """Done when the program has exited and its pipes are closed."""
 
-    async def talk(self, transport: asyncio.SubprocessTransport) -> None:
-        """Say what there is to say, and wait for its end."""
+    async def wait(self, transport: asyncio.SubprocessTransport) -> None:
+        """Write the input, and wait for the program to exit."""
         stdin = transport.get_pipe_transport(0)
         if isinstance(stdin, asyncio.WriteTransport):
             self._stdin = stdin
-            self._talk.wake = self._write
+            self._pipe.request_write = self._write
             self._write()
-        await asyncio.wait([self.ended])
+        await asyncio.wait([self.exited])
 
     def _write(self) -> None:
-        talk, stdin = self._talk, self._stdin
+        pipe, stdin = self._pipe, self._stdin
         if stdin is None or stdin.is_closing():
-            talk.fall_silent()
+            pipe.on_broken_stdin()
             return
-        stdin.write(bytes(talk.unsaid))
-        talk.unsaid.clear()
-        if talk.is_closing:
+        stdin.write(bytes(pipe.pending))
+        pipe.pending.clear()
+        if pipe.is_closing:
             stdin.close()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Pass on what it prints."""
+        """Pass on the program's output."""
         if fd == 1:
-            self._talk.hear(data)
+            self._pipe.on_stdout(data)
         else:
             self.stderr.feed(data)
 
     def process_exited(self) -> None:
-        """Note that it has ended; what it left behind may hold its pipes open."""
-        self._talk.has_ended = True
-        self.ended.set_result(None)
+        """Record the exit of the program; processes that it left behind may hold its pipes open."""
+        self._pipe.has_exited = True
+        self.exited.set_result(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note that nothing more can come."""
+        """Record that all pipes are closed."""
         del exc
         if not self.closed.done():
             self.closed.set_result(None)

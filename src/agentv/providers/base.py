@@ -18,6 +18,7 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One target: its fields are its YAML keys."""
 
     provider: str
+    """The provider that talks to the target."""
     name: str = ""
     """How evals and results call this target; required in a file."""
     timeout_s: Annotated[float, Meta(gt=0, le=86_400)] | None = None

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from agentv.errors import FormatError
-from agentv.files import find_below, read_below
+from agentv.files import find_in_root, read_in_root
 from agentv.formats.reader import read_reply
 from agentv.jsonio import MAX_BYTES, parse_json
 from agentv.providers.base import ProviderBase, failure
@@ -67,7 +67,7 @@ class Replay(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True
         if CASE_ID in self.file:
             return
         try:
-            path = find_below(scope.root, self.file, scope.folder)
+            path = find_in_root(scope.root, self.file, scope.folder)
             data = _sole_document(path)
             if data is not None:
                 self.__dict__["sole"] = data
@@ -106,7 +106,7 @@ class Replay(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True
         if not _UNSAFE.isdisjoint(request.id) or request.id in (".", ".."):
             return failure("protocol", f"case id {request.id!r} cannot be part of a file's name")
         name = self.file.replace(CASE_ID, request.id)
-        data = parse_json(read_below(self.scope.root, name, self.scope.folder))
+        data = parse_json(read_in_root(self.scope.root, name, self.scope.folder))
         return _reply(data, request)
 
 

@@ -98,7 +98,7 @@ class EvalCase(pytest.Item):
         self.failure: FailureText | None = None
         """Why it did not pass."""
         self._finished: RunFinished | None = None
-        place = planned.case.place
+        place = planned.case.location
         # Resolved here, because a test may change the working directory.
         self._place = (Path.cwd() / place.file, place.line - 1) if place else (self.path, 0)
 

@@ -98,7 +98,7 @@ def annotate_problems(problems: Sequence[Problem], level: str = "error") -> list
     """Return annotations of problems of files, at their lines; no more than GitHub shows."""
     annotations = []
     for problem in problems[:MAX_ANNOTATIONS]:
-        place = problem.place
+        place = problem.location
         location = (place.file, place.line, place.column) if place else ("", 0, 0)
         annotations.append(Annotation(level, *location, "agentv", problem.sentence))
     return annotations

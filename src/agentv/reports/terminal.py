@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agentv.errors import Place, Problem
+    from agentv.errors import Location, Problem
 
 
 COLORS = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
@@ -105,7 +105,7 @@ def render_problems(problems: Sequence[Problem], style: Style) -> str:
     """Render every problem with an excerpt of its line, and their number."""
     lines: list[str] = []
     for problem in problems:
-        lines += [_problem_line(problem, style), *_excerpt(problem.place, style)]
+        lines += [_problem_line(problem, style), *_excerpt(problem.location, style)]
     return "\n".join([*lines, f"{pluralize(len(problems), 'error')}, nothing was run"])
 
 
@@ -127,16 +127,16 @@ def format_duration(milliseconds: float) -> str:
 
 
 def _problem_line(problem: Problem, style: Style) -> str:
-    if problem.place is None:
+    if problem.location is None:
         return clean(str(problem))
     return f"{style.paint('bold', _place(problem))}{clean(problem.sentence)}"
 
 
 def _place(problem: Problem) -> str:
-    return f"{clean(str(problem.place))}: " if problem.place else ""
+    return f"{clean(str(problem.location))}: " if problem.location else ""
 
 
-def _excerpt(place: Place | None, style: Style) -> list[str]:
+def _excerpt(place: Location | None, style: Style) -> list[str]:
     if place is None or not place.column or not place.text.strip():
         return []
     # Of a very long line, as in a generated file, only the part around the marked place is shown.

@@ -16,7 +16,7 @@ from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.unread import with_unread
 from agentv.model.events import Attempt
 from agentv.model.response import ProviderResponse, ResponseError, Unread
-from agentv.process.threads import is_its_own
+from agentv.process.threads import raised_by_user_code
 from agentv.protocols import PARTIAL_REPLY, REPLIES
 from agentv.run.options import DEFAULT_RETRIES, DEFAULT_TIMEOUT_S
 from agentv.run.rate_limit import QUOTA_EXHAUSTED, RATE_LIMITED, Permit, RateLimiter
@@ -304,7 +304,7 @@ async def _attempt_many(
 
 
 def _ends_task(error: BaseException) -> bool:
-    return not isinstance(error, Exception) and (isinstance(error, KeyboardInterrupt) or not is_its_own(error))
+    return not isinstance(error, Exception) and (isinstance(error, KeyboardInterrupt) or not raised_by_user_code(error))
 
 
 def _to_failure(error: BaseException, timeout_s: float | None) -> ProviderResponse:

@@ -165,7 +165,7 @@ class SharedClaims:
         """Report the stored results of these runs, and update their positions in the plan."""
         by_key = {planned.key: planned for planned in runs}
         results = await self._writer.call(lambda: list(self._store.results(self._execution_id, list(by_key))))
-        places = {key: (planned.order, str(planned.case.place or "")) for key, planned in by_key.items()}
+        places = {key: (planned.order, str(planned.case.location or "")) for key, planned in by_key.items()}
         moved = {
             result.key: places[result.key]
             for result in results

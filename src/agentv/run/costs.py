@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from agentv.pricing import cost_of, find_price, price_table
+from agentv.pricing import calculate_cost, find_price, price_table
 from agentv.run.rate_limit import tokens_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Spending:
 
         def count_cost(response: ProviderResponse) -> ProviderResponse:
             if response.cost_usd is None and response.tokens_usage is not None:
-                cost = cost_of(response.tokens_usage, price_of(response))
+                cost = calculate_cost(response.tokens_usage, price_of(response))
                 if cost is not None:
                     response = replace(response, cost_usd=cost)
             if self._is_limited:

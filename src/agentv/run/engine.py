@@ -195,7 +195,7 @@ class Engine:
             sides=sides,
             order=planned.order,
             file=planned.eval.file or "",
-            place=str(planned.case.place or ""),
+            place=str(planned.case.location or ""),
         )
 
     async def _attempt_in_time(self, batch: list[PlannedRun]) -> Sequence[RunAttempts | None]:

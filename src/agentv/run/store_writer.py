@@ -219,7 +219,7 @@ class StoreWriter:
             case_id=case.case.id if content is planned.content else _decode_case(content)[0].id,
             target_id=target_id,
             repeat=planned.repeat,
-            place=str(case.place or ""),
+            place=str(case.location or ""),
             content=content,
             target=settings,
             tries=tries,

@@ -1,1 +1,1 @@
-"""From what people write to what runs, with every mistake found before anything does."""
+"""Eval and project files: parsing, validation with all problems at once, and loading into `Eval` values."""

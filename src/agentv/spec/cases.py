@@ -1,4 +1,4 @@
-"""Read one case: messages, files, variables."""
+"""One case of an eval: messages, `file://` texts, `{{ variable }}` values, and evaluators."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError, Problem, SpecError
 from agentv.evals import CheckedCase, ConfiguredEvaluator, iter_evaluators
-from agentv.files import read_below
+from agentv.files import read_in_root
 from agentv.formats.reader import decode_response
-from agentv.jsonio import dump_json
 from agentv.matching.matchers import check_expected
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.request import Case
@@ -23,38 +22,38 @@ from agentv.spec.file_format import CaseEntry, DefaultsEntry
 from agentv.spec.validation import (
     NOT_JSON,
     TOO_DEEP,
-    as_json,
     build,
+    choice_message,
     is_too_deep,
-    not_a_choice,
-    not_json,
-    shown,
-    unknown_key,
+    not_json_problem,
+    short_repr,
+    to_json,
+    unknown_key_message,
 )
+from agentv.templating import MISSING, Template, lookup
 
 if TYPE_CHECKING:
-    from agentv.errors import Place
+    from agentv.errors import Location
     from agentv.spec.targets import JudgeNames
 
 
-FILE = "file://"
-# Linear on any text: neither part can match what the next one begins with.
-_NAME = re.compile(r"\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*)[ \t]*\}\}")
+FILE_PREFIX = "file://"
+_VARIABLE_NAME = re.compile(r"[ \t]*[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*[ \t]*")
 
 
 class VariableFiller:
-    """Puts the values of one case into its messages."""
+    """Fills the variables and files of one case into its messages."""
 
     def __init__(self, root: str, folder: str, values: Mapping[str, Any], files: frozenset[str] | None = None) -> None:
         self._root = root
         self._folder = folder
         self._values = values
         self._files = files
-        """Where alone something is replaced, in messages that were filled before."""
+        """The only paths to fill, if the other texts come from columns of a dataset."""
         self.problems: list[Problem] = []
 
     def fill(self, message: Message, path: str) -> Message:
-        """The message with its files read and its names replaced."""
+        """Return the message with `file://` texts read and variables filled."""
         content = message.content
         if isinstance(content, str):
             filled: Any = self._text(content, path)
@@ -72,32 +71,33 @@ class VariableFiller:
     def _text(self, text: str, path: str) -> str:
         if self._files is not None and path not in self._files:
             return text
-        if text.startswith(FILE):
-            text = self._file(text.removeprefix(FILE).strip(), path)
-        # Without values there is nothing to replace, and braces are what the author wrote.
+        if text.startswith(FILE_PREFIX):
+            text = self._file(text.removeprefix(FILE_PREFIX).strip(), path)
+        # Without variables, braces are plain text.
         if not self._values or "{{" not in text:
             return text
-        return _NAME.sub(lambda found: self._value(found[1], found[0], path), text)
+        return _TEMPLATE.compile_text(text, path)(self)
 
     def _file(self, name: str, path: str) -> str:
         try:
-            return read_below(self._root, name, self._folder).decode("utf-8-sig")
+            return read_in_root(self._root, name, self._folder).decode("utf-8-sig")
         except UnicodeDecodeError:
             self.problems.append(Problem(path, f"{name!r} is not UTF-8 text"))
         except FormatError as error:
             self.problems.append(Problem(path, str(error)))
         return ""
 
-    def _value(self, name: str, written: str, path: str) -> str:
-        value: Any = self._values
-        for part in name.split("."):
-            if not isinstance(value, Mapping) or part not in value:
-                self.problems.append(
-                    Problem(path, f"{written} names no value of `vars`: {not_a_choice(name, list(self._values))}")
-                )
-                return written
-            value = value[part]
-        return value if isinstance(value, str) else dump_json(value).decode()
+    def value(self, name: str, path: str) -> Any:
+        """Return the value of a variable; one that does not exist is a problem."""
+        value = lookup(self._values, name)
+        if value is MISSING:
+            choices = choice_message(name, list(self._values))
+            self.problems.append(Problem(path, f"{{{{ {name} }}}} names no value of `vars`: {choices}"))
+            return ""
+        return value
+
+
+_TEMPLATE = Template(VariableFiller.value, is_name=lambda name: bool(_VARIABLE_NAME.fullmatch(name)))
 
 
 MESSAGE_KEYS = [*Message.__struct_fields__, "toolCalls", "toolCallId", "function_call"]
@@ -105,48 +105,48 @@ CALL_KEYS = [*ToolCall.__struct_fields__, "args", "durationMs"]
 OPENAI_KEYS = ["id", "type", "function"]
 LANGCHAIN_KEYS = ["name", "args", "id", "type"]
 FUNCTION_KEYS = ["name", "arguments"]
-CALLS = ("tool_calls", "toolCalls", "function_call")
-"""Where the calls of a message may stand."""
+CALL_FIELDS = ("tool_calls", "toolCalls", "function_call")
+"""Fields of a message that may contain tool calls."""
 
 
 def check_messages(data: Any, path: str, role: str = "user") -> tuple[Message, ...]:
-    """The messages of a text, of one message or of a list of them, or a `SpecError`."""
+    """Return the messages of a text, a message or a list of messages, or raise `SpecError`."""
     if isinstance(data, str):
         return (Message(role=role, content=data),)
     if isinstance(data, Mapping):
         data = [data if "role" in data else {"role": role, **data}]
-    messages, problems = _read(data, path)
+    messages, problems = _decode_messages(data, path)
     if problems:
         raise SpecError(problems)
     return messages
 
 
 def check_expected_messages(data: Sequence[Any] | None, path: str = "expected_messages") -> tuple[Message, ...] | None:
-    """The messages, or a `SpecError`: what is forgiven in an agent's reply is a mistake in an expectation."""
+    """Return the expected messages, or raise `SpecError`; stricter than for the reply of an agent."""
     if data is None:
         return None
     if isinstance(data, (str, bytes)) or not isinstance(data, Sequence):
         raise SpecError([Problem(path, "expected a list of messages")])
-    messages, problems = _read(data, path)
+    messages, problems = _decode_messages(data, path)
     for index, message in enumerate(messages):
         for number, call in enumerate(message.tool_calls):
-            place = f"{path}[{index}].tool_calls[{number}]"
+            call_path = f"{path}[{index}].tool_calls[{number}]"
             if not call.tool:
-                problems.append(Problem(f"{place}.tool", "required: the name of the tool"))
+                problems.append(Problem(f"{call_path}.tool", "required: the name of the tool"))
             for part, value in (("input", call.input), ("output", call.output)):
                 if value is not UNSET:
-                    problems += check_expected(value, f"{place}.{part}")
+                    problems += check_expected(value, f"{call_path}.{part}")
     if problems:
         raise SpecError(problems)
     return messages
 
 
-def _read(data: Sequence[Any], path: str) -> tuple[tuple[Message, ...], list[Problem]]:
+def _decode_messages(data: Sequence[Any], path: str) -> tuple[tuple[Message, ...], list[Problem]]:
     if all(isinstance(message, Message) for message in data):
         return tuple(data), []
     problems: list[Problem] = []
     if not any(isinstance(message, Message) for message in data):
-        data = _own_copy(data, path)
+        data = _copy_as_json(data, path)
     items = [
         item if isinstance(item, Message) else _with_canonical_keys(item, f"{path}[{index}]", problems)
         for index, item in enumerate(data)
@@ -159,12 +159,12 @@ def _read(data: Sequence[Any], path: str) -> tuple[tuple[Message, ...], list[Pro
     return response.output_messages or (), problems
 
 
-def _own_copy(data: Sequence[Any], path: str) -> list[Any]:
-    """The same as plain JSON, which shares nothing with objects that may change later."""
+def _copy_as_json(data: Sequence[Any], path: str) -> list[Any]:
+    """Copy messages as plain JSON data, since the objects may change later."""
     try:
         text = msgspec.json.encode(list(data))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise SpecError([not_json(error, path)]) from error
+        raise SpecError([not_json_problem(error, path)]) from error
     if is_too_deep(text):
         raise SpecError([Problem(path, TOO_DEEP)])
     copy: list[Any] = msgspec.json.decode(text)
@@ -172,34 +172,36 @@ def _own_copy(data: Sequence[Any], path: str) -> list[Any]:
 
 
 def _with_canonical_keys(message: Any, path: str, problems: list[Problem]) -> Any:
-    """The message with `args` under its proper name; a key that nobody reads is a problem, for it checks nothing."""
+    """Return the message with `args` renamed to `input`; an unknown key is a problem, since it would check nothing."""
     if not isinstance(message, Mapping):
         return message
     problems += [
-        Problem(f"{path}.{key}", unknown_key(key, Message.__struct_fields__), "key")
+        Problem(f"{path}.{key}", unknown_key_message(key, Message.__struct_fields__), "key")
         for key in message
         if key not in MESSAGE_KEYS
     ]
-    given = [key for key in CALLS if message.get(key)]
+    fields = [key for key in CALL_FIELDS if message.get(key)]
     problems += [
-        Problem(f"{path}.{key}", f"{key!r} is another word for {given[0]!r}; give one of them", "key")
-        for key in given[1:]
+        Problem(f"{path}.{key}", f"{key!r} is another word for {fields[0]!r}; give one of them", "key")
+        for key in fields[1:]
     ]
     _check_function(message.get("function_call"), f"{path}.function_call", problems)
     calls = message.get("tool_calls", message.get("toolCalls"))
     if not isinstance(calls, (list, tuple)) or not calls:
         return message
     if message.get("role") != "assistant":
-        problems.append(Problem(f"{path}.role", f"tool calls belong to 'assistant'; got {shown(message.get('role'))}"))
-    renamed = [_renamed_call(call, f"{path}.tool_calls[{index}]", problems) for index, call in enumerate(calls)]
+        problems.append(
+            Problem(f"{path}.role", f"tool calls belong to 'assistant'; got {short_repr(message.get('role'))}")
+        )
+    renamed = [_with_canonical_call(call, f"{path}.tool_calls[{index}]", problems) for index, call in enumerate(calls)]
     return {**{key: value for key, value in message.items() if key != "toolCalls"}, "tool_calls": renamed}
 
 
-def _renamed_call(call: Any, path: str, problems: list[Problem]) -> Any:
+def _with_canonical_call(call: Any, path: str, problems: list[Problem]) -> Any:
     if not isinstance(call, Mapping):
         return call
     keys = OPENAI_KEYS if "function" in call else LANGCHAIN_KEYS if "tool" not in call and "name" in call else CALL_KEYS
-    problems += [Problem(f"{path}.{key}", unknown_key(key, keys), "key") for key in call if key not in keys]
+    problems += [Problem(f"{path}.{key}", unknown_key_message(key, keys), "key") for key in call if key not in keys]
     _check_function(call.get("function"), f"{path}.function", problems)
     if "tool" not in call or "args" not in call:
         return call
@@ -211,17 +213,17 @@ def _renamed_call(call: Any, path: str, problems: list[Problem]) -> Any:
 def _check_function(function: Any, path: str, problems: list[Problem]) -> None:
     if isinstance(function, Mapping):
         problems += [
-            Problem(f"{path}.{key}", unknown_key(key, FUNCTION_KEYS), "key")
+            Problem(f"{path}.{key}", unknown_key_message(key, FUNCTION_KEYS), "key")
             for key in function
             if key not in FUNCTION_KEYS
         ]
 
 
 NOT_A_REASON = {"", "y", "n", "yes", "no", "on", "off", "true", "false"}
-"""What other YAML readers take for true or false; as a reason it would skip a case that was meant to run."""
-CAMEL = {"inputMessages": "input_messages", "expectedMessages": "expected_messages"}
-LISTS = {"input_messages": "input", "expected_messages": "expected"}
-"""Where messages stand, and the short word for it."""
+"""Texts that other YAML parsers read as true or false; as a reason they would skip a case that should run."""
+CAMEL_CASE = {"inputMessages": "input_messages", "expectedMessages": "expected_messages"}
+MESSAGE_FIELDS = {"input_messages": "input", "expected_messages": "expected"}
+"""Fields of messages, and their short names."""
 
 
 class CaseReader:
@@ -247,14 +249,13 @@ class CaseReader:
         self,
         text: bytes,
         index: int,
-        place: Place | None = None,
+        location: Location | None = None,
         evaluators: list[Any] | None = None,
         files: frozenset[str] | None = None,
     ) -> tuple[CheckedCase | None, list[Problem]]:
-        """The case that this JSON describes, its evaluators given apart if they are objects.
+        """Build the case of this JSON; return it, or its problems with paths within the case.
 
-        Of a case that was filled before, only the texts at the paths `files` stand for something else. Problems have
-        paths within the case.
+        `evaluators` are given separately if they are objects. With `files`, only the texts at these paths are filled.
         """
         if is_too_deep(text):
             return None, [Problem("", TOO_DEEP, "whole")]
@@ -262,31 +263,40 @@ class CaseReader:
         if entry is None and problems[0].message.startswith(NOT_JSON):
             return None, problems
         if entry is None:
-            text = _with_canonical_text(text)
+            text = _with_snake_case(text)
             entry, problems = build(CaseEntry, text, "")
         if entry is None:
-            return None, [*problems, *self._look_further(text, problems, evaluators)]
+            return None, [*problems, *self._find_more_problems(text, problems, evaluators)]
         if evaluators is not None:
             entry = replace(entry, evaluators=evaluators)
         case, checks, problems = self._make(entry, files)
         if problems or case is None:
             return None, problems
-        return self._checked(entry, case, checks, index, place), []
+        return CheckedCase(
+            case=case,
+            checks=checks,
+            index=index,
+            repeat=entry.repeat or self._defaults.repeat or 1,
+            skip=entry.skip,
+            only=entry.only,
+            location=location,
+            warnings=tuple([warning for checked in checks for warning in checked.warnings]),
+        ), []
 
-    def _look_further(self, text: bytes, problems: list[Problem], evaluators: list[Any] | None) -> list[Problem]:
-        """What else is wrong in a case that cannot be built: all of it is told in one pass."""
+    def _find_more_problems(self, text: bytes, problems: list[Problem], evaluators: list[Any] | None) -> list[Problem]:
+        """Return the other problems of a case that cannot be built, so that all are reported in one pass."""
         data = msgspec.json.decode(text)
         if not isinstance(data, dict):
             return []
-        wrong = {problem.path.partition(".")[0].partition("[")[0] for problem in problems}
-        kept = {"id": "", **{key: value for key, value in data.items() if key not in wrong}}
-        entry, _ = build(CaseEntry, msgspec.json.encode({**kept, "id": kept["id"] or "?"}), "")
+        invalid_keys = {problem.path.partition(".")[0].partition("[")[0] for problem in problems}
+        valid = {"id": "", **{key: value for key, value in data.items() if key not in invalid_keys}}
+        entry, _ = build(CaseEntry, msgspec.json.encode({**valid, "id": valid["id"] or "?"}), "")
         if entry is None:
-            return _check_alone(evaluators or kept.get("evaluators"))
-        _, _, further = self._make(replace(entry, evaluators=evaluators) if evaluators is not None else entry)
-        # What is missing may be just what was misspelt.
-        said = " ".join([*wrong, *(problem.message for problem in problems)])
-        return [problem for problem in further if not (problem.about == "whole" and _explained(problem, said))]
+            return _check_evaluators_only(evaluators or valid.get("evaluators"))
+        _, _, more = self._make(replace(entry, evaluators=evaluators) if evaluators is not None else entry)
+        # A missing field may be the one that was misspelt.
+        messages = " ".join([*invalid_keys, *(problem.message for problem in problems)])
+        return [problem for problem in more if not (problem.about == "whole" and _is_explained(problem, messages))]
 
     def _make(
         self, entry: CaseEntry, files: frozenset[str] | None = None
@@ -294,20 +304,20 @@ class CaseReader:
         problems: list[Problem] = []
         values = {**self._defaults.vars, **entry.vars} if self._defaults.vars else entry.vars
         filler = VariableFiller(self._root, self._folder, values, files)
-        asked = self._messages(entry, "input_messages", filler, problems)
-        golden = self._messages(entry, "expected_messages", filler, problems)
-        if not asked and not problems:
+        input_messages = self._messages(entry, "input_messages", filler, problems)
+        expected = self._messages(entry, "expected_messages", filler, problems)
+        if not input_messages and not problems:
             problems.append(Problem("", f"case {entry.id!r} asks nothing: add `input`", "whole"))
         if isinstance(entry.skip, str) and entry.skip.strip().lower() in NOT_A_REASON:
             problems.append(Problem("skip", f"expected true, false, or a reason in words; got {entry.skip!r}"))
-        checks = self._checks(entry, golden, problems)
+        checks = self._checks(entry, expected, problems)
         problems += filler.problems
         if problems:
             return None, (), problems
         case = Case(
             id=str(entry.id),
-            input_messages=asked or (),
-            expected_messages=golden,
+            input_messages=input_messages or (),
+            expected_messages=expected,
             vars=values,
             tags=(*self._defaults.tags, *entry.tags),
             threshold=self._defaults.threshold if entry.threshold is None else entry.threshold,
@@ -318,29 +328,30 @@ class CaseReader:
     def _messages(
         self, entry: CaseEntry, name: str, filler: VariableFiller, problems: list[Problem]
     ) -> tuple[Message, ...] | None:
-        short = LISTS[name]
+        short = MESSAGE_FIELDS[name]
         long_form, short_form = getattr(entry, name), getattr(entry, short)
         if long_form is not UNSET and short_form is not UNSET:
             problems.append(Problem(short, f"{short!r} is another word for {name!r}; give one of them", "key"))
             return None
-        written = short if long_form is UNSET else name
+        path = short if long_form is UNSET else name
         data = short_form if long_form is UNSET else long_form
         if data is UNSET:
             return None
         try:
             if name == "input_messages":
-                messages = check_messages(data, written)
-                return tuple([filler.fill(message, _content(written, data, at)) for at, message in enumerate(messages)])
-            messages = check_messages(data, written, "assistant") if isinstance(data, (str, dict)) else ()
-            return check_expected_messages(messages or data, written)
+                messages = check_messages(data, path)
+                paths = [_content_path(path, data, index) for index in range(len(messages))]
+                return tuple(map(filler.fill, messages, paths))
+            messages = check_messages(data, path, "assistant") if isinstance(data, (str, dict)) else ()
+            return check_expected_messages(messages or data, path)
         except SpecError as error:
             problems += error.problems
             return None
 
     def _checks(
-        self, entry: CaseEntry, golden: tuple[Message, ...] | None, problems: list[Problem]
+        self, entry: CaseEntry, expected: tuple[Message, ...] | None, problems: list[Problem]
     ) -> tuple[ConfiguredEvaluator, ...]:
-        has_calls = any(message.tool_calls for message in golden or () if message.role == "assistant")
+        has_calls = any(message.tool_calls for message in expected or () if message.role == "assistant")
         try:
             own = check_evaluators(entry.evaluators) if entry.evaluators else []
             if own and self._judges is not None:
@@ -348,45 +359,33 @@ class CaseReader:
             names = {_name(checked) for checked in own} & self._default_names if own else ()
             checks = [checked for checked in self._default_checks if not names or _name(checked) not in names] + own
             if has_calls or any(checked.evaluator.type == "expected_messages" for checked in iter_evaluators(checks)):
-                checks = with_expected_messages(checks, golden)
-            nothing = not can_fail(checks)
+                checks = with_expected_messages(checks, expected)
+            is_empty = not can_fail(checks)
         except SpecError as error:
-            nothing = not has_calls and not self._default_checks and _check_nothing(entry.evaluators, error.problems)
+            is_empty = not has_calls and not self._default_checks and _check_nothing(entry.evaluators, error.problems)
             problems += error.problems
             checks = []
-        if nothing:
+        if is_empty:
             problems.append(Problem("", f"case {entry.id!r} {NOTHING_CHECKED}", "whole"))
         return tuple(checks)
 
-    def _checked(
-        self, entry: CaseEntry, case: Case, checks: tuple[ConfiguredEvaluator, ...], index: int, place: Place | None
-    ) -> CheckedCase:
-        return CheckedCase(
-            case=case,
-            checks=checks,
-            index=index,
-            repeat=entry.repeat or self._defaults.repeat or 1,
-            skip=entry.skip,
-            only=entry.only,
-            place=place,
-            warnings=tuple([warning for checked in checks for warning in checked.warnings]),
-        )
 
-
-def case_text(data: Any, path: str) -> tuple[bytes | None, list[Problem]]:
-    """A case of plain data as JSON text."""
+def encode_case(data: Any, path: str) -> tuple[bytes | None, list[Problem]]:
+    """Encode the data of a case as JSON, or return its problems."""
     if not isinstance(data, Mapping):
-        return None, [Problem(path, f"expected a mapping with an `id` and an `input`, got {shown(data)}")]
-    return as_json(dict(data), path)
+        return None, [Problem(path, f"expected a mapping with an `id` and an `input`, got {short_repr(data)}")]
+    return to_json(dict(data), path)
 
 
-def _explained(problem: Problem, said: str) -> bool:
-    """Whether a case asks or checks nothing only because of what was said already."""
-    return "input" in said if "asks nothing" in problem.message else "evaluators" in said or "expected" in said
+def _is_explained(problem: Problem, messages: str) -> bool:
+    """Tell whether a missing input or evaluator follows from the problems in these messages."""
+    if "asks nothing" in problem.message:
+        return "input" in messages
+    return "evaluators" in messages or "expected" in messages
 
 
-def _check_alone(configs: Any) -> list[Problem]:
-    """What is wrong with the evaluators of a case that cannot be built for other reasons."""
+def _check_evaluators_only(configs: Any) -> list[Problem]:
+    """Return the problems of the evaluators of a case that cannot be built."""
     if not isinstance(configs, list):
         return []
     try:
@@ -397,11 +396,11 @@ def _check_alone(configs: Any) -> list[Problem]:
 
 
 def _check_nothing(configs: list[Any], problems: Sequence[Problem]) -> bool:
-    """Whether nothing would be checked even if all that is wrong were left out."""
-    places = [f"evaluators[{index}]" for index in range(len(configs))]
+    """Tell whether nothing would be checked without the keys that have problems."""
+    paths = [f"evaluators[{index}]" for index in range(len(configs))]
     return not any(
-        checks_anything(config, [problem for problem in problems if problem.path.startswith(place)], place)
-        for config, place in zip(configs, places, strict=True)
+        checks_anything(config, [problem for problem in problems if problem.path.startswith(path)], path)
+        for config, path in zip(configs, paths, strict=True)
     )
 
 
@@ -410,17 +409,17 @@ def _name(checked: ConfiguredEvaluator) -> str | None:
     return name
 
 
-def _content(path: str, data: Any, index: int) -> str:
+def _content_path(path: str, data: Any, index: int) -> str:
     if isinstance(data, str):
         return path
     return f"{path}.content" if isinstance(data, dict) else f"{path}[{index}].content"
 
 
-def _with_canonical_text(text: bytes) -> bytes:
-    """The same with camelCase field names of the contract in snake_case."""
+def _with_snake_case(text: bytes) -> bytes:
+    """Return the JSON of a case with camelCase names of messages in snake_case."""
     data = msgspec.json.decode(text)
-    if not isinstance(data, dict) or CAMEL.keys().isdisjoint(data):
+    if not isinstance(data, dict) or CAMEL_CASE.keys().isdisjoint(data):
         return text
-    # Where both spellings are given, the odd one stays and is refused: neither may silently win.
-    names = {key: name for key, name in CAMEL.items() if name not in data}
+    # If both spellings are given, camelCase stays and is rejected, so that neither silently wins.
+    names = {key: name for key, name in CAMEL_CASE.items() if name not in data}
     return msgspec.json.encode({names.get(key, key): value for key, value in data.items()})

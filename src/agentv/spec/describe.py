@@ -1,4 +1,4 @@
-"""What an evaluator takes, told by its class: for people who ask on the command line."""
+"""Descriptions of evaluators and their keys, for `agentv evaluators describe`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 REF = "{name}"
-NO_WORDS = "(it does not say)"
-WORDS = {
+UNDOCUMENTED = "(it does not say)"
+TYPE_WORDS = {
     "string": "text",
     "integer": "whole number",
     "number": "number",
@@ -25,60 +25,60 @@ WORDS = {
 }
 
 
-class Key(NamedTuple):
+class EvaluatorKey(NamedTuple):
     """One key of an evaluator."""
 
     name: str
     type: str
     required: bool
     default: Any
-    """`None` when there is none to speak of."""
+    """`None` if there is none, or an empty one."""
     description: str
     own: bool
-    """Whether other evaluators do not have it."""
+    """False for keys that all evaluators have."""
 
 
-class Description(NamedTuple):
-    """An evaluator in words."""
+class EvaluatorDescription(NamedTuple):
+    """Description of an evaluator type."""
 
     name: str
     summary: str
     executes: bool
-    keys: list[Key]
+    keys: list[EvaluatorKey]
     examples: tuple[Any, ...]
 
 
-def describe(name: str) -> Description:
-    """The description of an evaluator that is there."""
+def describe(name: str) -> EvaluatorDescription:
+    """Return the description of a registered evaluator type."""
     cls: Any = find_evaluator(name)
-    shared = _shared(cls)
+    common = _common_fields(cls)
     _, parts = msgspec.json.schema_components([cls], ref_template=REF)
-    schemas, said = parts[cls.__name__]["properties"], field_docs(cls)
+    schemas, docs = parts[cls.__name__]["properties"], field_docs(cls)
     nested = getattr(cls, "nested", None)
     keys = [
-        Key(
+        EvaluatorKey(
             name=field.encode_name,
-            type="list of evaluators" if field.name == nested else type_words(schemas[field.encode_name], parts),
+            type="list of evaluators" if field.name == nested else describe_type(schemas[field.encode_name], parts),
             required=field.required,
             default=_default(schemas[field.encode_name]),
-            description=said.get(field.encode_name) or _said(schemas[field.encode_name], parts),
-            own=field.name not in shared,
+            description=docs.get(field.encode_name) or _class_description(schemas[field.encode_name], parts),
+            own=field.name not in common,
         )
         for field in msgspec.structs.fields(cls)
         if field.name != "type"
     ]
     keys.sort(key=lambda key: not key.required)
-    return Description(
+    return EvaluatorDescription(
         name=name.replace("-", "_"),
-        summary=first_sentence(cls.__doc__),
+        summary=first_paragraph(cls.__doc__),
         executes=getattr(cls, "executes", False),
         keys=keys,
         examples=tuple(getattr(cls, "examples", ())),
     )
 
 
-def _shared(cls: Any) -> frozenset[str]:
-    """What every evaluator has: the fields of the class that all are derived from."""
+def _common_fields(cls: Any) -> frozenset[str]:
+    """Return the fields of the base class of all evaluators."""
     bases = [base for base in cls.__mro__ if base is not msgspec.Struct and issubclass(base, msgspec.Struct)]
     return frozenset(bases[-1].__struct_fields__) if len(bases) > 1 else frozenset()
 
@@ -88,32 +88,32 @@ def _default(schema: Mapping[str, Any]) -> Any:
     return default if default or (default == 0 and default is not False) else None
 
 
-def first_sentence(text: str | None) -> str:
-    """The first paragraph of a docstring, on one line."""
-    return " ".join((text or NO_WORDS).strip().partition("\n\n")[0].split())
+def first_paragraph(text: str | None) -> str:
+    """Return the first paragraph of a docstring, on one line."""
+    return " ".join((text or UNDOCUMENTED).strip().partition("\n\n")[0].split())
 
 
-def _said(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
+def _class_description(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
     refs = [part["$ref"] for part in (schema, *schema.get("anyOf", ())) if "$ref" in part]
-    return next((parts[ref]["description"] for ref in refs if parts[ref].get("description")), NO_WORDS)
+    return next((parts[ref]["description"] for ref in refs if parts[ref].get("description")), UNDOCUMENTED)
 
 
-def type_words(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
-    """A JSON Schema in a few words."""
+def describe_type(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
+    """Return a short description of a JSON Schema."""
     if "$ref" in schema:
         part = parts[schema["$ref"]]
-        return f"mapping of {', '.join(part['properties'])}" if "properties" in part else type_words(part, parts)
+        return f"mapping of {', '.join(part['properties'])}" if "properties" in part else describe_type(part, parts)
     if "anyOf" in schema:
-        words = [type_words(choice, parts) for choice in schema["anyOf"] if choice.get("type") != "null"]
+        words = [describe_type(choice, parts) for choice in schema["anyOf"] if choice.get("type") != "null"]
         return " or ".join(dict.fromkeys(words))
     if "enum" in schema:
         return " | ".join(map(str, schema["enum"]))
     kind = schema.get("type")
     if kind == "array" and schema.get("items"):
-        return f"list of: {type_words(schema['items'], parts)}"
+        return f"list of: {describe_type(schema['items'], parts)}"
     if kind == "object" and isinstance(schema.get("additionalProperties"), dict) and schema["additionalProperties"]:
-        return f"mapping of names to: {type_words(schema['additionalProperties'], parts)}"
-    return WORDS.get(str(kind), "anything") + _bounds(schema)
+        return f"mapping of names to: {describe_type(schema['additionalProperties'], parts)}"
+    return TYPE_WORDS.get(str(kind), "anything") + _bounds(schema)
 
 
 def _bounds(schema: Mapping[str, Any]) -> str:

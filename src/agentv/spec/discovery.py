@@ -1,4 +1,4 @@
-"""Which files are evals."""
+"""Discovery of eval files in folders."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 
 SUFFIXES = (".eval.yaml", ".eval.yml")
-PASSED_OVER = {"node_modules", "__pycache__", "venv", "build", "dist"}
+IGNORED_FOLDERS = {"node_modules", "__pycache__", "venv", "build", "dist"}
 
 
 def find_evals(paths: Iterable[str | Path]) -> list[Path]:
-    """The eval files that these names stand for: a file is one, a folder holds any number."""
-    found: dict[Path, None] = {}
+    """Return the eval files of these paths: files themselves, and all `*.eval.yaml` in folders."""
+    files: dict[Path, None] = {}
     problems: list[Problem] = []
     for name in paths:
         try:
-            found.update(dict.fromkeys(_evals_of(Path(name))))
+            files.update(dict.fromkeys(_evals_of(Path(name))))
         except FormatError as error:
             problems.append(Problem("", str(error), "whole"))
         except OSError as error:
             problems.append(Problem("", f"{str(name)!r} cannot be read: {error.strerror}", "whole"))
     if problems:
         raise SpecError(problems)
-    return list(found)
+    return list(files)
 
 
 def _evals_of(path: Path) -> list[Path]:
@@ -40,7 +40,7 @@ def _evals_of(path: Path) -> list[Path]:
         raise FormatError(msg)
     inside = sorted(_evals_in(path))
     if not inside:
-        next(path.iterdir(), None)  # one that may not be read is not an empty one
+        next(path.iterdir(), None)  # raises if the folder cannot be read
         msg = f"no *.eval.yaml in {str(path)!r}; `agentv init` makes an example"
         raise FormatError(msg)
     return inside
@@ -48,7 +48,7 @@ def _evals_of(path: Path) -> list[Path]:
 
 def _evals_in(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".") and name not in PASSED_OVER]
-        found = (Path(parent, name) for name in names if name.endswith(SUFFIXES))
-        # A pipe that nobody writes to would be waited for. A link that leads nowhere is told of when it is read.
-        yield from (path for path in found if path.is_file() or path.is_symlink())
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in IGNORED_FOLDERS]
+        paths = (Path(parent, name) for name in names if name.endswith(SUFFIXES))
+        # No named pipes, since reading one blocks. A broken link is included, and reported when it is read.
+        yield from (path for path in paths if path.is_file() or path.is_symlink())

@@ -1,4 +1,4 @@
-"""An eval, a case and a project as people write them: these classes are the file format and its JSON Schema."""
+"""File format of evals, cases and projects: these classes define the YAML keys and the JSON Schema."""
 
 from typing import Annotated, Any, Literal
 
@@ -17,142 +17,144 @@ Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class CaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One test."""
+    """One test case."""
 
     id: Annotated[str, Meta(min_length=1)] | int
-    """Its name in results; unique in the eval."""
+    """The name of the case in results; unique in the eval."""
     description: str | None = None
-    """What it is for, for people."""
+    """A description for readers of the file."""
     input: Messages | UnsetType = UNSET
-    """What the agent is asked: a text, or messages. `file://` names a file of the project that holds the text."""
+    """The input of the agent: a text, or messages. `file://` names a file of the project that contains the text."""
     input_messages: Messages | UnsetType = UNSET
     """The same as `input`."""
     expected: Messages | UnsetType = UNSET
     """The same as `expected_messages`."""
     expected_messages: Messages | UnsetType = UNSET
-    """A golden conversation: its tool calls must be made, in this order."""
+    """The expected conversation: its tool calls must be made, in this order."""
     evaluators: list[Any] = []
-    """Checks of this case, beside those of `defaults`."""
+    """Evaluators of this case, in addition to those of `defaults`."""
     vars: dict[str, Any] = {}
-    """Values for the agent; `{{ name }}` in the input stands for one of them."""
+    """Variables for the agent; `{{ name }}` in the input is replaced by the value of one of them."""
     tags: list[str] = []
-    """Words to select it by, with `--tag`."""
+    """Tags to select the case by, with `--tag`."""
     threshold: Share | None = None
-    """Lets the case pass by its weighted mean, as long as every `required` evaluator passes."""
+    """Weighted mean score from which on the case passes, if every `required` evaluator passes."""
     repeat: Times | None = None
-    """How often it is run."""
+    """Number of runs of the case."""
     skip: bool | str = False
-    """Not run; a text says why."""
+    """Do not run the case; a text is the reason."""
     only: bool = False
-    """When any case of the eval has this, only those are run."""
+    """If any case of the eval has this, only those cases are run."""
     metadata: dict[str, Any] = {}
-    """Whatever should be found again beside the case."""
+    """Any other data to keep with the case."""
 
 
 class DefaultsEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What holds for every case that does not say otherwise."""
+    """Defaults for all cases."""
 
     evaluators: list[Any] = []
-    """Added to each case's; a case's evaluator of the same `name` replaces one of these."""
+    """Evaluators added to each case; an evaluator of a case with the same `name` replaces one of these."""
     repeat: Times | None = None
-    """How often each case is run; once by default."""
+    """Number of runs of each case; 1 by default."""
     threshold: Share | None = None
-    """Lets a case pass by its weighted mean, as long as every `required` evaluator passes."""
+    """Weighted mean score from which on a case passes, if every `required` evaluator passes."""
     vars: dict[str, Any] = {}
-    """Values for the agent, beside each case's."""
+    """Variables for the agent, in addition to those of each case."""
     tags: list[str] = []
     """Tags of every case."""
     timeout_s: Seconds | None = None
-    """How long one attempt may take, where the target does not say."""
+    """Time limit of one attempt in seconds, unless the target has its own."""
     retries: Annotated[int, Meta(ge=0, le=100)] | None = None
-    """How often a failure that may pass is tried again, where the target does not say."""
+    """Number of retries after a transient failure, unless the target has its own setting."""
     max_concurrency: Annotated[int, Meta(ge=1, le=10_000)] | None = None
-    """How many attempts may be under way at once."""
+    """Number of attempts at the same time."""
     max_cost: Annotated[float, Meta(gt=0, le=1_000_000_000)] | None = None
-    """US dollars that an execution may spend; of several evals, the smallest counts."""
+    """US dollars that an execution may spend; of several evals, the smallest value applies."""
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
-    """Tokens that an execution may use; of several evals, the smallest counts."""
+    """Tokens that an execution may use; of several evals, the smallest value applies."""
 
 
 class NotEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a column must not hold."""
+    """Values that a column must not have."""
 
     without: Plain | list[Plain] = field(name="not")
-    """A value, or several of which it may hold none."""
+    """A value, or a list of values."""
 
 
 class SampleEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How many cases of a dataset to take, and which."""
+    """A random sample of the cases of a dataset."""
 
     n: Annotated[int, Meta(ge=1)]
-    """How many; all, where there are no more."""
+    """Number of cases; all, if there are fewer."""
     seed: Seed = 0
-    """Another number takes others; the same number and the same ids always take the same cases."""
+    """Seed of the sample; the same seed and the same ids always give the same cases."""
 
 
 class ShuffleEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """In which disorder to run the cases of a dataset."""
+    """A random order of the cases of a dataset."""
 
     seed: Seed = 0
-    """Another number makes another order; the same number and the same ids always make the same."""
+    """Seed of the order; the same seed and the same ids always give the same order."""
 
 
 class DatasetEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Files of cases, or of rows that are made into cases."""
+    """Files of cases, or of rows that a template turns into cases."""
 
     files: Names
-    """A file, or several; `*` and `?` stand for parts of names, `**` for any folders."""
+    """One or more files; `*` and `?` match parts of names, `**` matches any folders."""
     format: Literal["jsonl", "csv", "tsv", "yaml"] | None = None
-    """What the files are, where their suffixes do not say."""
+    """The format of the files; by default that of their suffix."""
     template: dict[str, Any] | None = None
-    """A case in which `{{ column }}` stands for a column of the row, in any text at any depth."""
+    """A case in which `{{ column }}` is replaced by a column of the row, in any text at any depth."""
     where: dict[str, Plain | list[Plain] | NotEntry] = {}
-    """Columns and what they must hold: a value, one of a list of values, or anything `not` of these."""
+    """Filter of rows by column: a value, a list of allowed values, or `not` with excluded values."""
     sample: SampleEntry | None = None
-    """Takes some of the cases, by chance, but the same ones each time."""
+    """Run a random sample of the cases (seeded)."""
     shuffle: bool | ShuffleEntry = False
-    """Runs the cases in an order of chance, but the same one each time."""
+    """Run the cases in random order (seeded)."""
     limit: Annotated[int, Meta(ge=1)] | None = None
-    """Runs no more cases than this, the first ones."""
+    """Run only the first cases, at most this many."""
 
 
 class EvalEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One file of cases for one or more targets."""
+    """An eval: cases for one or more targets."""
 
     schema: str | None = field(name="$schema", default=None)
+    """Address of the JSON Schema of this file, for editors."""
     name: Annotated[str, Meta(min_length=1)] | None = None
-    """How results call this eval; by default its file's name."""
+    """The name of the eval in results; by default the name of its file."""
     description: str | None = None
-    """What it is for, for people."""
+    """A description for readers of the file."""
     target: str | list[str] | None = None
-    """Which of the targets to test, by name; all that are defined in this file by default."""
+    """Names of the targets to test; by default all that are defined in this file."""
     targets: list[Any] = []
-    """The systems under test, beside those of `agentv.yaml`."""
+    """The systems under test, in addition to those of `agentv.yaml`."""
     judge: Annotated[str, Meta(min_length=1)] | None = None
-    """The target that judges where an evaluator names none; it need not be tested itself."""
+    """The judge of evaluators that name none: a target, which need not be tested itself."""
     defaults: DefaultsEntry = DefaultsEntry()
     cases: list[Any] | UnsetType = UNSET
-    """The tests."""
+    """The test cases."""
     evalcases: list[Any] | UnsetType = UNSET
     """The same as `cases`."""
     tests: list[Any] | UnsetType = UNSET
     """The same as `cases`."""
     dataset: Names | DatasetEntry | None = None
-    """Files with one case a line or row, beside or instead of `cases`; or more about such files."""
+    """Files with one case per line or row, in addition to or instead of `cases`; or settings for such files."""
 
 
 class ProjectEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """`agentv.yaml`: what all evals below its folder share."""
+    """The project file `agentv.yaml`: settings of all evals below its folder."""
 
     schema: str | None = field(name="$schema", default=None)
+    """Address of the JSON Schema of this file, for editors."""
     targets: list[Any] = []
     """The systems under test."""
     judge: Annotated[str, Meta(min_length=1)] | None = None
-    """The target that judges where neither an evaluator nor its eval names one."""
+    """The judge of evaluators, if neither they nor their eval name one: a target."""
     defaults: DefaultsEntry = DefaultsEntry()
     store: Annotated[str, Meta(min_length=1)] | None = None
-    """Where runs are kept: a file, relative to this one; `.agentv/runs.db` by default, `off` for nowhere."""
+    """The file of the run store, relative to this one; `.agentv/runs.db` by default, `off` for none."""
     prices: dict[str, Price] = {}
-    """What models cost, by name, beside the table that agentv brings and before it; `*` stands for any letters."""
+    """Prices of models by name, which override the table of agentv; `*` matches any characters."""
     persist: Literal["summary", "messages", "full"] | None = None
-    """How much of a run is kept: its result alone, the conversation too (the default), or all that the agent sent."""
+    """Data of a run to store: its result, also the conversation (the default), or everything that the agent sent."""

@@ -1,4 +1,4 @@
-"""Load evals from files, folders and Python data."""
+"""Loader of evals from files, folders and Python data."""
 
 from __future__ import annotations
 
@@ -10,57 +10,58 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from agentv.errors import Place, Problem, SpecError
+from agentv.errors import Location, Problem, SpecError
 from agentv.evals import CheckedCase, ConfiguredEvaluator, Eval, Limits, Target
-from agentv.spec.cases import CaseReader, case_text
+from agentv.spec.cases import CaseReader, encode_case
 from agentv.spec.dataset import SearchPaths, open_dataset, validate_dataset
 from agentv.spec.discovery import SUFFIXES, find_evals
 from agentv.spec.file_format import EvalEntry
 from agentv.spec.project import (
     Project,
     check_defaults,
-    display,
+    display_path,
     find_project,
     load_project,
     merge_checks,
     merge_defaults,
-    readable,
+    printable_name,
 )
-from agentv.spec.targets import JudgeNames, check_targets, judge_name, select_targets, without_judge
-from agentv.spec.validation import CaseCounts, IdRegistry, as_json, as_warning, build, duplicate_id, shown
+from agentv.spec.targets import JudgeNames, check_targets, default_judge, select_targets, without_judge
+from agentv.spec.validation import CaseCounts, IdRegistry, as_warning, build, duplicate_id, short_repr, to_json
 from agentv.spec.yaml import SourceFile
 
 if TYPE_CHECKING:
     from agentv.spec.dataset import Dataset
+    from agentv.spec.file_format import DefaultsEntry
 
 
 def default_id(path: Path, root: Path) -> str:
-    """The name of an eval's file, seen from the project's root."""
+    """Return the default id of an eval: its file name relative to the project root, without suffix."""
     name = path.resolve()
     name = name.relative_to(root) if name.is_relative_to(root) else Path(name.name)
-    return _stem(readable(name.as_posix()))
+    return _stem(printable_name(name.as_posix()))
 
 
 def disambiguate(evals: list[Eval]) -> list[Eval]:
-    """Evals without a `name` whose files are called the same, in two folders, are called by their whole paths."""
-    names = Counter(each.id for each in evals)
+    """Use whole paths as ids of evals without a `name` whose files in different folders have the same name."""
+    names = Counter(eval_.id for eval_ in evals)
     return [
-        replace(each, id=_stem(Path(each.file).as_posix()))
-        if each.file and names[each.id] > 1 and each.id == _stem(Path(each.file).name)
-        else each
-        for each in evals
+        replace(eval_, id=_stem(Path(eval_.file).as_posix()))
+        if eval_.file and names[eval_.id] > 1 and eval_.id == _stem(Path(eval_.file).name)
+        else eval_
+        for eval_ in evals
     ]
 
 
-def same_names(evals: list[Eval]) -> list[Problem]:
-    """Two evals of one name could not be told apart in the results."""
+def find_duplicate_names(evals: list[Eval]) -> list[Problem]:
+    """Return a problem for each eval whose name is used before, since their results would be ambiguous."""
     first: dict[str, Eval] = {}
     problems = []
-    for each in evals:
-        other = first.setdefault(each.id, each)
-        if other is not each:
-            message = f"the eval's name {each.id!r} is also that of {other.file}; give one of them another `name`"
-            problems.append(Problem("", message, "whole", Place(each.file or "", 1)))
+    for eval_ in evals:
+        other = first.setdefault(eval_.id, eval_)
+        if other is not eval_:
+            message = f"the eval's name {eval_.id!r} is also that of {other.file}; give one of them another `name`"
+            problems.append(Problem("", message, "whole", Location(eval_.file or "", 1)))
     return problems
 
 
@@ -77,69 +78,57 @@ HINTS = {
     "threshold": "it belongs below `defaults`: `defaults: {threshold: 0.8}`",
     "vars": "they belong below `defaults`: `defaults: {vars: {...}}`",
 }
-"""Keys that people write one level too high."""
+"""Hints for keys that are often written one level too high."""
 
 
 class TargetSelection(NamedTuple):
-    """Which targets the caller wants, whatever the files say."""
+    """Targets and judge that the caller selects, overriding the files."""
 
     names: tuple[str, ...]
     lone: Target | None
     judge: Target | str | None = None
 
 
-class _Cases(NamedTuple):
-    """All cases of an eval: those of the file, then those of its dataset."""
-
-    listed: list[CheckedCase]
-    dataset: Dataset | None = None
-
-    def walk(self) -> Iterator[CheckedCase]:
-        yield from self.listed
-        if self.dataset is not None:
-            yield from self.dataset
-
-
 class ReiterableCases:
-    """Cases that can be walked any number of times."""
+    """All cases of an eval, those of the file and then those of the dataset; can be iterated any number of times."""
 
-    def __init__(self, cases: _Cases) -> None:
-        self._cases = cases
+    def __init__(self, listed: list[CheckedCase], dataset: Dataset | None) -> None:
+        self._listed = listed
+        self._dataset = dataset
 
     def __iter__(self) -> Iterator[CheckedCase]:
-        return self._cases.walk()
+        yield from self._listed
+        if self._dataset is not None:
+            yield from self._dataset
 
 
 class Loader:
-    """Reads one eval."""
+    """Loads one eval."""
 
     def __init__(
-        self, project: Project, source: SourceFile | None, folder: Path, choice: TargetSelection, data: Any = None
+        self, project: Project, source: SourceFile | None, folder: Path, selection: TargetSelection, data: Any = None
     ) -> None:
         self._project = project
         self._source = source
         self._folder = folder
-        self._choice = choice
+        self._selection = selection
         self._data = data if source is None else source.data
         self._problems: list[Problem] = []
 
     def load(self, default_id: str) -> Eval:
-        """The eval, or a `SpecError` with everything that is wrong with it."""
+        """Return the eval, or raise `SpecError` with all problems."""
         data = self._data
         if not isinstance(data, dict):
-            got = "an empty file" if data is None else shown(data)
+            got = "an empty file" if data is None else short_repr(data)
             raise SpecError([Problem("", f"expected a mapping with `cases` and a target, got {got}", "whole")])
-        text, problems = as_json({key: _shape(key, data[key]) for key in data}, "")
-        entry, wrong = build(EvalEntry, text, "") if text else (None, problems)
-        self._problems += [_hinted(problem) for problem in wrong]
-        written = data.get("targets")
-        own, wrong = check_targets(list(written) if isinstance(written, (list, tuple)) else [], self._source)
-        checks, more = check_defaults(data)
-        self._problems += [*wrong, *more]
+        entry = self._build_entry(data)
+        own, is_valid = self._own_targets(data)
+        checks, problems = check_defaults(data)
+        self._problems += problems
         targets, unknown = self._targets(own)
-        # A target that could not be read would only be missed a second time.
-        self._problems += [] if wrong else unknown
-        judges = self._judges(own, is_known=not wrong)
+        # An invalid target would only be reported a second time as unknown.
+        self._problems += unknown if is_valid else []
+        judges = self._judges(own, is_known=is_valid)
         self._problems += judges.check(checks, "defaults.evaluators")
         self._problems += self._project_judges(judges)
         defaults = merge_defaults(self._project.defaults, entry.defaults) if entry else self._project.defaults
@@ -152,54 +141,61 @@ class Loader:
         )
         ids = IdRegistry()
         listed = self._listed(reader, ids)
-        seen = CaseCounts()
+        counts = CaseCounts()
         for case in listed:
-            seen.add(case, next(name for name in CASE_LISTS if name in data))
+            counts.add(case, next(name for name in CASE_LISTS if name in data))
         dataset = self._dataset(reader, len(listed))
         if dataset is not None:
-            self._problems += validate_dataset(dataset, ids, seen)
+            self._problems += validate_dataset(dataset, ids, counts)
         if self._problems:
             raise SpecError(self._problems)
-        assert entry is not None  # noqa: S101 - without problems there is an entry
+        assert entry is not None  # noqa: S101 - otherwise there are problems
         targets = self._without(targets, judges)
         return Eval(
             id=entry.name or default_id,
-            cases=ReiterableCases(_Cases(listed, dataset)),
+            cases=ReiterableCases(listed, dataset),
             targets=targets,
             file=self._source.file if self._source else None,
             folder=str(self._folder),
             root=str(self._project.root),
             texts=self._texts(dataset),
             inputs=self._inputs(dataset, targets),
-            limits=Limits(
-                defaults.timeout_s,
-                defaults.retries,
-                defaults.max_concurrency,
-                defaults.max_cost,
-                defaults.max_tokens,
-            ),
+            limits=_limits(defaults),
             prices=self._project.prices,
             judge=judges.default,
             judges=judges.used,
             store=self._project.store,
             persist=self._project.persist,
-            is_settled=self._source is not None and not _searches(entry.dataset),
-            count=seen.count,
-            skipped=seen.skipped,
-            repeats=seen.repeats,
-            has_only=seen.only,
-            warnings=(*self._warnings(dataset), *self._doubts(checks, seen)),
+            is_settled=self._source is not None and not _has_glob(entry.dataset),
+            count=counts.count,
+            skipped=counts.skipped,
+            repeats=counts.repeats,
+            has_only=counts.only,
+            warnings=(*self._warnings(dataset), *self._evaluator_warnings(checks, counts)),
         )
+
+    def _build_entry(self, data: dict[str, Any]) -> EvalEntry | None:
+        text, problems = to_json({key: _without_lists(key, data[key]) for key in data}, "")
+        entry, problems = build(EvalEntry, text, "") if text else (None, problems)
+        self._problems += [_with_hint(problem) for problem in problems]
+        return entry
+
+    def _own_targets(self, data: dict[str, Any]) -> tuple[list[Target], bool]:
+        """Return the targets of this file, and False if some of them are invalid."""
+        configs = data.get("targets")
+        targets, problems = check_targets(list(configs) if isinstance(configs, (list, tuple)) else [], self._source)
+        self._problems += problems
+        return targets, not problems
 
     def _warnings(self, dataset: Dataset | None) -> tuple[Problem, ...]:
         own = self._source.warnings if self._source else ()
         files = dataset.files if dataset else ()
         return (*self._project.warnings, *own, *(warning for file in files for warning in file.warnings))
 
-    def _doubts(self, checks: Sequence[ConfiguredEvaluator], seen: CaseCounts) -> list[Problem]:
-        """What is allowed in a check and probably not meant, where it stands."""
-        found = [*(as_warning(warning) for checked in checks for warning in checked.warnings), *seen.doubts]
-        return [self._source.locate(problem) if self._source else problem for problem in found]
+    def _evaluator_warnings(self, checks: Sequence[ConfiguredEvaluator], counts: CaseCounts) -> list[Problem]:
+        """Return the warnings of evaluators, with their locations."""
+        warnings = [*(as_warning(warning) for checked in checks for warning in checked.warnings), *counts.warnings]
+        return [self._source.locate(warning) if self._source else warning for warning in warnings]
 
     def _inputs(self, dataset: Dataset | None, targets: Iterable[Target]) -> tuple[str, ...]:
         named = [target.settings.get("file") for target in targets]
@@ -211,49 +207,49 @@ class Loader:
         return tuple(str(file.resolve()) for file in files if file is not None)
 
     def _targets(self, own: list[Target]) -> tuple[tuple[Target, ...], list[Problem]]:
-        if self._choice.lone is not None:
-            return (self._choice.lone,), []
+        if self._selection.lone is not None:
+            return (self._selection.lone,), []
         names = self._data.get("target")
-        written = names if isinstance(names, (str, list)) else None
+        own_names = names if isinstance(names, (str, list)) else None
         shared = self._project.targets
-        if written is None and not self._choice.names:
+        if own_names is None and not self._selection.names:
             own, shared = without_judge(own, shared, self._judge)
-        return select_targets(self._choice.names, written, own, shared)
+        return select_targets(self._selection.names, own_names, own, shared)
 
     @property
     def _judge(self) -> str | None:
         """The name of the default judge: the caller's, else the eval's, else the project's."""
-        return judge_name(self._choice.judge, self._data.get("judge"), self._project.judge)
+        return default_judge(self._selection.judge, self._data.get("judge"), self._project.judge)
 
     def _judges(self, own: list[Target], *, is_known: bool) -> JudgeNames:
-        judges = JudgeNames([*self._project.targets, *own] if is_known else None, self._judge, self._choice.judge)
+        judges = JudgeNames([*self._project.targets, *own] if is_known else None, self._judge, self._selection.judge)
         self._problems += judges.problems
         return judges
 
     def _project_judges(self, judges: JudgeNames) -> list[Problem]:
-        """What the evaluators of `agentv.yaml` lack in this eval; the place is in the other file."""
-        found = judges.check(self._project.checks, "defaults.evaluators")
-        where = f"in {display(self._project.file)}, " if self._project.file else ""
-        return [Problem("", f"{where}{problem.path}: {problem.message}", "whole") for problem in found]
+        """Return the problems with judges of the evaluators in `agentv.yaml`; they have no location in this file."""
+        problems = judges.check(self._project.checks, "defaults.evaluators")
+        where = f"in {display_path(self._project.file)}, " if self._project.file else ""
+        return [Problem("", f"{where}{problem.path}: {problem.message}", "whole") for problem in problems]
 
     def _without(self, targets: tuple[Target, ...], judges: JudgeNames) -> tuple[Target, ...]:
-        """The targets to test; one that judges is tested only where somebody says so."""
-        if self._choice.lone is not None or self._choice.names or self._data.get("target") is not None:
+        """Return the targets to test, without judges unless they were selected."""
+        if self._selection.lone is not None or self._selection.names or self._data.get("target") is not None:
             return targets
         names = {target.name for target in judges.used}
         return tuple(target for target in targets if target.name not in names) or targets
 
     def _listed(self, reader: CaseReader, ids: IdRegistry) -> list[CheckedCase]:
-        given = [name for name in CASE_LISTS if name in self._data]
-        for name in given[1:]:
+        names = [name for name in CASE_LISTS if name in self._data]
+        for name in names[1:]:
             self._problems.append(Problem(name, f"{name!r} is another word for 'cases'; give one of them", "key"))
-        if not given:
+        if not names:
             if self._data.get("dataset") is None:
                 self._problems.append(Problem("", "no cases: add `cases` or `dataset`", "whole"))
             return []
-        cases, name = self._data[given[0]], given[0]
+        cases, name = self._data[names[0]], names[0]
         if not isinstance(cases, (list, tuple)):
-            return []  # said where the whole is held against its class
+            return []  # reported by the validation of the whole file
         if not cases and self._data.get("dataset") is None:
             self._problems.append(Problem(name, "holds no case"))
         listed = []
@@ -264,15 +260,15 @@ class Loader:
         return listed
 
     def _case(self, reader: CaseReader, data: Any, index: int, path: str, ids: IdRegistry) -> CheckedCase | None:
-        objects = _objects(data)
-        text, problems = case_text({**data, "evaluators": []} if objects else data, path)
+        objects = _evaluator_objects(data)
+        text, problems = encode_case({**data, "evaluators": []} if objects else data, path)
         if text is None:
             self._problems += problems
             return None
-        place = self._source.place(path) if self._source else None
-        case, problems = reader.read(text, index, place, objects)
-        self._problems += [problem._replace(path=_below(path, problem.path)) for problem in problems]
-        if isinstance(data.get("id"), (str, int)) and (first := ids.add(str(data["id"]), place)) is not None:
+        location = self._source.location(path) if self._source else None
+        case, problems = reader.read(text, index, location, objects)
+        self._problems += [problem._replace(path=_join(path, problem.path)) for problem in problems]
+        if isinstance(data.get("id"), (str, int)) and (first := ids.add(str(data["id"]), location)) is not None:
             self._problems.append(Problem(f"{path}.id", duplicate_id(data["id"], first)))
         return case
 
@@ -283,33 +279,39 @@ class Loader:
         return dataset
 
 
-def _searches(dataset: Any) -> bool:
-    """Whether the names of a dataset stand for whatever files are there."""
+def _limits(defaults: DefaultsEntry) -> Limits:
+    return Limits(
+        defaults.timeout_s, defaults.retries, defaults.max_concurrency, defaults.max_cost, defaults.max_tokens
+    )
+
+
+def _has_glob(dataset: Any) -> bool:
+    """Tell whether the files of a dataset are names by a glob."""
     names = getattr(dataset, "files", dataset) or ()
     return any(set(name) & set("*?[") for name in ([names] if isinstance(names, str) else names))
 
 
-def _shape(key: str, value: Any) -> Any:
-    """What is needed to hold the whole against its class; cases, targets, evaluators are checked one by one."""
+def _without_lists(key: str, value: Any) -> Any:
+    """Return a value for the validation of the whole file, without lists whose items are checked separately."""
     if key == "defaults" and isinstance(value, Mapping) and isinstance(value.get("evaluators"), (list, tuple)):
         return {**value, "evaluators": []}
     return [] if key in (*CASE_LISTS, "targets") and isinstance(value, (list, tuple)) else value
 
 
-def _objects(data: Any) -> list[Any] | None:
-    """The evaluators of a case built in Python, when some are objects rather than words."""
+def _evaluator_objects(data: Any) -> list[Any] | None:
+    """Return the evaluators of a case if some are Python objects, otherwise `None`."""
     configs = data.get("evaluators") if isinstance(data, Mapping) else None
     if not isinstance(configs, (list, tuple)) or all(isinstance(config, Mapping) for config in configs):
         return None
     return list(configs)
 
 
-def _hinted(problem: Problem) -> Problem:
+def _with_hint(problem: Problem) -> Problem:
     hint = HINTS.get(problem.path) if problem.about == "key" else None
     return problem._replace(message=f"unknown key {problem.path!r} here: {hint}") if hint else problem
 
 
-def _below(path: str, rest: str) -> str:
+def _join(path: str, rest: str) -> str:
     return f"{path}.{rest}" if rest else path
 
 
@@ -320,29 +322,29 @@ def load_evals(
     lone: Target | None = None,
     judge: Target | str | None = None,
 ) -> list[Eval]:
-    """Every eval of these files and folders, or one `SpecError` with everything that is wrong in any of them.
+    """Load the evals of these files and folders, or raise one `SpecError` with all problems of all of them.
 
-    `targets` are chosen instead of those that the files choose, `lone` is one that no file knows; `judge` is asked
-    where an evaluator names none.
+    `targets` override those that the files select, `lone` is a target that is in no file; `judge` is the judge of
+    evaluators that name none.
     """
     evals: list[Eval] = []
-    # What is wrong with a project is found with each of its evals, and told once.
+    # Problems of a project are found with each of its evals, and reported once.
     problems: dict[Problem, None] = {}
-    project_of = cache(load_project)
+    load_cached_project = cache(load_project)
     for path in find_evals(paths):
         try:
-            evals.append(_load_file(path, TargetSelection(targets, lone, judge), project_of))
+            evals.append(_load_file(path, TargetSelection(targets, lone, judge), load_cached_project))
         except SpecError as error:
             problems |= dict.fromkeys(error.problems)
     evals = disambiguate(evals)
-    problems |= dict.fromkeys(same_names(evals))
+    problems |= dict.fromkeys(find_duplicate_names(evals))
     if problems:
-        raise SpecError(sorted(problems, key=_order))
+        raise SpecError(sorted(problems, key=_location_key))
     return evals
 
 
 def load_projects(paths: Iterable[str | Path]) -> None:
-    """Check project files, or raise one `SpecError` with everything that is wrong in any of them."""
+    """Check project files, or raise one `SpecError` with all problems of all of them."""
     problems: list[Problem] = []
     for path in paths:
         try:
@@ -353,34 +355,34 @@ def load_projects(paths: Iterable[str | Path]) -> None:
         raise SpecError(problems)
 
 
-def _load_file(path: Path, choice: TargetSelection, project_of: Any) -> Eval:
+def _load_file(path: Path, selection: TargetSelection, load_cached_project: Any) -> Eval:
     folder = path.resolve().parent
-    found = find_project(folder)
+    project_file = find_project(folder)
     try:
-        project: Project = project_of(found) if found else Project(folder)
-        wrong: tuple[Problem, ...] = ()
+        project: Project = load_cached_project(project_file) if project_file else Project(folder)
+        project_problems: tuple[Problem, ...] = ()
     except SpecError as error:
-        project, wrong = Project(folder), error.problems
-    source = SourceFile(path, display(path))
+        project, project_problems = Project(folder), error.problems
+    source = SourceFile(path, display_path(path))
     try:
-        loaded = Loader(project, source, folder, choice).load(default_id(path, project.root))
+        loaded = Loader(project, source, folder, selection).load(default_id(path, project.root))
     except SpecError as error:
-        raise SpecError([*wrong, *[source.locate(problem) for problem in error.problems]]) from error
-    if wrong:
-        raise SpecError(list(wrong))
+        raise SpecError([*project_problems, *[source.locate(problem) for problem in error.problems]]) from error
+    if project_problems:
+        raise SpecError(list(project_problems))
     return loaded
 
 
 def load_data(
     data: Any, targets: tuple[str, ...] = (), *, lone: Target | None = None, judge: Target | str | None = None
 ) -> Eval:
-    """An eval built in Python, in the same words as a file, as if it lay in the current folder."""
+    """Load an eval from Python data with the keys of a file, as if it were in the current folder."""
     here = Path.cwd()
-    found = find_project(here)
-    project = load_project(found) if found else Project(here)
+    project_file = find_project(here)
+    project = load_project(project_file) if project_file else Project(here)
     return Loader(project, None, here, TargetSelection(targets, lone, judge), data).load("eval")
 
 
-def _order(problem: Problem) -> tuple[str, int, int]:
-    place = problem.place
-    return (place.file, place.line, place.column) if place else ("", 0, 0)
+def _location_key(problem: Problem) -> tuple[str, int, int]:
+    location = problem.location
+    return (location.file, location.line, location.column) if location else ("", 0, 0)

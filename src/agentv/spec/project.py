@@ -1,4 +1,4 @@
-"""`agentv.yaml`: found upwards from an eval, and shared by all evals below its folder."""
+"""The project file `agentv.yaml`: found in a folder above the eval, and shared by all evals below it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import msgspec
 from agentv.errors import Problem, SpecError
 from agentv.spec.evaluators import check_evaluators
 from agentv.spec.file_format import DefaultsEntry, ProjectEntry
-from agentv.spec.targets import check_targets, unknown
-from agentv.spec.validation import as_warning, build, shown
+from agentv.spec.targets import check_targets, unknown_target
+from agentv.spec.validation import as_warning, build, short_repr
 from agentv.spec.yaml import SourceFile
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from agentv.model.response import Price
     from agentv.model.stored import Persist
 
-NAME = "agentv.yaml"
+PROJECT_FILE = "agentv.yaml"
 
 
 class Project(NamedTuple):
-    """What an eval inherits."""
+    """The project that an eval belongs to, with its shared settings."""
 
     root: Path
     targets: list[Target] = []
@@ -40,33 +40,34 @@ class Project(NamedTuple):
 
 
 def find_project(folder: Path) -> Path | None:
-    """The nearest `agentv.yaml` in this folder or above."""
-    return next((parent / NAME for parent in (folder, *folder.parents) if (parent / NAME).is_file()), None)
+    """Return the nearest `agentv.yaml` in this folder or above."""
+    files = (parent / PROJECT_FILE for parent in (folder, *folder.parents))
+    return next((file for file in files if file.is_file()), None)
 
 
 def store_setting(path: Path) -> str | None:
-    """Where a project keeps its runs, whatever else is right or wrong with its file."""
-    data = SourceFile(path, display(path)).data
+    """Return the `store` setting of a project file, whose other settings may be invalid."""
+    data = SourceFile(path, display_path(path)).data
     setting = data.get("store") if isinstance(data, dict) else None
     return setting if isinstance(setting, str) else None
 
 
 def load_project(path: Path) -> Project:
-    """The project of this file, or a `SpecError` with everything that is wrong with it."""
-    source = SourceFile(path, display(path))
+    """Load a project file, or raise `SpecError` with all problems."""
+    source = SourceFile(path, display_path(path))
     path = path.resolve()
     data = {} if source.data is None else source.data
     if not isinstance(data, dict):
-        problem = Problem("", f"expected a mapping with `targets` or `defaults`, got {shown(data)}", "whole")
+        problem = Problem("", f"expected a mapping with `targets` or `defaults`, got {short_repr(data)}", "whole")
         raise SpecError([source.locate(problem)])
     entry, problems = build(ProjectEntry, msgspec.json.encode(data), "")
-    written = data.get("targets")
-    targets, wrong = check_targets(written if isinstance(written, list) else [], source)
-    checks, more = check_defaults(data)
-    problems = [*problems, *wrong, *more]
-    if entry is not None and entry.judge is not None and not wrong:
+    configs = data.get("targets")
+    targets, target_problems = check_targets(configs if isinstance(configs, list) else [], source)
+    checks, evaluator_problems = check_defaults(data)
+    problems = [*problems, *target_problems, *evaluator_problems]
+    if entry is not None and entry.judge is not None and not target_problems:
         known = {target.name: target for target in targets}
-        problems += [] if entry.judge in known else [Problem("judge", unknown(entry.judge, known))]
+        problems += [] if entry.judge in known else [Problem("judge", unknown_target(entry.judge, known))]
     if problems or entry is None:
         raise SpecError([source.locate(problem) for problem in problems])
     return Project(
@@ -84,10 +85,10 @@ def load_project(path: Path) -> Project:
 
 
 def check_defaults(data: dict[str, object]) -> tuple[list[ConfiguredEvaluator], list[Problem]]:
-    """The evaluators of `defaults`, and what is wrong with them."""
+    """Return the evaluators of `defaults`, and their problems."""
     defaults = data.get("defaults")
     configs = defaults.get("evaluators") if isinstance(defaults, dict) else None
-    if not isinstance(configs, (list, tuple)):  # anything else is said where the whole is held against its class
+    if not isinstance(configs, (list, tuple)):  # reported by the validation of the whole file
         return [], []
     try:
         return check_evaluators(list(configs), "defaults.evaluators"), []
@@ -96,7 +97,7 @@ def check_defaults(data: dict[str, object]) -> tuple[list[ConfiguredEvaluator], 
 
 
 def merge_defaults(shared: DefaultsEntry, own: DefaultsEntry) -> DefaultsEntry:
-    """What holds for an eval: its own words first."""
+    """Return the defaults of an eval: its own settings override those of the project."""
     return DefaultsEntry(
         evaluators=[*shared.evaluators, *own.evaluators],
         repeat=own.repeat or shared.repeat,
@@ -112,20 +113,20 @@ def merge_defaults(shared: DefaultsEntry, own: DefaultsEntry) -> DefaultsEntry:
 
 
 def merge_checks(shared: list[ConfiguredEvaluator], own: list[ConfiguredEvaluator]) -> list[ConfiguredEvaluator]:
-    """Both, but for those of `shared` whose name comes again."""
+    """Return both lists, without evaluators of `shared` whose name is used again in `own`."""
     names = {name for checked in own if (name := getattr(checked.evaluator, "name", None))}
     return [checked for checked in shared if getattr(checked.evaluator, "name", None) not in names] + own
 
 
-def display(path: Path) -> str:
-    """The path as the user would type it from here, in letters that can be written down."""
+def display_path(path: Path) -> str:
+    """Return a path relative to the current folder if it is near, printable."""
     try:
-        shorter = os.path.relpath(path)
+        relative = os.path.relpath(path)
     except ValueError:  # another drive
-        return readable(str(path))
-    return readable(str(path) if shorter.startswith(f"..{os.sep}..") else shorter)
+        return printable_name(str(path))
+    return printable_name(str(path) if relative.startswith(f"..{os.sep}..") else relative)
 
 
-def readable(name: str) -> str:
-    """A file's name; bytes in it that are no UTF-8, which neither a store nor a file of results takes, are shown."""
+def printable_name(name: str) -> str:
+    """Return a file name with bytes that are not UTF-8 escaped, since stores and result files reject them."""
     return name if name.isascii() else name.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""Check data against a struct class, all problems at once; check ids for duplicates."""
+"""Validation of data against a struct class, with all problems at once; duplicate ids and `did you mean` messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 
 import msgspec
 
-from agentv.errors import Place, Problem, suggest
+from agentv.errors import Location, Problem, suggest
 
 if TYPE_CHECKING:
     from agentv.evals import CheckedCase
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
-"""Data as JSON text; numbers of Python's that are exact stay numbers."""
+"""Encodes data as JSON; `Decimal` values are numbers."""
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 MAX_DEPTH = 128
 NOT_JSON = "not JSON"
@@ -31,32 +31,32 @@ TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 
 
 def build(cls: type[T], text: bytes, path: str) -> tuple[T | None, list[Problem]]:
-    """The value that this JSON describes, or everything that is wrong with it."""
+    """Build a value of a class from JSON, or return all its problems."""
     if cls not in _decoders:
         _decoders[cls] = msgspec.json.Decoder(cls)
     try:
         value: T = _decoders[cls].decode(text)
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
-        # msgspec stops at the first mistake and does not say what would have been right.
-        data, problems = _parsed(text, path)
-        return None, problems or list(walk(cls, data, path)) or [Problem(path, str(error))]
+        # msgspec stops at the first mistake and does not suggest a fix.
+        data, problems = _parse(text, path)
+        return None, problems or list(find_problems(cls, data, path)) or [Problem(path, str(error))]
     else:
         return value, []
 
 
-def _parsed(text: bytes, path: str) -> tuple[Any, list[Problem]]:
+def _parse(text: bytes, path: str) -> tuple[Any, list[Problem]]:
     try:
         return msgspec.json.decode(text), []
     except UnicodeDecodeError:
         return None, [Problem(path, f"{NOT_JSON}: some of it is not valid UTF-8", "whole")]
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        reason = _broken_off(text) if "truncated" in str(error) else str(error).replace("JSON is malformed: ", "")
+        reason = _truncated_reason(text) if "truncated" in str(error) else str(error).replace("JSON is malformed: ", "")
         return None, [Problem(path, f"{NOT_JSON}: {reason}", "whole")]
 
 
-def _broken_off(text: bytes) -> str:
-    """Why a text is taken for the beginning of one: msgspec also says so of half a character."""
-    import json  # noqa: PLC0415 - only a mistake needs it
+def _truncated_reason(text: bytes) -> str:
+    """Return the reason why msgspec calls a text truncated, which it also does for a lone surrogate."""
+    import json  # noqa: PLC0415 - only needed for a mistake
 
     try:
         json.loads(text)
@@ -66,7 +66,7 @@ def _broken_off(text: bytes) -> str:
 
 
 def is_too_deep(text: bytes) -> bool:
-    """Whether this JSON nests deeper than anybody means it to."""
+    """Tell whether this JSON is nested deeper than `MAX_DEPTH` levels."""
     if text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
         return False
     try:
@@ -74,12 +74,12 @@ def is_too_deep(text: bytes) -> bool:
     except RecursionError:
         return True
     except (msgspec.MsgspecError, ValueError):
-        return False  # what is no JSON at all has no depth
+        return False  # not JSON, which is reported elsewhere
     for _ in range(MAX_DEPTH):
         level = [
             item
-            for box in level
-            for item in (box.values() if isinstance(box, dict) else box)
+            for container in level
+            for item in (container.values() if isinstance(container, dict) else container)
             if isinstance(item, (dict, list))
         ]
         if not level:
@@ -87,33 +87,33 @@ def is_too_deep(text: bytes) -> bool:
     return True
 
 
-def not_json(error: Exception, path: str) -> Problem:
-    """That a configuration cannot be written as JSON, and why."""
+def not_json_problem(error: Exception, path: str) -> Problem:
+    """Return the problem of a configuration that cannot be encoded as JSON."""
     if isinstance(error, RecursionError):
         return Problem(path, TOO_DEEP)
     reason = "a text holds half a character (a lone surrogate)" if isinstance(error, UnicodeError) else str(error)
     return Problem(path, f"cannot be written as JSON: {reason}")
 
 
-def as_json(data: Any, path: str) -> tuple[bytes | None, list[Problem]]:
-    """The data as JSON text, or why it cannot be written as such."""
+def to_json(data: Any, path: str) -> tuple[bytes | None, list[Problem]]:
+    """Encode data as JSON, or return the problem."""
     try:
         return encode(data), []
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        return None, [not_json(error, path)]
+        return None, [not_json_problem(error, path)]
 
 
-def walk(kind: Any, value: Any, path: str) -> Iterator[Problem]:
-    """Everything in which a value is not of its type."""
+def find_problems(kind: Any, value: Any, path: str) -> Iterator[Problem]:
+    """Yield all problems of a value that has to be of this type."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        problems = list(walk(arguments[0], value, path))
+        problems = list(find_problems(arguments[0], value, path))
         yield from problems or _convert(kind, value, path)
     elif origin in (Union, types.UnionType):
         yield from _walk_union(arguments, value, path)
     elif origin is Literal:
         if value not in arguments or isinstance(value, bool):
-            yield Problem(path, not_a_choice(value, arguments))
+            yield Problem(path, choice_message(value, arguments))
     elif origin in (list, tuple, dict):
         yield from _walk_items(origin, arguments, value, path)
     elif isinstance(kind, type) and issubclass(kind, msgspec.Struct):
@@ -125,27 +125,27 @@ def walk(kind: Any, value: Any, path: str) -> Iterator[Problem]:
 def _walk_items(origin: Any, arguments: tuple[Any, ...], value: Any, path: str) -> Iterator[Problem]:
     if origin is dict:
         if not isinstance(value, Mapping):
-            yield Problem(path, f"expected a mapping, got {shown(value)}")
+            yield Problem(path, f"expected a mapping, got {short_repr(value)}")
             return
         for key, item in value.items():
-            yield from walk(arguments[0], key, f"{path}.{key}")
-            yield from walk(arguments[1], item, f"{path}.{key}")
+            yield from find_problems(arguments[0], key, f"{path}.{key}")
+            yield from find_problems(arguments[1], item, f"{path}.{key}")
     elif not isinstance(value, (list, tuple)):
-        yield Problem(path, f"expected a list, got {shown(value)}")
+        yield Problem(path, f"expected a list, got {short_repr(value)}")
     else:
         for index, item in enumerate(value):
-            yield from walk(arguments[0], item, f"{path}[{index}]")
+            yield from find_problems(arguments[0], item, f"{path}[{index}]")
 
 
 def _walk_union(kinds: tuple[Any, ...], value: Any, path: str) -> Iterator[Problem]:
     if value is None and type(None) in kinds:
         return
     kinds = tuple(kind for kind in kinds if kind not in (type(None), msgspec.UnsetType))
-    fitting = [kind for kind in kinds if _same_shape(kind, value)]
-    if fitting:
-        yield from walk(fitting[0], value, path)
+    matching = [kind for kind in kinds if _same_shape(kind, value)]
+    if matching:
+        yield from find_problems(matching[0], value, path)
     else:
-        yield Problem(path, f"expected {' or '.join(map(_described, kinds))}, got {shown(value)}")
+        yield Problem(path, f"expected {' or '.join(map(_type_name, kinds))}, got {short_repr(value)}")
 
 
 def _same_shape(kind: Any, value: Any) -> bool:
@@ -166,18 +166,18 @@ def _same_shape(kind: Any, value: Any) -> bool:
 
 def _walk_struct(kind: type[msgspec.Struct], value: Any, path: str) -> Iterator[Problem]:
     if not isinstance(value, Mapping):
-        yield Problem(path, f"expected {_described(kind)}, got {shown(value)}")
+        yield Problem(path, f"expected {_type_name(kind)}, got {short_repr(value)}")
         return
     hints = get_type_hints(kind, include_extras=True)
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
     for key in value:
         if key not in fields:
-            yield Problem(join(path, key), unknown_key(key, fields), "key")
+            yield Problem(join_path(path, key), unknown_key_message(key, fields), "key")
     for name, field in fields.items():
         if name in value:
-            yield from walk(hints[field.name], value[name], join(path, name))
+            yield from find_problems(hints[field.name], value[name], join_path(path, name))
         elif field.required:
-            yield Problem(join(path, name), "required")
+            yield Problem(join_path(path, name), "required")
 
 
 def _convert(kind: Any, value: Any, path: str) -> Iterator[Problem]:
@@ -185,40 +185,40 @@ def _convert(kind: Any, value: Any, path: str) -> Iterator[Problem]:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         reason = str(error).replace("`", "").replace("Expected", "expected")
-        described = f"expected {_described(kind)}, got {shown(value)}"
-        yield Problem(path, f"{reason}; got {shown(value)}" if get_origin(kind) is Annotated else described)
+        described = f"expected {_type_name(kind)}, got {short_repr(value)}"
+        yield Problem(path, f"{reason}; got {short_repr(value)}" if get_origin(kind) is Annotated else described)
 
 
-def join(path: str, key: object) -> str:
-    """The path of a key."""
+def join_path(path: str, key: object) -> str:
+    """Return the path of a key."""
     return f"{path}.{key}" if path else str(key)
 
 
-def unknown_key(key: object, known: Mapping[str, Any] | Sequence[str]) -> str:
-    """That a key is none of the known ones, and which one was probably meant."""
-    return f"unknown key {shown(key)}{suggest(key, known) or '; expected one of ' + _listed(known)}"
+def unknown_key_message(key: object, known: Mapping[str, Any] | Sequence[str]) -> str:
+    """Return the message for an unknown key, with a suggestion (did you mean)."""
+    return f"unknown key {short_repr(key)}{suggest(key, known) or '; expected one of ' + _join_choices(known)}"
 
 
-def not_a_choice(value: object, choices: Sequence[str]) -> str:
-    """That a value is none of the choices, and which one was probably meant."""
-    if value == "superset" and "partial" in choices:  # the nearest word is the opposite of what others mean by it
+def choice_message(value: object, choices: Sequence[str]) -> str:
+    """Return the message for a value that is not among the choices, with a suggestion (did you mean)."""
+    if value == "superset" and "partial" in choices:  # the most similar choice, `subset`, would be the opposite
         hint = ". What others call `superset`, more arguments than expected, is `partial` here"
     else:
         hint = suggest(value, choices, ". Did")
-    return f"expected one of {_listed(choices)}; got {shown(value)}{hint}"
+    return f"expected one of {_join_choices(choices)}; got {short_repr(value)}{hint}"
 
 
-def _listed(choices: Iterable[object]) -> str:
-    """The choices, unless they are somebody's thousand names, of which the first are shown."""
-    named = [str(choice) for choice in choices]
-    some = [name if len(name) <= MAX_SHOWN else f"{name[:MAX_SHOWN]}…" for name in named[:MAX_LISTED]]
-    return ", ".join(some) + (f" and {len(named) - MAX_LISTED:,} more" if len(named) > MAX_LISTED else "")
+def _join_choices(choices: Iterable[object]) -> str:
+    """Join the choices, at most `MAX_LISTED` of them."""
+    names = [str(choice) for choice in choices]
+    listed = [name if len(name) <= MAX_SHOWN else f"{name[:MAX_SHOWN]}…" for name in names[:MAX_LISTED]]
+    return ", ".join(listed) + (f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else "")
 
 
-def _described(kind: Any) -> str:
+def _type_name(kind: Any) -> str:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _described(arguments[0])
+        return _type_name(arguments[0])
     if origin is Literal:
         return "one of " + ", ".join(map(str, arguments))
     names = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
@@ -227,8 +227,8 @@ def _described(kind: Any) -> str:
     return names.get(kind, "a mapping")
 
 
-def shown(value: Any) -> str:
-    """A value named in a few words."""
+def short_repr(value: Any) -> str:
+    """Return a short description of a value for messages."""
     if isinstance(value, Mapping):
         return "a mapping"
     if isinstance(value, (list, tuple)):
@@ -237,25 +237,25 @@ def shown(value: Any) -> str:
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
-MAX_DOUBTS = 20
+MAX_WARNINGS = 20
 
 
 class CaseCounts:
-    """What was met on the way through the cases."""
+    """Counts and warnings of the cases of an eval."""
 
     def __init__(self) -> None:
         self.count = self.skipped = self.repeats = 0
         self.only = False
-        self.doubts: list[Problem] = []
-        """What is allowed in the cases' own checks and probably not meant; of very many, the first."""
+        self.warnings: list[Problem] = []
+        """Warnings of the cases' own evaluators, at most about `MAX_WARNINGS`."""
 
     def add(self, case: CheckedCase, listed_as: str | None = None) -> None:
-        """One more case, of a file's list of this name or of a dataset."""
+        """Count a case, of the list of this name in the file or of a dataset."""
         self.count += 1
-        if case.warnings and len(self.doubts) < MAX_DOUBTS:
-            below, place = (f"{listed_as}[{case.index}].", None) if listed_as else ("", case.place)
+        if case.warnings and len(self.warnings) < MAX_WARNINGS:
+            below, location = (f"{listed_as}[{case.index}].", None) if listed_as else ("", case.location)
             own = [warning for warning in case.warnings if warning.startswith("evaluators[")]
-            self.doubts += [as_warning(warning, below, place) for warning in own]
+            self.warnings += [as_warning(warning, below, location) for warning in own]
         self.only = self.only or case.only
         if case.skip:
             self.skipped += 1
@@ -263,51 +263,51 @@ class CaseCounts:
             self.repeats += case.repeat
 
 
-def as_warning(warning: str, below: str = "", place: Place | None = None) -> Problem:
-    """A check's warning, which begins with its path, as something to be told with its place."""
+def as_warning(warning: str, below: str = "", location: Location | None = None) -> Problem:
+    """Return the warning of an evaluator, which begins with its path, as a problem with a location."""
     path, _, message = warning.partition(": ")
-    return Problem(f"{below}{path}", message, place=place)
+    return Problem(f"{below}{path}", message, location=location)
 
 
 class IdRegistry:
-    """Which ids there were: by name for the cases of a file, by hash for a dataset of any length."""
+    """Ids of the cases, to find duplicate ids: by name for the cases of a file, by hash for a dataset of any length."""
 
     def __init__(self) -> None:
-        self.named: dict[str, Place | None] = {}
+        self.named: dict[str, Location | None] = {}
         self._hashes = array("q")
 
-    def add(self, name: str, place: Place | None) -> Place | str | None:
-        """The place of the first case of this name, if there was one."""
+    def add(self, name: str, location: Location | None) -> Location | str | None:
+        """Add an id; return the location of the first case with this id if it is a duplicate."""
         if name in self.named:
             return self.named[name] or "above"
-        self.named[name] = place
+        self.named[name] = location
         return None
 
     def hash(self, name: str) -> None:
-        """Remember eight bytes of it."""
+        """Add the hash of an id, which takes eight bytes."""
         self._hashes.append(hash(name))
 
-    def has_twins(self) -> bool:
-        """Whether two may be the same."""
+    def has_duplicates(self) -> bool:
+        """Tell whether two ids may be equal."""
         if not self._hashes:
             return False
         known = sorted([*map(hash, self.named), *self._hashes])
         return any(first == second for first, second in pairwise(known))
 
 
-def find_twins(dataset: Dataset, ids: IdRegistry) -> list[Problem]:
-    """The ids that come twice; only a dataset that has some is held by name."""
-    found = []
+def find_duplicate_ids(dataset: Dataset, ids: IdRegistry) -> list[Problem]:
+    """Return a problem for each duplicate id; called only if hashes are equal, since it keeps all ids in memory."""
+    problems = []
     for line in dataset.lines():
         if line.case is None:
             continue
-        first = ids.add(line.case.case.id, line.case.place)
+        first = ids.add(line.case.case.id, line.case.location)
         if first is not None:
-            found.append(Problem("id", duplicate_id(line.case.case.id, first), place=line.case.place))
-    return found
+            problems.append(Problem("id", duplicate_id(line.case.case.id, first), location=line.case.location))
+    return problems
 
 
-def duplicate_id(name: object, first: Place | str) -> str:
-    """That an id is not unique."""
-    where = f"at {first.file}:{first.line}" if isinstance(first, Place) else first
-    return f"{shown(str(name))} is the id of another case, {where}; ids are unique in an eval"
+def duplicate_id(name: object, first: Location | str) -> str:
+    """Return the message for a duplicate id."""
+    where = f"at {first.file}:{first.line}" if isinstance(first, Location) else first
+    return f"{short_repr(str(name))} is the id of another case, {where}; ids are unique in an eval"

@@ -36,7 +36,9 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     input_match: WrittenMode | None = None
     """Overrides the evaluator's and the tool's."""
     max_duration_ms: Annotated[float, Meta(ge=0, le=1e15)] | None = None
+    """The longest that the call may take."""
     status: Status | None = None
+    """The status with which the call must have ended."""
 
     @property
     def wanted_input(self) -> Any:
@@ -48,6 +50,7 @@ class ToolRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What holds for the calls of one tool."""
 
     input_match: WrittenMode | None = None
+    """How inputs of this tool are compared; overrides the evaluator's."""
     ignore: list[str] = []
     """Keys that are removed from both sides; a dotted path reaches deeper."""
     defaults: dict[str, Any] = {}

@@ -52,7 +52,10 @@ class ToolTrajectory(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fi
     tools: dict[str, ToolRule] | None = None
     """Rules by the name of the call made; a key may be a glob."""
     score: Literal["binary", "recall", "precision", "f1"] | None = None
+    """`binary` is all or nothing, the others make `expected` worth that fraction; by default the score is the mean
+    over all constraints."""
     unit: Literal["call", "turn"] | None = None
+    """`call` by default; with `turn` the calls of one assistant message are one unordered group."""
     calls: CallFilter | None = None
     """Which calls count, by their status; denied and pending ones do not, unless it says so."""
     failed: CallFilter | Choice | None = None

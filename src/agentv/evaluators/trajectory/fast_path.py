@@ -19,7 +19,7 @@ from agentv.evaluators.trajectory.expectations import CountedCalls, count_calls
 from agentv.evaluators.trajectory.script import Script, plain_script
 from agentv.formats.canonical import are_plain
 from agentv.formats.reader import decode_calls, read_any
-from agentv.jsonio import MISFITS, is_broken
+from agentv.jsonio import CONVERT_ERRORS, has_surrogates
 from agentv.matching.equality import encoded
 from agentv.model.conversation import ToolCall, TraceSummary
 from agentv.model.response import ProviderResponse
@@ -48,13 +48,13 @@ def read_script(config: dict[str, Any]) -> Script | None:
     """The script that a configuration is; `None` when it is more than that, or wrong: the longer way says why."""
     try:
         plain = convert(config, _Trajectory)
-    except MISFITS:
+    except CONVERT_ERRORS:
         return None
     names = [entry.tool for entry in plain.expected]
     script = plain_script(plain.mode, names, [entry.input for entry in plain.expected])
     if script is None or script.text is None or script.text.count(b"{") + script.text.count(b"[") > MAX_BOXES:
         return None
-    return None if is_broken("".join(names)) else script
+    return None if has_surrogates("".join(names)) else script
 
 
 def score_plain(script: Script, reply: Any) -> tuple[Any, RunResult | None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from agentv.errors import FormatError, Problem
+from agentv.errors import FormatError, Problem, closest
 from agentv.jsonio import replace_surrogates
 from agentv.process import ProcessResult, run
 from agentv.providers.base import ProviderBase, failure
@@ -68,17 +68,9 @@ def _check_argument(argument: str, mode: Mode, path: str) -> Iterator[Problem]:
     for name in _NAME_IN_BRACES.findall(argument):
         if name in _REFUSED.get(mode, ()):
             yield Problem(path, f"`{{{name}}}` is for `mode: single`; with `mode: {mode}` {_INSTEAD[mode]}")
-        meant = None if name in PLACEHOLDERS else _guess(name)
+        meant = None if name in PLACEHOLDERS else closest(name, PLACEHOLDERS, 0.7)
         if meant is not None:
             yield Problem(path, f"unknown placeholder `{{{name}}}`; did you mean `{{{meant}}}`?")
-
-
-def _guess(name: str) -> str | None:
-    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
-
-    by_letters = {known.replace("_", ""): known for known in PLACEHOLDERS}
-    close = get_close_matches(re.sub("[_-]", "", name).lower(), by_letters, n=1, cutoff=0.7)
-    return by_letters[close[0]] if close else None
 
 
 def check_names(names: tuple[str, ...], path: str) -> Iterator[Problem]:

@@ -69,10 +69,10 @@ class Batch:
         used, limit = self._launch.used, self._launch.max_output_bytes
         command = self._command(asked, private)
         heard = Replies(asked, "stdout", limit)
-        dialogue = InteractivePipe(heard.lines.feed)
-        dialogue.hang_up()
+        pipe = InteractivePipe(heard.lines.feed)
+        pipe.close_stdin()
         try:
-            done = await run(command, dialogue)
+            done = await run(command, pipe)
         except OSError as error:
             return [not_started(error, command)] * len(asked)
         except asyncio.CancelledError as error:

@@ -16,7 +16,7 @@ from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.process import Command
 from agentv.providers.base import failure
-from agentv.templating import unshield
+from agentv.templating import unescape_placeholders
 
 PLACEHOLDERS = ("prompt", "input_file", "output_file", "case_id", "attempt", "workspace")
 PLACEHOLDER = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
@@ -58,7 +58,7 @@ class CommandTemplate(Struct, frozen=True, kw_only=True):
         return request_json(request, wire_id)
 
     def _arguments(self, values: Mapping[str, str]) -> tuple[str, ...]:
-        program, others = unshield(self.command[0]), self.command[1:]
+        program, others = unescape_placeholders(self.command[0]), self.command[1:]
         if sys.platform == "win32" and is_path(program):
             # Elsewhere a program's path is relative to its working directory, there it is to ours.
             program = str(Path(self.folder, program))
@@ -103,9 +103,9 @@ class WireIds:
 def _fill(argument: str, values: Mapping[str, str]) -> str:
     """The argument with its placeholders replaced, in one pass: what a value holds is never looked at again."""
     parts = PLACEHOLDER.split(argument)
-    parts[::2] = map(unshield, parts[::2])
+    parts[::2] = map(unescape_placeholders, parts[::2])
     parts[1::2] = [values[name] for name in parts[1::2]]
-    argument, filled = unshield(argument), "".join(parts)
+    argument, filled = unescape_placeholders(argument), "".join(parts)
     if "\0" in filled:
         msg = f"{argument!r} would hold a NUL, which no argument can: {INSTEAD_OF_PROMPT}"
         raise FormatError(msg)

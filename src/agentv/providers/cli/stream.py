@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.process import InteractivePipe, run
-from agentv.process.pipes import LineSplitter, OutputLine, add_last_words
+from agentv.process.pipes import LineSplitter, OutputLine, add_stderr_note
 from agentv.providers.base import failure
 from agentv.providers.cli.command import IN_WORKSPACE, CommandTemplate, WireIds, not_started
 from agentv.providers.cli.output import TRY_AGAIN, ending_of, last_lines, read_record, shown
@@ -79,13 +79,13 @@ class WorkerProcess:
         self.asked = self.answered = 0
         self.ended: ExitInfo | None = None
         self._lines = LineSplitter(launch.max_output_bytes, self._take)
-        self._dialogue = InteractivePipe(self._lines.feed, self._on_deaf)
+        self._pipe = InteractivePipe(self._lines.feed, self._on_deaf)
         self._task = asyncio.get_running_loop().create_task(self._live())
 
     @property
     def is_over(self) -> bool:
         """Whether there is no use in asking it anything."""
-        return self.ended is not None or self._dialogue.has_ended or bool(self._killed)
+        return self.ended is not None or self._pipe.has_exited or bool(self._killed)
 
     @property
     def load(self) -> int:
@@ -100,7 +100,7 @@ class WorkerProcess:
         asked = PendingRequest(wire_id, request.input_messages)
         self.asked += 1
         self._waiting[asked.id] = asked
-        self._dialogue.say(self._launch.request_line(request, asked.id))
+        self._pipe.write(self._launch.request_line(request, asked.id))
         return asked
 
     def give_up(self, asked: PendingRequest, error: asyncio.CancelledError) -> None:
@@ -109,7 +109,7 @@ class WorkerProcess:
             error.add_note(remark)
         if not self.answered and not self._remarks and self._launch.is_theirs:
             error.add_note(self._unsaid())
-        add_last_words(error, self._dialogue.stderr)
+        add_stderr_note(error, self._pipe.stderr)
         if self._waiting.pop(asked.id, None) is None:
             return
         self._given_up.add(asked.id)
@@ -119,7 +119,7 @@ class WorkerProcess:
 
     def _unsaid(self) -> str:
         """What a program does wrong most often that has not answered anything yet."""
-        begun = self._lines.begun
+        begun = self._lines.partial_line
         if begun:
             return f"it has begun a line and not ended it: {shown(begun)}"
         return "it has printed no line yet: a reply is one line, after which stdout has to be flushed"
@@ -133,7 +133,7 @@ class WorkerProcess:
 
     async def close(self) -> None:
         """Let it end by itself, for a while; when this returns, nothing of it is left."""
-        self._dialogue.hang_up()
+        self._pipe.close_stdin()
         await asyncio.wait([self._task], timeout=_GRACE_S)
         self._task.cancel()
         await self.gone()
@@ -160,7 +160,7 @@ class WorkerProcess:
                 self._private = private
                 command = self._launch.make({"workspace": private.workspace} if private else {})
                 try:
-                    done = await run(command, self._dialogue)
+                    done = await run(command, self._pipe)
                 except OSError as error:
                     why = not_started(error, command).error
                     words, may_pass = (why.message, why.retryable) if why else (str(error), False)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, BinaryIO
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.files import read_below
+from agentv.files import read_in_root
 from agentv.formats.response import follow_trace_ref
-from agentv.process.pipes import gap
+from agentv.process.pipes import omission_marker
 from agentv.scoring.calls import resolve_calls
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Workspace:
                 return file.read(limit), False
             head = file.read(limit - limit // 2)
             file.seek(size - limit // 2)
-            return head + gap(size - limit) + file.read(limit // 2), True
+            return head + omission_marker(size - limit) + file.read(limit // 2), True
 
     def fetch_trace(self, response: ProviderResponse) -> ProviderResponse:
         """The reply with the trace that it left here, if that is where its calls are to be found."""
@@ -84,7 +84,7 @@ class Workspace:
         path = os.path.normpath(os.path.join(self.folder, name))  # noqa: PTH118 - `Path` keeps `..`
         if "\0" in name or not path.startswith(self.folder + os.sep) or not os.path.lexists(path):
             return response
-        return replace(follow_trace_ref(response, partial(read_below, self.folder)), trace_ref=None)
+        return replace(follow_trace_ref(response, partial(read_in_root, self.folder)), trace_ref=None)
 
 
 @contextmanager

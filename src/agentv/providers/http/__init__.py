@@ -15,9 +15,10 @@ from agentv.matching.diff import bad_pointer
 from agentv.providers.base import attach_partial_reply, failure
 from agentv.providers.http.pointers import POINTERS, Pointers
 from agentv.providers.http.request import FORM, content_type, is_json
-from agentv.providers.http.template import PLACEHOLDER, check_template, names_in
+from agentv.providers.http.template import check_template, names_in
 from agentv.providers.transport import HttpProvider
 from agentv.providers.transport import client as wire_check
+from agentv.templating import PLACEHOLDER
 
 if TYPE_CHECKING:
     from asyncio import CancelledError

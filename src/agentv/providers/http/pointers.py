@@ -13,7 +13,7 @@ from agentv.formats.fields import Number, show
 from agentv.formats.reader import decode_response, read_reply
 from agentv.formats.streams import Gathered, join_calls, merge_usage
 from agentv.formats.usage import add_usage, decode_usage
-from agentv.jsonio import MISFITS, dump_json
+from agentv.jsonio import CONVERT_ERRORS, dump_json
 from agentv.matching.diff import NOTHING, at_steps, pointer_steps
 from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse, ResponseError
@@ -150,7 +150,7 @@ class PointerValues:
         for each in self._costs:
             try:
                 numbers.append(convert(each, Number))
-            except MISFITS:
+            except CONVERT_ERRORS:
                 told = f"reply.cost at {self.pointers.cost}: expected a number of at least 0, got {show(each)}"
                 if told not in warnings:
                     warnings.append(told)

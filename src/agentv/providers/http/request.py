@@ -10,13 +10,14 @@ from msgspec import UNSET, Struct
 
 from agentv.errors import FormatError
 from agentv.jsonio import dump_json
-from agentv.providers.http.template import compile_text, compile_value, values_of
+from agentv.providers.http.template import TEMPLATE, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from agentv.model.request import Request
-    from agentv.providers.http.template import Fill, Values
+    from agentv.providers.http.template import Values
+    from agentv.templating import Fill
 
 
 FORM = "application/x-www-form-urlencoded"
@@ -58,8 +59,8 @@ class Writer:
     def __init__(self, asking: RequestSettings) -> None:
         self._asking = asking
         self._url = _compile_address(asking.url)
-        self._query = {name: compile_value(value) for name, value in asking.query.items()}
-        self._headers: dict[str, Fill] = {name: compile_value(value) for name, value in asking.headers.items()}
+        self._query = {name: TEMPLATE.compile(value) for name, value in asking.query.items()}
+        self._headers: dict[str, Fill] = {name: TEMPLATE.compile(value) for name, value in asking.headers.items()}
         self._body: Callable[[Request, Values], Any] = self._writer_of_body()
         self._type = content_type(asking.headers)
 
@@ -89,7 +90,7 @@ class Writer:
             if self._asking.method in _WITHOUT_BODY:
                 return lambda request, values: None  # noqa: ARG005 - one of several that are called alike
             return lambda request, values: _contract(request)  # noqa: ARG005 - as above
-        fill = compile_value(written)
+        fill = TEMPLATE.compile(written)
         return lambda request, values: None if (filled := fill(values)) is UNSET else filled  # noqa: ARG005
 
 
@@ -148,7 +149,7 @@ def _one_line(name: str, value: str) -> str:
 def _compile_address(url: str) -> Callable[[Values], str]:
     """How to fill an address, in which nothing of a value has a meaning, wherever it stands."""
     path, mark, rest = _AT_QUERY.match(url).groups()  # type: ignore[union-attr]  # it fits every text
-    fill_path, fill_rest = compile_text(path, _quoted), compile_text(rest, _quoted)
+    fill_path, fill_rest = TEMPLATE.compile_text(path, encode=_quoted), TEMPLATE.compile_text(rest, encode=_quoted)
     written = path.split("/")
 
     def fill(values: Values) -> str:

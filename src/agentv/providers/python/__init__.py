@@ -9,7 +9,7 @@ from msgspec import Meta
 from msgspec.structs import force_setattr
 
 from agentv.errors import Problem
-from agentv.files import is_place
+from agentv.files import is_import_path
 from agentv.formats.normalize import failure_of
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
@@ -52,7 +52,7 @@ class PythonAgent(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields
     def check(self, path: str) -> list[Problem]:
         """That the place can be one; nothing is imported before it runs."""
         problems = list(check_names(self.secrets, f"{path}.secrets"))
-        if is_place(self.function):
+        if is_import_path(self.function):
             return problems
         expected = "expected the place of a function, a class or an object, 'package.module:name' or './agent.py:name'"
         return [Problem(f"{path}.function", f"{expected}; got {self.function!r}"), *problems]

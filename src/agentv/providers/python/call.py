@@ -18,7 +18,7 @@ from agentv.formats.objects import is_class_of
 from agentv.formats.reader import is_reply_object, read_pieces, read_reply
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
-from agentv.process.threads import in_thread, is_its_own
+from agentv.process.threads import call_in_thread, raised_by_user_code
 from agentv.providers.base import failure
 from agentv.providers.python.agents import find_agent
 
@@ -64,7 +64,7 @@ class Callee:
         except Exception:
             raise
         except BaseException as error:
-            if not is_its_own(error):
+            if not raised_by_user_code(error):
                 raise
             return failure("agent", words_of(error))
 
@@ -73,7 +73,7 @@ class Callee:
         own, self._own = self._own, None
         close = getattr(own, "aclose", None) or getattr(own, "close", None)
         if callable(close):
-            await settle(close() if _is_async(close) else await in_thread(close))
+            await settle(close() if _is_async(close) else await call_in_thread(close))
 
     async def _prepare(self) -> None:
         if self._ask is None and self._broken is None:
@@ -82,16 +82,16 @@ class Callee:
             except Exception as error:  # noqa: BLE001 - whatever its code throws, every run is told
                 self._broken = error
             except BaseException as error:
-                if not is_its_own(error):
+                if not raised_by_user_code(error):
                     raise
                 self._broken = RuntimeError(words_of(error))
 
     async def _made(self) -> Ask:
-        found = await in_thread(self._load)
+        found = await call_in_thread(self._load)
         if inspect.isclass(found) and found.__module__ != "builtins":
             make = partial(found, **self._args)
             # What belongs to an event loop is made in it; whatever else may take its time.
-            self._own = make() if _is_async(_method(found)) else await in_thread(make)
+            self._own = make() if _is_async(_method(found)) else await call_in_thread(make)
             return bind(self._own)
         return bind(found, self._args)
 
@@ -125,7 +125,7 @@ async def _ask_function(call: Callable[..., Any], wanted: str, is_async: bool, r
     else:
         argument = list(to_builtins(request.input_messages)) if wanted == "messages" else request.prompt
     if not is_async:
-        return await in_thread(call, argument)
+        return await call_in_thread(call, argument)
     found = call(argument)
     return await found if inspect.iscoroutine(found) else found
 
@@ -156,7 +156,7 @@ async def settle(found: Any) -> Any:
         # A run that is over may be walked again, and yields nothing then.
         return found if is_reply_object(found) else await _collect(found)
     if isinstance(found, Iterator):
-        return Pieces(await in_thread(list, found))
+        return Pieces(await call_in_thread(list, found))
     return found
 
 

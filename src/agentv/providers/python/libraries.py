@@ -12,7 +12,7 @@ from uuid import uuid4
 from agentv.errors import FormatError
 from agentv.formats.objects import plain
 from agentv.formats.openai import to_openai
-from agentv.process.threads import in_thread
+from agentv.process.threads import call_in_thread
 from agentv.providers.python.turns import only_prompt, refuse_blocks, text_turns
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class _InTurn:
     async def _run(self, work: Callable[[], Any]) -> Any:
         """Work in a thread; nothing else begins before it is over, also when it was given up meanwhile."""
         await self._lock.acquire()
-        run = asyncio.ensure_future(in_thread(work))
+        run = asyncio.ensure_future(call_in_thread(work))
         run.add_done_callback(self._release)
         return await asyncio.shield(run)
 
@@ -161,7 +161,7 @@ async def ask_haystack(agent: Any, request: Request) -> Any:
             warm_up()
         return agent.run(messages=messages)
 
-    return await in_thread(run)
+    return await call_in_thread(run)
 
 
 async def ask_semantic_kernel(agent: Any, request: Request) -> Any:
@@ -194,4 +194,4 @@ async def ask_dspy(module: Any, request: Request) -> Any:
         msg = f"the input fields of this module are {names}: write a function that fills them in"
         raise FormatError(msg)
     prompt = only_prompt(request)
-    return await in_thread(lambda: module(**{fields[0]: prompt}))
+    return await call_in_thread(lambda: module(**{fields[0]: prompt}))

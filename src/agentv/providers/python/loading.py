@@ -11,7 +11,7 @@ from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 from agentv.errors import AgentVError, ProviderError
-from agentv.files import load_place
+from agentv.files import load_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ _MAX_WORDS = 500
 def load(place: str, scope: Scope) -> Any:
     """What is named; `ProviderError` when it is not there, or its module does not load."""
     try:
-        return load_place(place, scope)
+        return load_object(place, scope)
     except AgentVError as error:
         msg = f"{place!r} cannot be loaded: {error}"
         raise ProviderError(msg) from None

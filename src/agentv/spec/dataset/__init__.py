@@ -1,4 +1,4 @@
-"""Datasets: cases from files, and the first pass over them."""
+"""Datasets: cases from files, and the first pass that validates and counts them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from agentv.errors import FormatError, Place, Problem, SpecError
-from agentv.spec.dataset.files import Name, find_files, open_file
+from agentv.errors import FormatError, Location, Problem, SpecError
+from agentv.spec.dataset.columns import CaseTemplate, RowFilter, row_to_case
+from agentv.spec.dataset.files import DatasetFileName, find_files, open_file
+from agentv.spec.dataset.sampling import Sampler
 from agentv.spec.file_format import DatasetEntry
-from agentv.spec.project import display
-from agentv.spec.validation import NOT_JSON, TOO_DEEP, as_json, build, find_twins, is_too_deep
+from agentv.spec.project import display_path
+from agentv.spec.validation import NOT_JSON, TOO_DEEP, build, find_duplicate_ids, is_too_deep, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,9 +22,7 @@ if TYPE_CHECKING:
 
     from agentv.evals import CheckedCase
     from agentv.spec.cases import CaseReader
-    from agentv.spec.dataset.columns import RowFilter, Template
-    from agentv.spec.dataset.files import DatasetRow, RowFile
-    from agentv.spec.dataset.sampling import Sampler
+    from agentv.spec.dataset.files import DatasetFile, DatasetRow
     from agentv.spec.validation import CaseCounts, IdRegistry
 
 
@@ -30,47 +30,47 @@ NOT_A_ROW = "expected a row as a mapping of columns"
 
 
 class DatasetLine(NamedTuple):
-    """One row of a dataset: a case, or what is wrong with it."""
+    """One row of a dataset: a case, or its problems."""
 
     case: CheckedCase | None
     problems: list[Problem]
     file: int = 0
     offset: int = 0
     number: int = 0
-    """Which row of the dataset it is, from 0, whatever is left out."""
+    """Number of the row in the dataset, from 0, before any filter."""
 
 
-_Read = tuple[int, "DatasetRow", int, "CheckedCase | list[Problem]"]
-"""A file, a row, its number, and what it was made into."""
+_RowResult = tuple[int, "DatasetRow", int, "CheckedCase | list[Problem]"]
+"""Index of the file, the row, its number, and its case or its problems."""
 
 
-class Plan(NamedTuple):
-    """What becomes of the rows."""
+class RowPlan(NamedTuple):
+    """Settings of a dataset for its rows: template, filter, limit and sampling."""
 
-    template: Template | None = None
+    template: CaseTemplate | None = None
     where: RowFilter | None = None
     limit: int | None = None
-    """How many are read."""
-    picks: Sampler | None = None
-    """Those to run, once all were read; without it they are run as they come."""
+    """Number of rows to read."""
+    sampler: Sampler | None = None
+    """Rows to run, after all were read; without it rows are run in the order of the files."""
 
 
 class Dataset:
-    """The cases of some files."""
+    """The cases of one or more files."""
 
-    def __init__(self, files: Sequence[RowFile], reader: CaseReader, first: int, plan: Plan) -> None:
+    def __init__(self, files: Sequence[DatasetFile], reader: CaseReader, first: int, plan: RowPlan) -> None:
         self.files = files
         self.plan = plan
         self.read = 0
-        """How many rows there were when they were read last."""
+        """Number of rows in the last pass."""
         self._reader = reader
         self._first = first
-        """The place of its first row in the eval."""
+        """Index of its first row among the cases of the eval."""
         self._as_written = plan.template is None and plan.where is None
 
     def __iter__(self) -> Iterator[CheckedCase]:
-        """The cases to run, which were all checked before anything ran; a file that has changed since is an error."""
-        rows = self._rows() if self.plan.picks is None else self._picked(self.plan.picks)
+        """Yield the cases to run; all were validated before, so a file that has changed since is an error."""
+        rows = self._rows() if self.plan.sampler is None else self._sampled_rows(self.plan.sampler)
         try:
             for _, _, _, case in rows:
                 if isinstance(case, list):
@@ -81,15 +81,15 @@ class Dataset:
             raise FormatError(msg) from error
 
     def lines(self) -> Iterator[DatasetLine]:
-        """Every row that becomes a case, or should, looked at more closely than while running."""
+        """Yield every row with its problems, for validation."""
         for at, row, number, case in self._rows():
             if isinstance(case, list):
                 yield DatasetLine(None, case, at)
             else:
-                yield DatasetLine(case, _repeated(case, row), at, row.offset, number)
+                yield DatasetLine(case, _duplicate_key_problems(case, row), at, row.offset, number)
 
-    def _rows(self) -> Iterator[_Read]:
-        number = given = 0
+    def _rows(self) -> Iterator[_RowResult]:
+        number = kept = 0
         limit, make = self.plan.limit, self._make
         for at, file in enumerate(self.files):
             with file.open() as stream:
@@ -98,78 +98,72 @@ class Dataset:
                     number += 1
                     if case is not None:
                         yield at, row, number - 1, case
-                        given += 1
-                        if given == limit:
+                        kept += 1
+                        if kept == limit:
                             self.read = number
                             return
         self.read = number
 
-    def _picked(self, picks: Sampler) -> Iterator[_Read]:
-        """The rows at these places; a file stays open until one of another file comes."""
+    def _sampled_rows(self, sampler: Sampler) -> Iterator[_RowResult]:
+        """Yield the sampled rows; a file stays open until a row of another file comes."""
         opened = -1
         stream = None
         with ExitStack() as stack:
-            for pick in picks:
-                file = self.files[pick.file]
-                if pick.file != opened:
+            for sampled in sampler:
+                file = self.files[sampled.file]
+                if sampled.file != opened:
                     stack.pop_all().close()
                     stream = stack.enter_context(file.open())
-                    opened = pick.file
-                row = next(file.rows(stream, pick.offset, pick.line), None)
-                case = self._make(file, row, pick.number) if row else None
+                    opened = sampled.file
+                row = next(file.rows(stream, sampled.offset, sampled.line), None)
+                case = self._make(file, row, sampled.number) if row else None
                 if row is None or case is None:
-                    msg = f"{file.name.shown} has changed since it was checked"
+                    msg = f"{file.name.display} has changed since it was checked"
                     raise FormatError(msg)
-                yield pick.file, row, pick.number, case
+                yield sampled.file, row, sampled.number, case
 
-    def _make(self, file: RowFile, row: DatasetRow, number: int) -> CheckedCase | list[Problem] | None:
-        """The row as a case, or what is wrong with it; nothing when it is left out."""
+    def _make(self, file: DatasetFile, row: DatasetRow, number: int) -> CheckedCase | list[Problem] | None:
+        """Return the row as a case, or its problems, or `None` if it is filtered out."""
         data = row.data
         if row.problem:
             return self._wrong(file, row, [Problem("", row.problem, "whole")])
         if not self._as_written or isinstance(data, dict):
             return self._make_from_columns(file, row, number)
-        case, problems = self._reader.read(data, self._first + number, Place(file.name.shown, row.line))
+        case, problems = self._reader.read(data, self._first + number, Location(file.name.display, row.line))
         if case is not None:
             return case
         if not data.startswith(b"{") and not problems[0].message.startswith(NOT_JSON):
-            problems = [Problem("", f"expected {file.wanted}", "whole")]
+            problems = [Problem("", f"expected {file.expected_row}", "whole")]
         return self._wrong(file, row, problems)
 
-    def _make_from_columns(self, file: RowFile, row: DatasetRow, number: int) -> CheckedCase | list[Problem] | None:
+    def _make_from_columns(self, file: DatasetFile, row: DatasetRow, number: int) -> CheckedCase | list[Problem] | None:
         template, where = self.plan.template, self.plan.where
-        cells, problem = (row.data, None) if isinstance(row.data, dict) else _decoded(row.data)
+        cells, problem = (row.data, None) if isinstance(row.data, dict) else _decode_row(row.data)
         if problem:
             return self._wrong(file, row, [problem])
-        columns = {**cells, "_file": file.name.below, "_line": row.line, "_index": number}
+        columns = {**cells, "_file": file.name.relative, "_line": row.line, "_index": number}
         if where is not None and not where.keeps(columns, is_table=file.is_table):
             return None
         text, problems = self._text(row, columns, is_table=file.is_table)
         if text is None:
             return self._wrong(file, row, problems)
-        place = Place(file.name.shown, row.line)
+        location = Location(file.name.display, row.line)
         files = template.files if template is not None else None
-        checked, problems = self._reader.read(text, self._first + number, place, files=files)
+        checked, problems = self._reader.read(text, self._first + number, location, files=files)
         return checked or self._wrong(file, row, problems)
 
     def _text(self, row: DatasetRow, columns: dict[str, Any], *, is_table: bool) -> tuple[bytes | None, list[Problem]]:
-        """The case of these columns as JSON."""
+        """Return the case of these columns as JSON, or its problems."""
         if self.plan.template is not None:
             case, problems = self.plan.template.fill(columns, is_table=is_table)
-            return (None, problems) if problems else as_json(case, "")
-        return as_json(_case_of(row.data), "") if isinstance(row.data, dict) else (row.data, [])
+            return (None, problems) if problems else to_json(case, "")
+        return to_json(row_to_case(row.data), "") if isinstance(row.data, dict) else (row.data, [])
 
-    def _wrong(self, file: RowFile, row: DatasetRow, problems: list[Problem]) -> list[Problem]:
+    def _wrong(self, file: DatasetFile, row: DatasetRow, problems: list[Problem]) -> list[Problem]:
         if self.plan.template is not None:
-            # Where in the template is said beside where in the data, since either may be at fault.
+            # The path in the template is added to the location in the data, since either may be wrong.
             problems = [_in_template(problem) for problem in problems]
         return [file.locate(problem, row) for problem in problems]
-
-
-def _case_of(cells: dict[str, Any]) -> dict[str, Any]:
-    from agentv.spec.dataset.columns import case_of  # noqa: PLC0415 - only a table needs it, and then it is loaded by now
-
-    return case_of(cells)
 
 
 def _in_template(problem: Problem) -> Problem:
@@ -179,8 +173,8 @@ def _in_template(problem: Problem) -> Problem:
     return Problem("", message, "whole")
 
 
-def _decoded(text: bytes) -> tuple[dict[str, Any], Problem | None]:
-    """The columns of a row."""
+def _decode_row(text: bytes) -> tuple[dict[str, Any], Problem | None]:
+    """Parse the columns of a row, or return a problem."""
     if is_too_deep(text):
         return {}, Problem("", TOO_DEEP, "whole")
     try:
@@ -192,64 +186,65 @@ def _decoded(text: bytes) -> tuple[dict[str, Any], Problem | None]:
     return (row, None) if isinstance(row, dict) else ({}, Problem("", NOT_A_ROW, "whole"))
 
 
-def _repeated(case: CheckedCase, row: DatasetRow) -> list[Problem]:
-    keys = () if isinstance(row.data, dict) else repeated_keys(row.data)
-    return [Problem("", f"duplicate key {key!r}", "whole", case.place) for key in keys]
+def _duplicate_key_problems(case: CheckedCase, row: DatasetRow) -> list[Problem]:
+    keys = () if isinstance(row.data, dict) else find_duplicate_keys(row.data)
+    return [Problem("", f"duplicate key {key!r}", "whole", case.location) for key in keys]
 
 
-def repeated_keys(text: bytes) -> list[str]:
-    """Keys that an object of this JSON has twice; readers would silently take the last."""
-    again = msgspec.json.encode(msgspec.json.decode(text))
-    # A key that is gone takes its quotes with it; a text written otherwise is read again, which costs more.
-    if text.count(b'"') == again.count(b'"'):
+def find_duplicate_keys(text: bytes) -> list[str]:
+    """Return the duplicate keys of all objects in this JSON; parsers would silently take the last value."""
+    encoded = msgspec.json.encode(msgspec.json.decode(text))
+    # A quick check: a lost key loses its quotes too.
+    if text.count(b'"') == encoded.count(b'"'):
         return []
-    from json import loads  # noqa: PLC0415 - nearly no line needs it
+    from json import loads  # noqa: PLC0415 - rarely needed
 
-    found: list[str] = []
+    duplicates: list[str] = []
 
-    def note(pairs: list[tuple[str, Any]]) -> None:
+    def check(pairs: list[tuple[str, Any]]) -> None:
         names = [name for name, _ in pairs]
-        found.extend(name for name in dict.fromkeys(names) if names.count(name) > 1)
+        duplicates.extend(name for name in dict.fromkeys(names) if names.count(name) > 1)
 
-    loads(text, object_pairs_hook=note)
-    return found
+    loads(text, object_pairs_hook=check)
+    return duplicates
 
 
 MAX_PROBLEMS = 100
-KEY = "dataset"
+DATASET_KEY = "dataset"
 
 
 class SearchPaths(NamedTuple):
-    """Where names are looked for."""
+    """Folders in which file names are looked up."""
 
     root: Path
     folder: Path
 
 
-def _entry(written: Any) -> DatasetEntry | None:
-    """What is written below `dataset`; if it is nothing of the kind, that is said where the whole is read."""
-    if isinstance(written, (str, list, tuple)):
-        written = {"files": written}
-    text, _ = as_json(written, KEY)
-    return build(DatasetEntry, text, KEY)[0] if text else None
+def _build_entry(config: Any) -> DatasetEntry | None:
+    """Return the settings of `dataset`, or `None` if they are invalid, which is reported with the whole eval."""
+    if isinstance(config, (str, list, tuple)):
+        config = {"files": config}
+    text, _ = to_json(config, DATASET_KEY)
+    return build(DatasetEntry, text, DATASET_KEY)[0] if text else None
 
 
 def open_dataset(
-    written: Any, reader: CaseReader, first: int, within: SearchPaths
+    config: Any, reader: CaseReader, first: int, search_paths: SearchPaths
 ) -> tuple[Dataset | None, list[Problem]]:
-    """The dataset that is written so, its cases counted from `first`; or what is wrong with it."""
-    entry = _entry(written)
+    """Return the dataset of these settings, its cases counted from `first`, or its problems."""
+    entry = _build_entry(config)
     if entry is None:
         return None, []
-    plan, problems = _plan(entry)
-    files: dict[Path, RowFile] = {}
-    for where, name in _names(entry.files, f"{KEY}.files" if isinstance(written, Mapping) else KEY):
+    plan, problems = _make_plan(entry)
+    files: dict[Path, DatasetFile] = {}
+    files_path = f"{DATASET_KEY}.files" if isinstance(config, Mapping) else DATASET_KEY
+    for where, name in _named_paths(entry.files, files_path):
         try:
-            for path in find_files(within.root, within.folder, name):
+            for path in find_files(search_paths.root, search_paths.folder, name):
                 if path not in files:
-                    below = path.relative_to(within.root.resolve()).as_posix()
-                    called = Name(path, display(path), below)
-                    files[path] = open_file(called, entry.format, cases=plan.template is None)
+                    relative = path.relative_to(search_paths.root.resolve()).as_posix()
+                    file_name = DatasetFileName(path, display_path(path), relative)
+                    files[path] = open_file(file_name, entry.format, cases=plan.template is None)
         except FormatError as error:
             problems.append(Problem(where, str(error)))
         except SpecError as error:
@@ -257,74 +252,67 @@ def open_dataset(
     return (None, problems) if problems else (Dataset(list(files.values()), reader, first, plan), [])
 
 
-def _names(files: str | list[str], path: str) -> list[tuple[str, str]]:
-    """Each name, and where it is written."""
+def _named_paths(files: str | list[str], path: str) -> list[tuple[str, str]]:
+    """Return each name with its path in the settings."""
     return [(path, files)] if isinstance(files, str) else [(f"{path}[{at}]", name) for at, name in enumerate(files)]
 
 
-def _plan(entry: DatasetEntry) -> tuple[Plan, list[Problem]]:
-    plan, problems = Plan(limit=entry.limit), list[Problem]()
-    # Most datasets are plain files of cases, and pay for none of this.
+def _make_plan(entry: DatasetEntry) -> tuple[RowPlan, list[Problem]]:
+    plan, problems = RowPlan(limit=entry.limit), list[Problem]()
     if entry.template is not None:
-        from agentv.spec.dataset.columns import Template  # noqa: PLC0415 - as above
-
         if is_too_deep(msgspec.json.encode(entry.template)):
-            return plan, [Problem(f"{KEY}.template", TOO_DEEP)]
-        template = Template(entry.template)
+            return plan, [Problem(f"{DATASET_KEY}.template", TOO_DEEP)]
+        template = CaseTemplate(entry.template)
         plan = plan._replace(template=template)
-        problems = [problem._replace(path=f"{KEY}.template.{problem.path}") for problem in template.problems]
+        problems = [problem._replace(path=f"{DATASET_KEY}.template.{problem.path}") for problem in template.problems]
     if entry.where:
-        from agentv.spec.dataset.columns import RowFilter  # noqa: PLC0415 - as above
-
         plan = plan._replace(where=RowFilter(entry.where))
     if entry.sample or entry.shuffle is not False:
-        from agentv.spec.dataset.sampling import Sampler  # noqa: PLC0415 - as above
-
-        plan = plan._replace(limit=None, picks=Sampler(entry))
+        plan = plan._replace(limit=None, sampler=Sampler(entry))
     return plan, problems
 
 
-def validate_dataset(dataset: Dataset, ids: IdRegistry, seen: CaseCounts) -> list[Problem]:
-    """Count its cases, and find everything that is wrong with them."""
-    notes = _Notes(together=dataset.plan.template is not None)
+def validate_dataset(dataset: Dataset, ids: IdRegistry, counts: CaseCounts) -> list[Problem]:
+    """Count the cases of a dataset, and return all their problems."""
+    collector = ProblemCollector(together=dataset.plan.template is not None)
     try:
-        _read(dataset, ids, seen, notes)
+        _collect_cases(dataset, ids, counts, collector)
     except OSError as error:
-        notes.add([Problem(KEY, f"{error.filename} cannot be read: {error.strerror}")])
-    if dataset.plan.picks is not None:
-        dataset.plan.picks.settle(seen)
-    found = notes.all()
+        collector.add([Problem(DATASET_KEY, f"{error.filename} cannot be read: {error.strerror}")])
+    if dataset.plan.sampler is not None:
+        dataset.plan.sampler.finish(counts)
+    problems = collector.all()
     where = dataset.plan.where
     if where is not None and dataset.read:
-        found += where.problems()
-    if not found and where is not None and not where.kept:
-        found.append(Problem(f"{KEY}.where", f"keeps none of {dataset.read:,} rows"))
-    if not found and not seen.count and not ids.named:
-        found.append(Problem(KEY, "holds no case"))
-    if ids.has_twins():
-        found += find_twins(dataset, ids)[:MAX_PROBLEMS]
-    return found
+        problems += where.problems()
+    if not problems and where is not None and not where.kept:
+        problems.append(Problem(f"{DATASET_KEY}.where", f"keeps none of {dataset.read:,} rows"))
+    if not problems and not counts.count and not ids.named:
+        problems.append(Problem(DATASET_KEY, "holds no case"))
+    if ids.has_duplicates():
+        problems += find_duplicate_ids(dataset, ids)[:MAX_PROBLEMS]
+    return problems
 
 
-def _read(dataset: Dataset, ids: IdRegistry, seen: CaseCounts, notes: _Notes) -> None:
-    picks = dataset.plan.picks
+def _collect_cases(dataset: Dataset, ids: IdRegistry, counts: CaseCounts, collector: ProblemCollector) -> None:
+    sampler = dataset.plan.sampler
     for line in dataset.lines():
         if line.problems:
-            notes.add(line.problems)
-            if notes.full:
+            collector.add(line.problems)
+            if collector.full:
                 break
         case = line.case
         if case is None:
             continue
         ids.hash(case.case.id)
-        if picks is None:
-            seen.add(case)
+        if sampler is None:
+            counts.add(case)
         else:
-            picks.add(case, line.file, line.offset, line.number)
+            sampler.add(case, line.file, line.offset, line.number)
 
 
-class _Notes:
-    """The problems of a dataset, and of those that a template makes in many rows the first one with their number."""
+class ProblemCollector:
+    """Problems of a dataset; with `together`, equal problems of many rows become one with their number."""
 
     def __init__(self, *, together: bool) -> None:
         self._together = together
@@ -333,21 +321,21 @@ class _Notes:
 
     @property
     def full(self) -> bool:
-        """Whether there are more than anybody wants to read."""
+        """True if there are so many problems that reading stops."""
         return len(self._problems) >= MAX_PROBLEMS
 
     def add(self, problems: list[Problem]) -> None:
-        """What is wrong with one row."""
+        """Add the problems of one row."""
         for problem in problems:
             self._times[problem.message] = self._times.get(problem.message, 0) + 1
             if not self._together or self._times[problem.message] == 1:
                 self._problems.append(problem)
 
     def all(self) -> list[Problem]:
-        """All that is to be told."""
-        told = [self._counted(problem) for problem in self._problems] if self._together else self._problems
+        """Return all problems to report."""
+        problems = [self._counted(problem) for problem in self._problems] if self._together else self._problems
         more = Problem("", f"more than {MAX_PROBLEMS} problems; the rest was not read", "whole")
-        return [*told, more] if self.full else told
+        return [*problems, more] if self.full else problems
 
     def _counted(self, problem: Problem) -> Problem:
         others = self._times[problem.message] - 1

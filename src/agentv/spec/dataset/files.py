@@ -1,4 +1,4 @@
-"""Rows from JSON Lines, YAML and CSV files, and globs of files."""
+"""Files of a dataset: rows of JSON Lines, YAML, CSV and TSV files, and globs of file names."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
-from agentv.errors import FormatError, Place, Problem, SpecError
-from agentv.files import find_below
+from agentv.errors import FormatError, Location, Problem, SpecError
+from agentv.files import find_in_root
 from agentv.jsonio import MAX_BYTES
 from agentv.matching.text import is_glob, name_match
-from agentv.spec.validation import as_json, shown
+from agentv.spec.dataset.columns import check_columns
+from agentv.spec.validation import short_repr, to_json
 from agentv.spec.yaml import SourceFile
 
 if TYPE_CHECKING:
@@ -23,20 +24,20 @@ ANY_FOLDERS = "**"
 
 
 def find_files(root: Path, folder: Path, name: str) -> list[Path]:
-    """The files of this name, or that fit this pattern, relative to `folder`; raises `FormatError`."""
+    """Return the file of this name, or the files that match a glob, relative to `folder`; raise `FormatError`."""
     if not is_glob(name):
-        return [find_below(root, name, folder)]
-    start, parts = _split(root, folder, name)
-    # Each is held against the root again: a link that fits may lead elsewhere.
-    found = [find_below(root, path) for path in sorted(set(_matches(start, parts)))]
-    if not found:
+        return [find_in_root(root, name, folder)]
+    start, parts = _split_pattern(root, folder, name)
+    # Each file is checked against the root again, since a link may lead out of it.
+    files = [find_in_root(root, path) for path in sorted(set(_glob(start, parts)))]
+    if not files:
         msg = f"no file fits {name!r}"
         raise FormatError(msg)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(files))
 
 
-def _split(root: Path, folder: Path, name: str) -> tuple[Path, list[str]]:
-    """The folder at which a pattern begins, and its parts from there on."""
+def _split_pattern(root: Path, folder: Path, name: str) -> tuple[Path, list[str]]:
+    """Return the folder at which a glob begins, and its parts from there on."""
     parts = list(Path(name).parts)
     first = next(at for at, part in enumerate(parts) if is_glob(part))
     base = root.resolve()
@@ -52,41 +53,41 @@ def _split(root: Path, folder: Path, name: str) -> tuple[Path, list[str]]:
     if ".." in rest:
         msg = f"`..` comes after a wildcard in {name!r}; write it before, or name the folders"
         raise FormatError(msg)
-    # One after the other they mean the same as one, and cost more with each.
+    # Several `**` in a row mean the same as one, and cost more.
     return start, [part for at, part in enumerate(rest) if at == 0 or (part, rest[at - 1]) != (ANY_FOLDERS,) * 2]
 
 
-def _matches(start: Path, parts: list[str]) -> Iterator[str]:
-    # A stack of our own: folders may be deeper than Python lets functions call each other.
+def _glob(start: Path, parts: list[str]) -> Iterator[str]:
+    # An explicit stack, since folders may be deeper than Python's recursion limit.
     todo = [(str(start), 0)]
-    met = set(todo)
+    visited = set(todo)
     while todo:
         folder, at = todo.pop()
-        files, steps = _look(folder, parts[at], last=at == len(parts) - 1)
+        files, steps = _scan_folder(folder, parts[at], last=at == len(parts) - 1)
         yield from files
-        new = {(path, at + step) for path, step in steps} - met
-        met |= new
+        new = {(path, at + step) for path, step in steps} - visited
+        visited |= new
         todo += new
 
 
-def _look(folder: str, part: str, *, last: bool) -> tuple[list[str], list[tuple[str, int]]]:
-    """The files in a folder that fit the last part, and where to go on, how many parts further."""
-    shown = [entry for entry in _entries(folder) if part.startswith(".") or not entry.name.startswith(".")]
+def _scan_folder(folder: str, part: str, *, last: bool) -> tuple[list[str], list[tuple[str, int]]]:
+    """Return the files in a folder that match the last part, and folders to scan with the number of parts to skip."""
+    visible = [entry for entry in _entries(folder) if part.startswith(".") or not entry.name.startswith(".")]
     if part == ANY_FOLDERS:
-        # A link to a folder above would never end.
-        steps = [(entry.path, 0) for entry in shown if entry.is_dir(follow_symlinks=False)]
-        return [entry.path for entry in shown if last and entry.is_file()], steps if last else [(folder, 1), *steps]
-    fitting = [entry for entry in shown if name_match(part, entry.name)]
+        # Links are not followed: a link to a folder above would never end.
+        steps = [(entry.path, 0) for entry in visible if entry.is_dir(follow_symlinks=False)]
+        return [entry.path for entry in visible if last and entry.is_file()], steps if last else [(folder, 1), *steps]
+    matching = [entry for entry in visible if name_match(part, entry.name)]
     if last:
-        return [entry.path for entry in fitting if entry.is_file()], []
-    return [], [(entry.path, 1) for entry in fitting if entry.is_dir()]
+        return [entry.path for entry in matching if entry.is_file()], []
+    return [], [(entry.path, 1) for entry in matching if entry.is_dir()]
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return list(entries)
-    except OSError:  # no folder, or none that may be read: nothing fits there
+    except OSError:  # not a readable folder: nothing matches
         return []
 
 
@@ -96,49 +97,49 @@ CHUNK = 1024 * 1024
 Stream = AbstractContextManager[BinaryIO | None]
 
 
-class Name(NamedTuple):
-    """A file of a dataset, as it is called."""
+class DatasetFileName(NamedTuple):
+    """The path of a file of a dataset, and its names."""
 
     path: Path
-    shown: str
-    """As the user would type it from here."""
-    below: str
-    """From the project's root, with slashes: the same wherever the command is run."""
+    display: str
+    """Name relative to the current folder, for messages."""
+    relative: str
+    """Name relative to the project root, with slashes: the same in any current folder."""
 
 
 class DatasetRow(NamedTuple):
-    """One row, or what is wrong with it."""
+    """One row of a file, or its problem."""
 
     data: bytes | dict[str, Any]
-    """JSON text, or the cells of a table."""
+    """JSON text, or the cells of a table by column."""
     line: int
     offset: int
-    """Where to find it again."""
+    """Byte offset (of YAML: index) at which the row can be read again."""
     problem: str = ""
 
 
-class RowFile(Protocol):
+class DatasetFile(Protocol):
     """One file of a dataset."""
 
-    name: Name
+    name: DatasetFileName
     is_table: bool
-    """Whether every value is text."""
-    wanted: str
-    """What a row without a template has to be."""
+    """True if every value is text."""
+    expected_row: str
+    """Description of a valid row without a template, for messages."""
     warnings: tuple[Problem, ...]
 
     def open(self) -> Stream:
-        """What `rows` reads from."""
+        """Open the stream for `rows`."""
 
     def rows(self, stream: BinaryIO | None, offset: int = 0, line: int = 1) -> Iterator[DatasetRow]:
-        """Every row from this place on."""
+        """Yield the rows from an offset on."""
 
     def locate(self, problem: Problem, row: DatasetRow) -> Problem:
-        """The problem with its place; its path is one within the row."""
+        """Return the problem, whose path is within the row, with its location."""
 
 
-def open_file(name: Name, kind: str | None, *, cases: bool) -> RowFile:
-    """A file of this kind, or of the kind that its suffix says, of cases or of rows for a template.
+def open_file(name: DatasetFileName, kind: str | None, *, cases: bool) -> DatasetFile:
+    """Open a file of this kind, by default that of its suffix; `cases` is False if there is a template.
 
     Raises `FormatError` or `SpecError`.
     """
@@ -150,28 +151,26 @@ def open_file(name: Name, kind: str | None, *, cases: bool) -> RowFile:
     if kind is None:
         msg = f"the suffix of {name.path.name!r} does not say what it is; add `format: csv`, or whatever it is"
         raise FormatError(msg)
-    from agentv.spec.dataset.columns import wrong_columns  # noqa: PLC0415 - most evals have no table
-
-    return Table(name, "\t" if kind == "tsv" else ",", wrong_columns if cases else None)
+    return CsvRows(name, "\t" if kind == "tsv" else ",", check_columns if cases else None)
 
 
 class JsonLines:
-    """JSON objects, one a line; read anew each time and never held."""
+    """A JSON Lines file: one object per line, read from the file each time and never kept in memory."""
 
     is_table = False
-    wanted = "one case a line, as a JSON object"
+    expected_row = "one case a line, as a JSON object"
     warnings: tuple[Problem, ...] = ()
 
-    def __init__(self, name: Name) -> None:
+    def __init__(self, name: DatasetFileName) -> None:
         self.name = name
 
     def open(self) -> Stream:
-        """The file."""
+        """Open the file."""
         return self.name.path.open("rb")
 
     def rows(self, stream: BinaryIO | None, offset: int = 0, line: int = 1) -> Iterator[DatasetRow]:
-        """Every line that holds something."""
-        assert stream is not None  # noqa: S101 - `open` gives one
+        """Yield every line that is not empty."""
+        assert stream is not None  # noqa: S101 - from `open`
         stream.seek(offset)
         readline = stream.readline
         while data := readline(MAX_BYTES + 1):
@@ -185,51 +184,51 @@ class JsonLines:
             line += 1
 
     def locate(self, problem: Problem, row: DatasetRow) -> Problem:
-        """On its line."""
-        return problem._replace(place=Place(self.name.shown, row.line))
+        """Return the problem with the line of its row."""
+        return problem._replace(location=Location(self.name.display, row.line))
 
 
 class YamlRows:
-    """A YAML file with a list of rows, held as JSON text: YAML cannot be read in parts."""
+    """A YAML file with a list of rows, kept in memory as JSON text since YAML cannot be read in parts."""
 
     is_table = False
-    wanted = "a mapping with an `id` and an `input`"
+    expected_row = "a mapping with an `id` and an `input`"
 
-    def __init__(self, name: Name) -> None:
+    def __init__(self, name: DatasetFileName) -> None:
         self.name = name
         self._source: SourceFile | None = None
-        source = SourceFile(name.path, name.shown)
+        source = SourceFile(name.path, name.display)
         self.warnings = source.warnings
         if not isinstance(source.data, list):
-            got = "an empty file" if source.data is None else shown(source.data)
+            got = "an empty file" if source.data is None else short_repr(source.data)
             problem = Problem("", f"expected a list of cases, or of rows for a `template`; got {got}", "whole")
             raise SpecError([source.locate(problem)])
         self._rows = [self._row(source, at, data) for at, data in enumerate(source.data)]
 
     def _row(self, source: SourceFile, at: int, data: Any) -> DatasetRow:
-        text, problems = as_json(data, "")
-        return DatasetRow(text or b"", source.place(f"[{at}]").line, at, problems[0].message if problems else "")
+        text, problems = to_json(data, "")
+        return DatasetRow(text or b"", source.location(f"[{at}]").line, at, problems[0].message if problems else "")
 
     def open(self) -> Stream:
-        """Nothing, for there is nothing more to read."""
+        """Return no stream, since the file was read already."""
         return nullcontext(None)
 
     def rows(self, stream: BinaryIO | None, offset: int = 0, line: int = 1) -> Iterator[DatasetRow]:
-        """Every item of the list."""
+        """Yield the items of the list."""
         del stream, line
         yield from self._rows[offset:] if offset else self._rows
 
     def locate(self, problem: Problem, row: DatasetRow) -> Problem:
-        """At its value."""
-        # Once there is a problem nothing will run, and the places may take their memory.
-        self._source = self._source or SourceFile(self.name.path, self.name.shown)
+        """Return the problem with the position of its value."""
+        # The positions are read again, since only a problem needs the memory that they take.
+        self._source = self._source or SourceFile(self.name.path, self.name.display)
         below = f".{problem.path}" if problem.path and problem.path[0] != "[" else problem.path
-        place = self._source.place(f"[{row.offset}]{below}", problem.about)
-        return problem._replace(place=place)
+        place = self._source.location(f"[{row.offset}]{below}", problem.about)
+        return problem._replace(location=place)
 
 
 def skip_line(stream: BinaryIO) -> int:
-    """Pass over the rest of a line of any length, and say how long it was."""
+    """Skip the rest of a line of any length, and return its length."""
     skipped = 0
     while data := stream.readline(CHUNK):
         skipped += len(data)
@@ -239,77 +238,77 @@ def skip_line(stream: BinaryIO) -> int:
 
 
 MAX_ROW = 10 * 1024 * 1024
-"""Bytes; what a quote swallows that is never closed, and `csv` takes up to eight times as much for it."""
+"""Bytes of a row, which an unclosed quote would make endless; `csv` takes up to eight times as much memory."""
 NO_COLUMNS = "expected a line with the names of the columns"
 
 
-class Table:
-    """A file of rows that all have the same columns; read anew each time and never held."""
+class CsvRows:
+    """A CSV or TSV file, read from the file each time and never kept in memory."""
 
     is_table = True
-    wanted = "a row with an `id` and an `input`"
+    expected_row = "a row with an `id` and an `input`"
     warnings: tuple[Problem, ...] = ()
 
-    def __init__(self, name: Name, delimiter: str, wrong_columns: Callable[[list[str]], str] | None = None) -> None:
+    def __init__(self, name: DatasetFileName, delimiter: str, check_columns: Callable[[list[str]], str] | None) -> None:
         self.name = name
         self._delimiter = delimiter
-        self._wrong_columns = wrong_columns
+        self._check_columns = check_columns
         self._columns: list[str] = []
         csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW))
 
     def open(self) -> Stream:
-        """The file."""
+        """Open the file."""
         return self.name.path.open("rb")
 
     def rows(self, stream: BinaryIO | None, offset: int = 0, line: int = 1) -> Iterator[DatasetRow]:
-        """Every row; the first one names the columns, and is only told of when it is wrong."""
-        assert stream is not None  # noqa: S101 - `open` gives one
+        """Yield the rows; the first row with the names of columns is yielded only if it has a problem."""
+        assert stream is not None  # noqa: S101 - from `open`
         stream.seek(offset)
-        lines = _Lines(stream, offset, line)
+        lines = _LineReader(stream, offset, line)
         reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
         if not offset:
             problem = self._read_columns(reader, lines)
             if problem:
-                # Without names nothing in the rest means anything.
+                # Without names of columns the other rows cannot be read.
                 yield DatasetRow({}, lines.first, 0, problem)
                 return
-        while (cells := _next(reader, lines)) is not None:
+        while (cells := _next_row(reader, lines)) is not None:
             if isinstance(cells, str):
                 yield DatasetRow({}, lines.first, lines.start, cells)
-                if lines.lost:
+                if lines.is_lost:
                     return
             elif cells:
-                problem = self._misfit(cells)
+                problem = self._cell_count_problem(cells)
                 named = {} if problem else dict(zip(self._columns, cells, strict=True))
                 named.pop("", None)
                 yield DatasetRow(named, lines.first, lines.start, problem)
 
     @property
     def columns(self) -> list[str]:
-        """Their names, once the first row was read; one without a name, as pandas writes, is passed over."""
+        """Names of the columns, from the first row; a column without a name, as pandas writes, is ignored."""
         return [name for name in self._columns if name]
 
     def locate(self, problem: Problem, row: DatasetRow) -> Problem:
-        """On the line at which the row begins."""
-        return problem._replace(place=Place(self.name.shown, row.line))
+        """Return the problem with the first line of its row."""
+        return problem._replace(location=Location(self.name.display, row.line))
 
-    def _read_columns(self, reader: Iterator[list[str]], lines: _Lines) -> str:
-        cells = _next(reader, lines)
+    def _read_columns(self, reader: Iterator[list[str]], lines: _LineReader) -> str:
+        cells = _next_row(reader, lines)
         while cells == []:
-            cells = _next(reader, lines)
+            cells = _next_row(reader, lines)
         if cells is None or isinstance(cells, str):
             return cells or f"{NO_COLUMNS}, got an empty file"
         self._columns = [cell.strip() for cell in cells]
-        met: set[str] = set()
+        known: set[str] = set()
         for name in self.columns:
-            if name in met:
+            if name in known:
                 return f"two columns are called {name!r}"
-            met.add(name)
+            known.add(name)
         if not self.columns:
             return f"{NO_COLUMNS}, got an empty line"
-        return self._wrong_columns(self.columns) if self._wrong_columns else ""
+        return self._check_columns(self.columns) if self._check_columns else ""
 
-    def _misfit(self, cells: list[str]) -> str:
+    def _cell_count_problem(self, cells: list[str]) -> str:
         if len(cells) == len(self._columns):
             return ""
         hint = "a cell that holds the separator needs quotes" if len(cells) > len(self._columns) else "some are missing"
@@ -317,25 +316,25 @@ class Table:
         return f"{len(cells)} cell{'s' if len(cells) > 1 else ''} where the first line names {named}; {hint}"
 
 
-class _LostError(Exception):
-    """A row is too long for the next one to be found."""
+class _RowTooLongError(Exception):
+    """A row is so long that the next one cannot be found."""
 
 
-class _Lines:
-    """The lines of a file as text, and where the current row began."""
+class _LineReader:
+    """Decoded lines of a file, with the start of the current row."""
 
     def __init__(self, stream: BinaryIO, offset: int, line: int) -> None:
         self._stream = stream
         self._offset = self.start = offset
         self._line = self.first = line
         self.problem = ""
-        self.lost = False
+        self.is_lost = False
 
     def begin(self) -> None:
-        """The next line is the first of a row."""
+        """Start a row with the next line."""
         self.start, self.first, self.problem = self._offset, self._line, ""
 
-    def __iter__(self) -> _Lines:
+    def __iter__(self) -> _LineReader:
         return self
 
     def __next__(self) -> str:
@@ -343,8 +342,8 @@ class _Lines:
         if not data:
             raise StopIteration
         if self._offset - self.start + len(data) > MAX_ROW:
-            self.lost = True
-            raise _LostError
+            self.is_lost = True
+            raise _RowTooLongError
         text = data if self._offset else data.removeprefix(BOM)
         self._offset += len(data)
         self._line += 1
@@ -358,19 +357,19 @@ class _Lines:
         return decoded
 
 
-def _next(reader: Iterator[list[str]], lines: _Lines) -> list[str] | str | None:
-    """The next row, or what is wrong with it, or nothing at the end."""
+def _next_row(reader: Iterator[list[str]], lines: _LineReader) -> list[str] | str | None:
+    """Return the cells of the next row, or its problem, or `None` at the end of the file."""
     lines.begin()
     try:
         cells = next(reader, None)
     except csv.Error as error:
-        return lines.problem or _explained(str(error))
-    except _LostError:
+        return lines.problem or _explain_csv_error(str(error))
+    except _RowTooLongError:
         return f"a row of more than {MAX_ROW:,} bytes; is a quote not closed? The rest of the file was not read"
     return lines.problem or cells
 
 
-def _explained(reason: str) -> str:
+def _explain_csv_error(reason: str) -> str:
     if "unexpected end of data" in reason:
         return "a quote that is opened in this row is never closed"
     if "expected after" in reason:

@@ -1,4 +1,4 @@
-"""Which cases of a dataset are run and in which order, by chance and yet the same each time."""
+"""Sampling and shuffling of a dataset, seeded: random, but the same cases in the same order each time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 KEY_BYTES = 8
-_KEY, _TURN, _REPEAT, _ONLY = 0, 1, 6, 7
+_KEY, _ORDER, _REPEAT, _ONLY = 0, 1, 6, 7
 _TYPES = "QQIQIIIB"
 _SLACK = 1_000
 _PARTS_BITS = 4
 
 
-class Pick(NamedTuple):
-    """Where a case is found again."""
+class SampledRow(NamedTuple):
+    """Position of a sampled case."""
 
     file: int
     offset: int
@@ -33,10 +33,10 @@ class Pick(NamedTuple):
 
 
 class Sampler:
-    """The cases to run, in 20 bytes each: a file, an offset, a line, a number.
+    """The cases to run, in 20 bytes column: a file, an offset, a line, a number.
 
-    Chance is a hash of the seed and the id. So it is the same whatever the order of the rows and the files they are
-    in, and a row that is added or taken away changes nothing about the others.
+    The random number of a case is a hash of the seed and the id. So it does not depend on the order of rows and files,
+    and adding or removing a row does not change the others.
     """
 
     def __init__(self, entry: DatasetEntry) -> None:
@@ -44,49 +44,51 @@ class Sampler:
         shuffle = entry.shuffle
         self._seed = shuffle.seed if isinstance(shuffle, ShuffleEntry) else 0 if shuffle else None
         self._limit = entry.limit
-        # Of rows that come by chance none but these can be left in the end, and the others need not be remembered.
+        # No more rows than these can remain in the end, so the others are dropped early.
         self._most = entry.sample.n if entry.sample else entry.limit
         self._arrays = [array(kind) for kind in _TYPES]
 
     def add(self, case: CheckedCase, file: int, offset: int, number: int) -> None:
-        """One more case that may be picked."""
+        """Add a case to sample from."""
         name = case.case.id
-        turn = number if self._seed is None else _chance(name, self._seed, b"shuffle")
-        key = _chance(name, self._sample.seed, b"sample") if self._sample else turn
-        line = case.place.line if case.place else 0
+        order = number if self._seed is None else _random_key(name, self._seed, b"shuffle")
+        key = _random_key(name, self._sample.seed, b"sample") if self._sample else order
+        line = case.location.line if case.location else 0
         repeat = 0 if case.skip else case.repeat
-        for column, value in zip(self._arrays, (key, turn, file, offset, line, number, repeat, case.only), strict=True):
+        for column, value in zip(
+            self._arrays, (key, order, file, offset, line, number, repeat, case.only), strict=True
+        ):
             column.append(value)
         if self._most is not None and len(self._arrays[0]) > 2 * self._most + _SLACK:
-            self._keep(_ordered(self._arrays[_KEY])[: self._most])
+            self._keep(_sorted_indexes(self._arrays[_KEY])[: self._most])
 
-    def settle(self, seen: CaseCounts) -> None:
-        """No more will come: choose, put in order, and count."""
+    def finish(self, counts: CaseCounts) -> None:
+        """Choose the cases, sort them, and count them, after all were added."""
         if self._sample:
-            self._keep(_ordered(self._arrays[_KEY])[: self._sample.n])
-        self._keep(_ordered(self._arrays[_TURN])[: self._limit])
+            self._keep(_sorted_indexes(self._arrays[_KEY])[: self._sample.n])
+        self._keep(_sorted_indexes(self._arrays[_ORDER])[: self._limit])
         for repeat, only in zip(self._arrays[_REPEAT], self._arrays[_ONLY], strict=True):
-            seen.count += 1
-            seen.skipped += not repeat
-            seen.repeats += repeat
-            seen.only = seen.only or bool(only)
-        self._arrays = self._arrays[_TURN + 1 : _REPEAT]
+            counts.count += 1
+            counts.skipped += not repeat
+            counts.repeats += repeat
+            counts.only = counts.only or bool(only)
+        self._arrays = self._arrays[_ORDER + 1 : _REPEAT]
 
-    def __iter__(self) -> Iterator[Pick]:
-        return map(Pick, *self._arrays)
+    def __iter__(self) -> Iterator[SampledRow]:
+        return map(SampledRow, *self._arrays)
 
     def _keep(self, order: array[int]) -> None:
-        self._arrays = [array(each.typecode, map(each.__getitem__, order)) for each in self._arrays]
+        self._arrays = [array(column.typecode, map(column.__getitem__, order)) for column in self._arrays]
 
 
-def _chance(name: str, seed: int, purpose: bytes) -> int:
+def _random_key(name: str, seed: int, purpose: bytes) -> int:
     salt = seed.to_bytes(KEY_BYTES, "little")
     digest = blake2b(name.encode(errors="surrogatepass"), digest_size=KEY_BYTES, salt=salt, person=purpose)
     return int.from_bytes(digest.digest(), "little")
 
 
-def _ordered(keys: array[int]) -> array[int]:
-    """The places of the keys, the smallest first; a part of them at a time, as sorting takes much more than 8 bytes."""
+def _sorted_indexes(keys: array[int]) -> array[int]:
+    """Return the indexes of the keys in ascending order; sorted in parts, since sorting takes much memory per key."""
     order = array("I")
     for part in range(1 << _PARTS_BITS):
         some = [at for at, key in enumerate(keys) if key >> (8 * KEY_BYTES - _PARTS_BITS) == part]

@@ -1,4 +1,4 @@
-"""Where in its file each key and each value of a document is written."""
+"""YAML positions: line and column of each key and each value of a document."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
 
 
 MERGE = "\0<<"
-"""The name under which a merge key is kept: no key of a document can hold a NUL."""
+"""Name of a merge key (`<<`): no other key can contain a NUL."""
 _INDEX = re.compile(r"\[([0-9]{1,9})\]")
 _LINE_BREAK = re.compile(r"\r\n?|\n")
 
 
-class Mark(NamedTuple):
-    """A place in a file."""
+class Position(NamedTuple):
+    """Line, column and width of a key or a value."""
 
     line: int
     """Counted from 1."""
     column: int
     """Counted from 1, in characters."""
     width: int
-    """How many characters of this line belong to it, at least 1."""
+    """Number of its characters on this line, at least 1."""
 
 
 class Positions:
-    """The places of a document's parts, found by their path."""
+    """Positions of all nodes of a document, found by their path."""
 
-    # Nodes stand in flat arrays, in the order of the file and named by their slot: 20 bytes each, where a tree of
-    # objects would take hundreds. A mapping's keys and values are the slots behind its own, in turn.
+    # Nodes are stored in flat arrays in the order of the file, indexed by slot: 20 bytes each, where a tree of objects
+    # would take hundreds. Keys and values of a mapping alternate in the slots after its own.
     def __init__(self, text: str) -> None:
         self._text = text
         self._starts = array("I")
@@ -48,7 +48,7 @@ class Positions:
         return len(self._starts)
 
     def add(self, start: int, end: int, name: str | None = None) -> int:
-        """The slot of a new node; a key has a name."""
+        """Add a node and return its slot; a key has a name."""
         slot = len(self._starts)
         self._starts.append(start)
         self._ends.append(end)
@@ -57,17 +57,17 @@ class Positions:
         return slot
 
     def close(self, slot: int) -> None:
-        """Everything added since this slot is inside of it."""
+        """End a list or mapping: all nodes added since its slot are inside it."""
         self._after[slot] = len(self._starts)
 
     def link(self, slot: int, original: int) -> None:
-        """An alias at this slot stands for the node at the other."""
+        """Record that the node at this slot is an alias of another one."""
         self._originals[slot] = original
 
-    def find(self, path: str, about: Literal["value", "key", "whole"] = "value") -> Mark:
-        """The place of what a path such as `cases[0].id` leads to, or of the deepest part of it that is there."""
+    def find(self, path: str, about: Literal["value", "key", "whole"] = "value") -> Position:
+        """Return the position of a path such as `cases[0].id`, or of the deepest part of it that exists."""
         if not self._starts:
-            return Mark(1, 1, 1)
+            return Position(1, 1, 1)
         key: int | None = None
         node = 0
         rest = path
@@ -78,41 +78,41 @@ class Positions:
             key, node, rest = step
         return self.of(node if key is None or about != "key" else key)
 
-    def of(self, slot: int) -> Mark:
-        """The place of a node."""
+    def of(self, slot: int) -> Position:
+        """Return the position of a node."""
         start, end = self._starts[slot], self._ends[slot]
         if start == end and slot + 1 < self._after[slot] and self._starts[slot + 1] == start:
-            end = self._ends[slot + 1]  # a block mapping is written nowhere itself: its first key stands for it
+            end = self._ends[slot + 1]  # a block mapping has no text of its own: use its first key
         return self.at(start, end)
 
     def start(self, slot: int) -> int:
-        """Where a node begins, in characters from the beginning of the file."""
+        """Return the index of a node in the text."""
         return self._starts[slot]
 
-    def at(self, start: int, end: int = 0) -> Mark:
-        """The place of a stretch of text, as far as it is on its first line."""
+    def at(self, start: int, end: int = 0) -> Position:
+        """Return the position of a range of text, up to the end of its first line."""
         line = bisect_right(self._lines, start)
         begin = self._lines[line - 1]
         stop = self._lines[line] if line < len(self._lines) else len(self._text)
         width = len(self._text[start : min(end, stop)].rstrip("\r\n"))
-        return Mark(line, start - begin + 1, max(width, 1))
+        return Position(line, start - begin + 1, max(width, 1))
 
     def first(self, mapping: int, name: str) -> int:
-        """The slot of the first key of this name."""
+        """Return the slot of the first key of this name."""
         return self._table(mapping)[name][0]
 
     def _step(self, node: int, rest: str) -> tuple[int | None, int, str] | None:
-        place = self._originals.get(node, node)
-        if self._after[place] == place + 1:
+        slot = self._originals.get(node, node)
+        if self._after[slot] == slot + 1:
             return None
-        if self._names[place + 1] is None:
+        if self._names[slot + 1] is None:
             index = _INDEX.match(rest)
-            items = self._children(place)
+            items = self._children(slot)
             if index is None or int(index[1]) >= len(items):
                 return None
             return None, items[int(index[1])], rest[index.end() :]
-        table = self._table(place)
-        # Between a mapping and its key is a dot, except before the outermost key, where it may be left out.
+        table = self._table(slot)
+        # A dot separates a mapping and its key; before the outermost key it is optional.
         names = [rest[1:]] if rest[0] == "." else []
         for text in [rest, *names] if node == 0 else names:
             for end in _ends_of_names(text):
@@ -121,7 +121,7 @@ class Positions:
         return None
 
     def _table(self, mapping: int) -> dict[str, tuple[int, int]]:
-        """The slots of key and value by name: a mapping's own ones first, then those it merges, in their order."""
+        """Return the slots of key and value by name: those of the mapping first, then merged ones in their order."""
         table = self._keys.get(mapping)
         if table is not None:
             return table
@@ -130,7 +130,7 @@ class Positions:
         while todo:
             merged: list[int] = []
             pairs = self._slots(todo.pop())
-            for key, value in zip(pairs, pairs, strict=False):  # a file that breaks off may leave a key without value
+            for key, value in zip(pairs, pairs, strict=False):  # in a truncated file a key may have no value
                 name = self._names[key]
                 if name is not None:
                     table.setdefault(name, (key, value))
@@ -159,7 +159,7 @@ class Positions:
 
     @cached_property
     def _lines(self) -> array[int]:
-        return array("I", [0, *(found.end() for found in _LINE_BREAK.finditer(self._text))])
+        return array("I", [0, *(match.end() for match in _LINE_BREAK.finditer(self._text))])
 
 
 def _ends_of_names(text: str) -> Iterator[int]:
