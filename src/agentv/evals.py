@@ -27,7 +27,7 @@ def iter_evaluators(checks: Iterable[ConfiguredEvaluator]) -> Iterator[Configure
     """Yield these evaluators, each followed by those inside it."""
     for check in checks:
         yield check
-        yield from iter_evaluators(getattr(check.evaluator, "inner", ()))
+        yield from iter_evaluators(check.evaluator.inner)
 
 
 class CheckedCase(Struct, frozen=True, kw_only=True):

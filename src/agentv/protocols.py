@@ -112,8 +112,13 @@ class Evaluator(Protocol):
         ...
 
     @property
+    def name(self) -> str | None:
+        """The name in results; `None` for its type."""
+        ...
+
+    @property
     def kind(self) -> Kind:
-        """Whether it gates."""
+        """Return `assertion` if it gates, else `metric`."""
         ...
 
     @property
@@ -122,8 +127,43 @@ class Evaluator(Protocol):
         ...
 
     @property
+    def threshold(self) -> float:
+        """The lowest score with which it passes."""
+        ...
+
+    @property
+    def required(self) -> bool:
+        """True if it must pass even where the case passes by its own threshold."""
+        ...
+
+    @property
     def skip(self) -> bool:
-        """Whether it is switched off."""
+        """True if it is switched off."""
+        ...
+
+    @property
+    def negate(self) -> bool:
+        """True if its score is 1 minus the score that `evaluate` returns."""
+        ...
+
+    @property
+    def executes(self) -> bool:
+        """True if it runs code that the eval names; `--no-exec` rejects it."""
+        ...
+
+    @property
+    def asks(self) -> Sequence[str | None] | None:
+        """The targets of the judges that it asks, `None` for the default judge; `None` when it asks no judge."""
+        ...
+
+    @property
+    def nested(self) -> str | None:
+        """The field that holds the configurations of inner evaluators, for a composite."""
+        ...
+
+    @property
+    def inner(self) -> Sequence[Any]:
+        """The `ConfiguredEvaluator`s that a composite consists of."""
         ...
 
     def check(self, path: str) -> list[Problem]:

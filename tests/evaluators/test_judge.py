@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import agentv
 from agentv.evaluators.judge.evidence import Evidence, make_fence, visible
-from agentv.evaluators.judge.prompt import scripted, word_in
+from agentv.evaluators.judge.prompt import find_nonce, scripted
 from agentv.evaluators.judge.transcript import FIRST, LAST, Step, truncate_steps
 from agentv.model.results import EvaluatorResult
 
@@ -42,7 +42,7 @@ class Listener:
     def __call__(self, prompt: str) -> str:
         self.prompts.append(prompt)
         reply = self._replies[min(len(self.prompts), len(self._replies)) - 1]
-        return reply.replace("WORD", word_in(prompt))
+        return reply.replace("WORD", find_nonce(prompt))
 
 
 GOOD = json.dumps({"verdict": "WORD", "items": [item("1")]})
@@ -99,8 +99,8 @@ def test_an_unreadable_reply_is_asked_for_once_more_with_what_was_wrong() -> Non
     first, second = judge.prompts
     assert "your last reply" not in first
     assert "It is fine, 10/10." in second
-    wrong = result.details["asked_again"].replace(word_in(second), "(the word)")
-    assert f"BEGIN {word_in(second)} what was wrong with it\n{wrong}\nEND" in second
+    wrong = result.details["asked_again"].replace(find_nonce(second), "(the word)")
+    assert f"BEGIN {find_nonce(second)} what was wrong with it\n{wrong}\nEND" in second
     assert second.rindex("It is fine") < second.rindex("Reply with one JSON object"), "instructions come last"
 
 
@@ -204,7 +204,7 @@ class TestPrompt:
     def test_every_variable_is_there_and_fenced(self) -> None:
         names = ["input", "expected", "candidate", "tool_calls", "trace", "trace_summary"]
         text = self.prompt("\n".join(f"<{name}> {{{{ {name} }}}}" for name in names) + "\nRubric: {{ rubric }}")
-        word = word_in(text)
+        word = find_nonce(text)
         assert f'<candidate> «{word} "{ANSWER}" {word}»' in text
         assert f'<tool_calls> «{word} [{{"step":1,"type":"tool_call","name":"refund","input":{{"order":"A-17"}}' in text
         assert "<trace> «" in text
@@ -214,7 +214,7 @@ class TestPrompt:
 
     def test_loops_and_filters_give_fenced_text_too(self) -> None:
         text = self.prompt("{% for call in tool_calls %}{{ loop.index }}: {{ call.name | upper }}{% endfor %}")
-        word = word_in(text)
+        word = find_nonce(text)
         assert f'1: «{word} "REFUND" {word}»' in text
 
     def test_what_an_agent_writes_is_never_a_template(self) -> None:
@@ -237,7 +237,7 @@ class TestPrompt:
         ):
             text = self.prompt(template, {"text": "INJECTED"})
             body = text.partition("Everything above")[0]
-            word = word_in(text)
+            word = find_nonce(text)
             assert f"\n\n«{word} " in body or f"BEGIN {word} data" in body
 
     @pytest.mark.parametrize(

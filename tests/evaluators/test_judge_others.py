@@ -12,7 +12,7 @@ import agentv
 from agentv.api.judges import ask_functions
 from agentv.errors import EvaluationError
 from agentv.evaluators.judge.pairwise import Preference, prefer
-from agentv.evaluators.judge.prompt import scripted, word_in
+from agentv.evaluators.judge.prompt import find_nonce, scripted
 from agentv.model.conversation import Message
 from agentv.model.results import EvaluatorResult
 
@@ -36,7 +36,7 @@ def judge_steps(unreasonable: set[int], *, goal: bool = True) -> Judge:
             met = goal if name == "goal" else number not in unreasonable
             quote = "found" if name == "goal" else f"query {number}"
             items.append({"id": name, "met": met, "quote": quote, "reason": f"about {name}"})
-        return json.dumps({"verdict": word_in(prompt), "items": items})
+        return json.dumps({"verdict": find_nonce(prompt), "items": items})
 
     return judge
 
@@ -62,7 +62,7 @@ class TestTrajectory:
         def judge(prompt: str) -> str:
             quotes = {"goal": "found", "step 1": "query 2", "step 2": "query 2"}
             items = [{"id": name, "met": True, "quote": quote} for name, quote in quotes.items()]
-            return json.dumps({"verdict": word_in(prompt), "items": items})
+            return json.dumps({"verdict": find_nonce(prompt), "items": items})
 
         result = trajectory([turn(1), turn(2)], judge)
         assert result.status == "error"
@@ -197,7 +197,7 @@ def by_word(word: str) -> Judge:
     """Prefers the answer that holds this word, wherever it stands; without one, neither."""
 
     def judge(prompt: str) -> str:
-        fence = word_in(prompt)
+        fence = find_nonce(prompt)
         answers = re.findall(rf"BEGIN {fence} the (first|second) answer\n(.*?)\nEND {fence}", prompt, re.DOTALL)
         better = next((nth for nth, text in answers if word in text), "tie")
         quote = word if better != "tie" else ""
@@ -208,7 +208,7 @@ def by_word(word: str) -> Judge:
 
 def first(prompt: str) -> str:
     """Prefers whatever comes first."""
-    return json.dumps({"verdict": word_in(prompt), "better": "first", "quote": "open", "reason": "it is first"})
+    return json.dumps({"verdict": find_nonce(prompt), "better": "first", "quote": "open", "reason": "it is first"})
 
 
 class TestPairwise:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agentv
-from agentv.evaluators.refusal import DEEDS, PHRASES, UNWILLING
+from agentv.evaluators.refusal import ACTIONS, PHRASES, UNWILLING
 from agentv.evaluators.tool_use import LONGEST, find_loops
 from agentv.formats.reader import decode_response
 from agentv.registry import find_evaluator
@@ -591,7 +591,7 @@ def test_every_key_is_on_the_page(kind: str) -> None:
 
 def test_every_phrase_is_on_the_page() -> None:
     page = (PAGES / "refusal.md").read_text(encoding="utf-8")
-    assert [phrase for phrase in (*UNWILLING, *DEEDS, *PHRASES) if f"`{phrase}`" not in page] == []
+    assert [phrase for phrase in (*UNWILLING, *ACTIONS, *PHRASES) if f"`{phrase}`" not in page] == []
 
 
 SLOW: dict[str, dict[str, Any]] = {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 import agentv
-from agentv.evaluators.selectors import around, ending, excerpt, listed
+from agentv.evaluators.selectors import around, ending, excerpt, join_excerpts
 from agentv.matching.text import differing_parts, distance
 from agentv.model.response import ProviderResponse
 
@@ -311,4 +311,4 @@ def test_a_quotation_is_short(text: str, at: int) -> None:
 
 
 def test_a_list_is_short_too() -> None:
-    assert listed(["a"] * 12) == ", ".join(['"a"'] * 10) + " and 2 more"
+    assert join_excerpts(["a"] * 12) == ", ".join(['"a"'] * 10) + " and 2 more"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import agentv
-from agentv.evaluators.judge.prompt import word_in
+from agentv.evaluators.judge.prompt import find_nonce
 from agentv.model.results import EvaluatorResult
 from tests.judges.players import Prompt
 
@@ -40,7 +40,7 @@ class Judge:
     def __call__(self, prompt: str) -> str:
         self.prompts.append(prompt)
         reply = self._replies[min(len(self.prompts), len(self._replies)) - 1]
-        return (reply if isinstance(reply, str) else reply(prompt)).replace("WORD", word_in(prompt))
+        return (reply if isinstance(reply, str) else reply(prompt)).replace("WORD", find_nonce(prompt))
 
 
 def judged(judge: Judge, reply: Any = None, **config: Any) -> EvaluatorResult:

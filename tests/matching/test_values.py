@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentv.errors import EvaluationError
 from agentv.matching import matchers as matching
-from agentv.matching.equality import canonical, same
+from agentv.matching.equality import canonical_key, json_equal
 from agentv.matching.matchers import check_expected, contains, equals
 from agentv.matching.text import glob_match
 
@@ -32,8 +32,8 @@ def literally_same(left: Any, right: Any) -> bool:
 
 @given(JSON, JSON)
 def test_equality_is_of_json_not_of_python(left: Any, right: Any) -> None:
-    assert same(left, right) == literally_same(left, right)
-    assert (canonical(left) == canonical(right)) == literally_same(left, right)
+    assert json_equal(left, right) == literally_same(left, right)
+    assert (canonical_key(left) == canonical_key(right)) == literally_same(left, right)
     assert equals(left)(right) == literally_same(left, right)
 
 
@@ -53,8 +53,8 @@ def test_equality_is_of_json_not_of_python(left: Any, right: Any) -> None:
     ],
 )
 def test_pairs_that_are_easily_confused(left: Any, right: Any, equal: bool) -> None:
-    assert same(left, right) is equal
-    assert (canonical(left) == canonical(right)) is equal
+    assert json_equal(left, right) is equal
+    assert (canonical_key(left) == canonical_key(right)) is equal
 
 
 @pytest.mark.parametrize(

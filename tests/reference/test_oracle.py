@@ -60,7 +60,7 @@ def one(entry: Json, call: Json, **more: Json) -> bool:
     return judge(config, said({"tool": "t", **call})).n_matched == 1
 
 
-# ---------------------------------------------------------------- scenarios of seed 002
+# ---------------------------------------------------------------- scenarios of tool_trajectory
 
 SEED = {
     "minimum_calls_met_pass_from_output_messages": (
@@ -96,7 +96,7 @@ SEED = {
 
 
 @pytest.mark.parametrize("name", SEED)
-def test_seed_002(name: str) -> None:
+def test_scenarios(name: str) -> None:
     """Every scenario has the score the seed gives."""
     config, reply, score, status = SEED[name]
     assert not config_errors(config)
@@ -105,7 +105,7 @@ def test_seed_002(name: str) -> None:
     assert result.has_misses == (score < 1)
 
 
-def test_seed_002_reasons() -> None:
+def test_scenario_reasons() -> None:
     """Wrong order, extra tools and partial minimums leave their marks."""
     assert judge(trajectory("in_order", ["A", "B"]), said("B", "A")).out_of_order == [0]
     assert judge(trajectory("exact", ["A", "B"]), said("A", "B", "C")).extra == [2]

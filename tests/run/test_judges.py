@@ -15,7 +15,7 @@ import pytest
 import agentv
 from agentv.api.evaluate import function_target
 from agentv.evals import Eval, Target
-from agentv.evaluators.judge.prompt import word_in
+from agentv.evaluators.judge.prompt import find_nonce
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
@@ -301,7 +301,7 @@ class Crowd:
         await asyncio.sleep(0.01)
         self.now -= 1
         items = [{"id": "1", "met": True, "quote": "Paris", "reason": ""}]
-        return json.dumps({"verdict": word_in(prompt), "items": items})
+        return json.dumps({"verdict": find_nonce(prompt), "items": items})
 
 
 @pytest.mark.parametrize(("limit", "most"), [(1, 1), (3, 3)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats  # type: ignore[import-untyped]  # it has no types
 
-from agentv.scoring.statistics import agree
+from agentv.scoring.statistics import cohens_kappa
 
 Pairs = list[tuple[str, str]]
 
@@ -29,7 +29,7 @@ def pairs(both: int, first: int, second: int, neither: int) -> Pairs:
     ],
 )
 def test_kappa_as_calculated_by_hand(counts: Sequence[int], agreement: float, kappa: float) -> None:
-    found = agree(pairs(*counts))
+    found = cohens_kappa(pairs(*counts))
     assert found.agreement == pytest.approx(agreement)
     assert found.kappa == pytest.approx(kappa)
 
@@ -51,7 +51,7 @@ def test_the_interval_is_that_of_the_delta_method(counts: tuple[int, ...]) -> No
     )
     deviation = np.sqrt(gradient @ (np.diag(share) - np.outer(share, share)) @ gradient / n)
     half = stats.norm.ppf(0.975) * deviation
-    found = agree(pairs(*counts))
+    found = cohens_kappa(pairs(*counts))
     assert found.low == pytest.approx(max(-1, kappa_of(share) - half), abs=1e-6)
     assert found.high == pytest.approx(min(1, kappa_of(share) + half), abs=1e-6)
 
@@ -61,13 +61,13 @@ def test_the_interval_covers_what_resampling_finds() -> None:
     share = np.array(counts) / sum(counts)
     drawn = np.random.default_rng(7).multinomial(sum(counts), share, size=4_000) / sum(counts)
     low, high = np.quantile([kappa_of(each) for each in drawn], [0.025, 0.975])
-    found = agree(pairs(*counts))
+    found = cohens_kappa(pairs(*counts))
     assert found.low == pytest.approx(low, abs=0.02)
     assert found.high == pytest.approx(high, abs=0.02)
 
 
 def test_a_few_decisions_that_all_agree_are_no_proof() -> None:
-    few, many = agree(pairs(2, 0, 0, 2)), agree(pairs(100, 0, 0, 100))
+    few, many = cohens_kappa(pairs(2, 0, 0, 2)), cohens_kappa(pairs(100, 0, 0, 100))
     assert few.kappa == many.kappa == 1.0
     assert few.low is not None
     assert many.low is not None
@@ -78,17 +78,17 @@ def test_a_few_decisions_that_all_agree_are_no_proof() -> None:
 
 
 def test_one_answer_throughout_is_no_agreement_beyond_chance() -> None:
-    found = agree(pairs(10, 0, 0, 0))
+    found = cohens_kappa(pairs(10, 0, 0, 0))
     assert (found.agreement, found.kappa, found.low, found.high) == (1.0, None, None, None)
 
 
 def test_the_table_has_a_row_for_each_answer_also_where_it_never_came() -> None:
-    found = agree([("pass", "pass"), ("pass", "fail")], ("pass", "fail"))
+    found = cohens_kappa([("pass", "pass"), ("pass", "fail")], ("pass", "fail"))
     assert found.table == {"pass": {"pass": 1, "fail": 1}, "fail": {"pass": 0, "fail": 0}}
-    assert agree([], ("pass", "fail")).n == 0
+    assert cohens_kappa([], ("pass", "fail")).n == 0
 
 
 def test_more_than_two_answers() -> None:
     # 3 of 4 seen; by chance (2 * 3 + 1 * 1 + 1 * 0) / 16
-    found = agree([("a", "a"), ("a", "a"), ("b", "b"), ("c", "a")])
+    found = cohens_kappa([("a", "a"), ("a", "a"), ("b", "b"), ("c", "a")])
     assert found.kappa == pytest.approx((0.75 - 7 / 16) / (1 - 7 / 16))

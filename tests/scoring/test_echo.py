@@ -118,7 +118,7 @@ def test_a_place_in_the_echo_is_none_of_the_new_messages() -> None:
     assert "error for all 6 messages, pass for the 2" in run(echoed(unread=(place,)), forbidden=["x"]).details["error"]
 
 
-class Later(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Later(EvaluatorBase, kw_only=True):
     """Passes for as many messages as it should, after a while."""
 
     type: Literal["later"] = "later"

@@ -20,7 +20,7 @@ from agentv.run.options import DEFAULT_CONCURRENCY, RunOptions
 from agentv.run.records import now
 from agentv.run.summary import JudgeTotals
 from agentv.scoring.scorer import CaseScorer
-from agentv.scoring.statistics import agree
+from agentv.scoring.statistics import cohens_kappa
 from agentv.spec.labels import read_labels
 from agentv.spec.loader import load_evals
 from agentv.spec.project import display_path
@@ -146,7 +146,7 @@ def _report(
                 differences.append(difference(item=name, human=human, judge=judge, sentences=sentences))
     pooled = [pair for pairs in by_item.values() for pair in pairs]
     over_verdicts = bool(overall) or not pooled
-    main = agree(overall, ANSWERS) if over_verdicts else agree(pooled, ITEMS)
+    main = cohens_kappa(overall, ANSWERS) if over_verdicts else cohens_kappa(pooled, ITEMS)
     numbers = {name: getattr(main, name) for name in ("kappa", "low", "high", "agreement", "n")}
     return CalibrationReport(
         calibration=Calibration(
@@ -160,7 +160,7 @@ def _report(
         ),
         over="verdicts" if over_verdicts else "items",
         table=main.table,
-        items={name: ItemAgreement(**agree(pairs, ITEMS)._asdict()) for name, pairs in by_item.items()},
+        items={name: ItemAgreement(**cohens_kappa(pairs, ITEMS)._asdict()) for name, pairs in by_item.items()},
         differences=tuple(differences),
         unread=tuple(unreadable),
         judges=usage.sums(),

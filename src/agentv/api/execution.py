@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from agentv.model.events import Attempt, AttemptFinished
     from agentv.model.stored import StoredResult
     from agentv.protocols import Provider, Reporter
-    from agentv.run.claims import SharedClaims
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun, ShardPlan
@@ -162,8 +161,8 @@ def _executing_evaluators(evals: list[Eval], options: RunOptions) -> list[Proble
     for planned in plan_runs(evals, options):
         case = planned.case
         for checked in iter_evaluators(case.checks):
-            if getattr(checked.evaluator, "executes", False):
-                name = getattr(checked.evaluator, "name", None) or checked.evaluator.type
+            if checked.evaluator.executes:
+                name = checked.evaluator.name or checked.evaluator.type
                 about = f"evaluator {name!r} of case {case.case.id!r}"
                 message = f"{about} would run code of the eval's, which --no-exec forbids"
                 key = (planned.eval.id, dump_json(checked.config))

@@ -55,7 +55,7 @@ def judges_of(eval_: Eval, options: RunOptions) -> tuple[Target, ...]:
     for case in selected_cases(eval_, options):
         for checked in iter_evaluators(case.checks):
             if not checked.evaluator.skip:
-                names.update(name or eval_.judge for name in getattr(checked.evaluator, "asks", ()))
+                names.update(name or eval_.judge for name in checked.evaluator.asks or ())
     return tuple(target for target in eval_.judges if target.name in names)
 
 
@@ -125,7 +125,7 @@ def with_project_judges(evals: Sequence[Eval]) -> list[Eval]:
     Raise `SpecError` if the project does not have a judge.
     """
     checks = (checked for eval_ in evals for case in eval_.cases for checked in iter_evaluators(case.checks))
-    if not any(hasattr(checked.evaluator, "asks") for checked in checks):
+    if not any(checked.evaluator.asks is not None for checked in checks):
         return list(evals)
     folder, project = _current_project()
     changed, problems = [], []

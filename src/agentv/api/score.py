@@ -17,7 +17,7 @@ from agentv.model.request import Case, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import EvaluatorResult, RunResult
 from agentv.reports.terminal import Style
-from agentv.scoring.scorer import CaseScorer, Follow, Found, evaluate_readings
+from agentv.scoring.scorer import CaseScorer, ResultOrCoroutine, TraceLoader, evaluate_readings
 from agentv.spec.cases import check_expected_messages, check_messages
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators, with_expected_messages
 
@@ -82,7 +82,7 @@ class Scorer(CaseScorer):
         is_plain = is_bare and is_read_as_usual and root is None and judge is None
         self._script = _script(evaluators) if is_plain else None
         if self._script is not None:
-            self._script.settle()
+            self._script.detach()
 
     def score(self, reply: Reply) -> RunResult:
         """Evaluate a reply."""
@@ -197,7 +197,7 @@ def assert_trajectory(
         raise AssertionError(scorer.explain(reply, result))
 
 
-def _await_result(result: Found) -> EvaluatorResult:
+def _await_result(result: ResultOrCoroutine) -> EvaluatorResult:
     if isinstance(result, EvaluatorResult):
         return result
     import asyncio  # noqa: PLC0415 - importing it takes five times as long as starting Python
@@ -236,6 +236,6 @@ def _check_plain_blocks(types: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(types)
 
 
-def trace_follower(root: str | None) -> Follow:
+def trace_follower(root: str | None) -> TraceLoader:
     """Return the function that reads a `trace_ref` below this folder."""
     return leave_trace_ref if root is None else partial(follow_trace_ref, read=partial(read_in_root, root))

@@ -29,7 +29,7 @@ from agentv.model.targets import (
 )
 from agentv.providers.base import failure
 from agentv.redaction import Redactor
-from agentv.registry import evaluator_names, find_evaluator, find_provider
+from agentv.registry import evaluator_names, find_provider
 from agentv.run.attempt import RetryPolicy, try_many, try_run
 from agentv.run.costs import Spending
 from agentv.run.options import DEFAULT_TIMEOUT_S
@@ -345,7 +345,7 @@ def undecidable(response: ProviderResponse) -> list[UndecidedEvaluator]:
 
 def _undecided_reason(name: str, response: ProviderResponse) -> str | None:
     described = describe(name)
-    if described.executes or not described.examples or getattr(find_evaluator(name), "nested", None):
+    if described.executes or not described.examples or described.nested:
         return None
     example: Any = described.examples[0]
     result = Scorer([example.config], expected_messages=example.expected_messages).score(response).evaluators[0]

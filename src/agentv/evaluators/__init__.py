@@ -1,1 +1,1 @@
-"""Checks on a run: one file a family, found by name through the registry."""
+"""Evaluators, one module per family; the registry finds them by name."""

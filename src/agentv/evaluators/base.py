@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, dataclass_transform
 
 from msgspec import UNSET, Meta, Struct, field
 
@@ -15,10 +15,10 @@ Finding = EvaluatorResult | Awaitable[EvaluatorResult]
 
 
 def run_in_thread(work: Callable[[], EvaluatorResult]) -> Finding:
-    """The work in a thread, so that the cases in this thread's event loop go on; without such a loop, here and now."""
-    if "asyncio" not in sys.modules:  # five times the cost of bare Python, and then no loop can be running
+    """Run the work in a thread if an event loop is running in this one, so that it is not blocked; else run it here."""
+    if "asyncio" not in sys.modules:  # importing it takes five times as long as starting Python, and no loop can run
         return work()
-    import asyncio  # noqa: PLC0415 - it is there already
+    import asyncio  # noqa: PLC0415 - already loaded
 
     try:
         asyncio.get_running_loop()
@@ -27,10 +27,10 @@ def run_in_thread(work: Callable[[], EvaluatorResult]) -> Finding:
     return asyncio.to_thread(work)
 
 
-class once:  # noqa: N801 - reads as the decorator it is
-    """A property that is computed when first asked for.
+class cached:  # noqa: N801 - used as a decorator
+    """A property whose value is computed once per instance.
 
-    `functools.cached_property` takes a lock until Python 3.12, which costs more than most of what it would guard here.
+    `functools.cached_property` takes a lock before Python 3.12, which costs more than most values computed here.
     """
 
     def __init__(self, compute: Callable[[Any], Any]) -> None:
@@ -46,30 +46,37 @@ class once:  # noqa: N801 - reads as the decorator it is
 
 
 class Example(NamedTuple):
-    """One worked example of an evaluator, for its description."""
+    """A worked example of an evaluator, shown in its description."""
 
     config: dict[str, Any]
     reply: Any
     passes: bool
     expected_messages: list[Any] | None = None
     judge: dict[str, Any] | None = None
-    """What a judge says, where one is asked."""
+    """The judge's reply, for an evaluator that asks one."""
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """One check: its fields are its YAML keys."""
+    """Base class of evaluators; the fields of a subclass are its YAML keys.
+
+    Subclasses inherit that they are frozen and reject unknown keys. `kw_only` is the one option that msgspec does not
+    pass on: a subclass with a required field needs it.
+    """
 
     examples: ClassVar[tuple[Example, ...]] = ()
-    """At least one that passes and one that does not."""
+    """At least one example that passes and one that fails."""
     executes: ClassVar[bool] = False
-    """Whether it runs code that the eval names; `--no-exec` refuses it."""
+    """True if it runs code that the eval names; `--no-exec` rejects it."""
+    nested: ClassVar[str | None] = None
+    """The field that holds the configurations of inner evaluators, for a composite."""
 
     type: str
     """The kind of evaluator."""
     name: str | None = None
-    """How results call it; by default its type."""
+    """The name in results; by default its type."""
     weight: Annotated[float, Meta(ge=0, le=1e9)] = 1.0
-    """Its share in the case's score; 0 neither scores nor gates."""
+    """The share in the case's score; 0 neither scores nor gates."""
     threshold: Annotated[float, Meta(ge=0, le=1)] = 1.0
     """The score from which it passes."""
     required: bool = False
@@ -79,20 +86,30 @@ class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     skip: bool = False
     """Skip this evaluator: it is listed as skipped, and neither scores nor decides the case."""
     negate: bool = field(name="not", default=False)
-    """Turns it round: its score is 1 minus what it would be."""
+    """Inverts the verdict: the score is 1 minus the original score."""
+
+    @property
+    def asks(self) -> tuple[str | None, ...] | None:
+        """The targets of the judges that it asks, `None` for the default judge; `None` when it asks no judge."""
+        return None
+
+    @property
+    def inner(self) -> tuple[Any, ...]:
+        """The `ConfiguredEvaluator`s that a composite consists of."""
+        return ()
 
     def check(self, path: str) -> list[Problem]:
-        """What is wrong with the configuration as a whole."""
+        """Return the errors of the configuration that its field types do not rule out."""
         del path
         return []
 
     def warnings(self, path: str) -> list[str]:
-        """What is allowed and probably not meant."""
+        """Return warnings about settings that are allowed but probably a mistake."""
         del path
         return []
 
     def sides(self, ctx: Context) -> tuple[str, list[str], dict[int, str]] | None:
-        """For a diff: the unit, and what the indices of `details.alignment` stand for on either side."""
+        """Return the unit and the labels of both sides of `details.alignment` for a diff, if there is one."""
         del ctx
         return None
 
@@ -104,7 +121,7 @@ class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         misses: Iterable[str] = (),
         details: dict[str, Any] | None = None,
     ) -> EvaluatorResult:
-        """A finding under this evaluator's name and options."""
+        """Return a result with this evaluator's name and options."""
         return EvaluatorResult(
             name=self.name or self.type,
             type=self.type,
@@ -120,25 +137,25 @@ class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class ConstraintTally(Struct):
-    """Constraints of equal weight: which held, which did not, which could not be decided."""
+    """The decided and undecided constraints of one evaluator, all of equal weight."""
 
     hits: list[str] = []
     misses: list[str] = []
     values: list[float] = []
     undecided: list[str] = []
 
-    def holds(self, sentence: str) -> None:
-        """One constraint held."""
+    def add_hit(self, sentence: str) -> None:
+        """Add a constraint that holds."""
         self.values.append(1.0)
         self.hits.append(sentence)
 
-    def fails(self, *sentences: str) -> None:
-        """One constraint did not hold, for these reasons."""
+    def add_miss(self, *sentences: str) -> None:
+        """Add a constraint that does not hold, for these reasons."""
         self.values.append(0.0)
         self.misses.extend(sentences)
 
-    def fraction(self, value: float, sentence: str, reasons: Iterable[str]) -> None:
-        """One constraint is worth part of its weight."""
+    def add_fraction(self, value: float, sentence: str, reasons: Iterable[str]) -> None:
+        """Add a constraint that holds in part."""
         self.values.append(value)
         if value >= 1.0:
             self.hits.append(sentence)
@@ -146,34 +163,34 @@ class ConstraintTally(Struct):
             self.misses.append(sentence)
             self.misses.extend(reasons)
 
-    def count(self, *, good: bool, sentence: str) -> None:
-        """One constraint whose hit and miss say the same."""
+    def add(self, *, good: bool, sentence: str) -> None:
+        """Add a constraint whose hit and miss have the same text."""
         if good:
-            self.holds(sentence)
+            self.add_hit(sentence)
         else:
-            self.fails(sentence)
+            self.add_miss(sentence)
 
     def decide(self, *, good: bool | None, sentence: str, undecided: str) -> None:
-        """Count one constraint, or note why it is undecided when `good` is `None`."""
+        """Add a constraint, which is undecided for the given reason if `good` is `None`."""
         if good is None:
             self.undecided.append(undecided)
         else:
-            self.count(good=good, sentence=sentence)
+            self.add(good=good, sentence=sentence)
 
     def verdict(self, threshold: float, *, binary: bool = False, negate: bool = False) -> tuple[Verdict, float | None]:
-        """Status and score under the rule of the contract for what could not be decided."""
-        values, hoped = self.values, len(self.undecided)
+        """Return status and score: `error` if the undecided constraints could still change the verdict."""
+        values, undecided = self.values, len(self.undecided)
         if binary:
             score = 1.0 if all(value >= 1.0 for value in values) else 0.0
         else:
             score = sum(values) / len(values) if values else 1.0
-        if not hoped:
+        if not undecided:
             return ("pass" if reaches(score, threshold) else "fail"), score
         if not values:
             return "error", None
-        constraints = len(values) + hoped
-        best = score if binary else (sum(values) + hoped) / constraints
-        # `turned_round` makes it 1 minus the score, which must come to the same whatever the rest would have been.
+        constraints = len(values) + undecided
+        best = score if binary else (sum(values) + undecided) / constraints
+        # With `not: true` the score becomes 1 minus it; that verdict must not depend on the undecided ones either.
         worst = 0.0 if binary else sum(values) / constraints
         is_open = negate and reaches(1.0 - worst, threshold) and not reaches(1.0 - best, threshold)
         return ("error" if is_open or reaches(best, threshold) else "fail"), score

@@ -13,15 +13,15 @@ from agentv.evaluators.call_checks import (
     NO_TURNS,
     CallFilter,
     Name,
+    assistant_turns,
     check_bounds,
     check_filter,
-    counts_told,
     excluded_statuses,
-    listed,
+    join_numbers,
     missing_calls_reason,
+    reported_counts,
     result_from,
     truncate_list,
-    turns_told,
     unread_calls,
     unread_messages,
 )
@@ -43,8 +43,8 @@ NO_LATENCY = "`agentv eval` measures it of every provider but `replay`; elsewher
 NO_COST = "have the agent send it in its reply"
 
 
-class LatencyBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """The reply came in time."""
+class LatencyBudget(EvaluatorBase, kw_only=True):
+    """The reply came within the time limit."""
 
     type: Literal["latency_budget"] = "latency_budget"
     max_ms: Amount
@@ -56,11 +56,11 @@ class LatencyBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
     )
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """One constraint."""
-        return _within(self, ctx.response.latency_ms, self.max_ms, "latency_ms", NO_LATENCY)
+        """Decide the one constraint."""
+        return _decide_limit(self, ctx.response.latency_ms, self.max_ms, "latency_ms", NO_LATENCY)
 
 
-class CostBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class CostBudget(EvaluatorBase, kw_only=True):
     """The reply was cheap enough."""
 
     type: Literal["cost_budget"] = "cost_budget"
@@ -73,12 +73,12 @@ class CostBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields
     )
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """One constraint."""
-        return _within(self, ctx.response.cost_usd, self.max_usd, "cost_usd", NO_COST)
+        """Decide the one constraint."""
+        return _decide_limit(self, ctx.response.cost_usd, self.max_usd, "cost_usd", NO_COST)
 
 
-class TurnBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """The agent got there in so many turns; a turn is one assistant message."""
+class TurnBudget(EvaluatorBase, kw_only=True):
+    """The agent took no more turns than allowed; a turn is one assistant message."""
 
     type: Literal["turn_budget"] = "turn_budget"
     min: Count | UnsetType = UNSET
@@ -96,37 +96,39 @@ class TurnBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields
     )
 
     def check(self, path: str) -> list[Problem]:
-        """What cannot be meant."""
+        """Return the problems of the configuration as a whole."""
         if self.min is UNSET and self.max is UNSET:
             return [Problem(path, "checks nothing: give `max` or `min`")]
         return list(check_bounds(self.min, self.max, path))
 
     def warnings(self, path: str) -> list[str]:
-        """What can never fail."""
+        """Return warnings about constraints that can never fail."""
         return [f"{path}.min: a minimum of 0: this can never fail"] if self.min == 0 else []
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """A constraint a limit."""
+        """Decide one constraint per limit."""
         tally = ConstraintTally()
-        made, unread = len(turns_told(ctx)), unread_messages(ctx)
-        turns = f"the agent took {'at least ' if unread else ''}{made} {'turn' if made == 1 else 'turns'}"
+        turn_count, unread = len(assistant_turns(ctx)), unread_messages(ctx)
+        turns = f"the agent took {'at least ' if unread else ''}{turn_count} {'turn' if turn_count == 1 else 'turns'}"
         for word, limit in (("min", self.min), ("max", self.max)):
             if isinstance(limit, UnsetType):
                 continue
-            good = made >= limit if word == "min" else made <= limit
+            good = turn_count >= limit if word == "min" else turn_count <= limit
             # Further turns cannot undo a minimum that is reached, nor a maximum that is exceeded.
-            if good == (word == "min") if unread else made:
-                tally.count(good=good, sentence=f"{turns} ({word}: {limit})")
+            if good == (word == "min") if unread else turn_count:
+                tally.add(good=good, sentence=f"{turns} ({word}: {limit})")
             else:
                 tally.undecided.append(f"turns ({word}: {limit}): {unread or NO_TURNS}")
         if unread:
-            return result_from(self, tally, value=None, at_least=made)
-        return result_from(self, tally, value=made or None)
+            return result_from(self, tally, value=None, at_least=turn_count)
+        return result_from(self, tally, value=turn_count or None)
 
 
-def _within(evaluator: EvaluatorBase, value: float | None, limit: float, name: str, remedy: str) -> EvaluatorResult:
+def _decide_limit(
+    evaluator: EvaluatorBase, value: float | None, limit: float, name: str, remedy: str
+) -> EvaluatorResult:
     tally = ConstraintTally()
-    show = SHOWN[name]
+    show = FORMATTERS[name]
     if value is None:
         tally.undecided.append(f"the reply has no `{name}` (max: {show(limit)}): {remedy}")
     elif not (isfinite(value) and value >= 0):
@@ -137,30 +139,26 @@ def _within(evaluator: EvaluatorBase, value: float | None, limit: float, name: s
     else:
         good = value <= limit or isclose(value, limit, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
         verb = "took" if name == "latency_ms" else "cost"
-        tally.count(good=good, sentence=f"the reply {verb} {show(value)} (max: {show(limit)})")
+        tally.add(good=good, sentence=f"the reply {verb} {show(value)} (max: {show(limit)})")
     return result_from(evaluator, tally, value=value)
 
 
-def _ms(value: float) -> str:
-    return f"{int(value) if value == int(value) else value}ms"
-
-
 def _usd(value: float) -> str:
-    """Dollars with as many digits as it takes, never `4e-07`."""
+    """Return dollars with as many digits as needed, never `4e-07`."""
     return f"${value:.10f}".rstrip("0").rstrip(".")
 
 
-SHOWN: dict[str, Callable[[float], str]] = {"latency_ms": _ms, "cost_usd": _usd}
+FORMATTERS: dict[str, Callable[[float], str]] = {"latency_ms": wording.milliseconds, "cost_usd": _usd}
 
 
 COUNTS = ("total_tokens", "input_tokens", "output_tokens")
-PLACES = ("tokens_usage", "usage", "usage_metadata", "token_usage", "tokensUsage", "usageMetadata", "tokenUsage")
-"""Where in a message's metadata its own usage is looked for."""
-WRAPPED = "response_metadata"
-"""Where LangChain keeps what a model's interface said beside the message."""
+USAGE_KEYS = ("tokens_usage", "usage", "usage_metadata", "token_usage", "tokensUsage", "usageMetadata", "tokenUsage")
+"""Keys of a message's metadata that may hold its usage."""
+WRAPPER_KEY = "response_metadata"
+"""The key under which LangChain keeps the metadata of the model's interface."""
 
 
-class TokenBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class TokenBudget(EvaluatorBase, kw_only=True):
     """The agent used no more tokens than this, in the whole run or in each of its turns."""
 
     type: Literal["token_budget"] = "token_budget"
@@ -171,7 +169,7 @@ class TokenBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_field
     max_output: Count | UnsetType = UNSET
     """The most tokens written, reasoning included."""
     per: Literal["run", "turn"] = "run"
-    """What the limits are for: the whole run, or each assistant message by the usage that it reports."""
+    """The scope of the limits: the whole run, or each assistant message by the usage that it reports."""
 
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
@@ -184,18 +182,18 @@ class TokenBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def limits(self) -> list[tuple[str, str, int]]:
-        """Each limit that was given: its key, the count that it is for, and the number."""
-        found = zip(COUNTS, (self.max_total, self.max_input, self.max_output), strict=True)
-        return [(f"max_{name.removesuffix('_tokens')}", name, limit) for name, limit in found if isinstance(limit, int)]
+        """The limits: for each its key, the name of the count, and the number."""
+        pairs = zip(COUNTS, (self.max_total, self.max_input, self.max_output), strict=True)
+        return [(f"max_{name.removesuffix('_tokens')}", name, limit) for name, limit in pairs if isinstance(limit, int)]
 
     def check(self, path: str) -> list[Problem]:
-        """What cannot be meant."""
+        """Return the problems of the configuration as a whole."""
         if self.limits:
             return []
         return [Problem(path, "checks nothing: give `max_total`, `max_input` or `max_output`")]
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """A constraint a limit; with `per: turn` it holds when it holds in every turn."""
+        """Decide one constraint per limit; with `per: turn` it must hold in every turn."""
         return self._each_turn(ctx) if self.per == "turn" else self._whole_run(ctx)
 
     def _whole_run(self, ctx: Context) -> EvaluatorResult:
@@ -207,12 +205,12 @@ class TokenBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_field
                 missing = f"the reply has no `tokens_usage.{name}`; have the agent send `tokens_usage`"
                 tally.undecided.append(f"{key} {limit}: {missing}")
             else:
-                tally.count(good=number <= limit, sentence=f"the run used {_tokens(number, name)} (max: {limit})")
+                tally.add(good=number <= limit, sentence=f"the run used {_tokens(number, name)} (max: {limit})")
         return result_from(self, tally, **used)
 
     def _each_turn(self, ctx: Context) -> EvaluatorResult:
         tally = ConstraintTally()
-        turns = [(place, _counts(usage_of(message))) for place, message in turns_told(ctx)]
+        turns = [(place, _counts(usage_of(message))) for place, message in assistant_turns(ctx)]
         unread = unread_messages(ctx)
         for key, name, limit in self.limits:
             _decide(key, limit, name, [(place, used[name]) for place, used in turns], unread, tally)
@@ -220,11 +218,11 @@ class TokenBudget(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def usage_of(message: Message) -> TokensUsage | None:
-    """What one turn cost, from wherever the agent put it in any shape that a reply's usage may have."""
+    """Return the usage of one turn, from any known metadata key and in any shape of a reply's usage."""
     metadata = message.metadata or {}
-    wrapped = metadata.get(WRAPPED)
+    wrapped = metadata.get(WRAPPER_KEY)
     for box in (metadata, wrapped) if isinstance(wrapped, dict) else (metadata,):
-        for place in PLACES:
+        for place in USAGE_KEYS:
             if isinstance(box.get(place), dict):
                 usage = decode_usage(box[place])
                 if usage is not None:
@@ -235,29 +233,30 @@ def usage_of(message: Message) -> TokensUsage | None:
 def _decide(  # noqa: PLR0913, PLR0917 - the limit, and all that is known of the turns
     key: str, limit: int, name: str, turns: Sequence[tuple[int, int | None]], unread: str, tally: ConstraintTally
 ) -> None:
-    told = [(place, number) for place, number in turns if number is not None]
-    silent = [place for place, number in turns if number is None]
+    reported = [(place, number) for place, number in turns if number is not None]
+    unreported = [place for place, number in turns if number is None]
     over = [
         f"message {place} used {_tokens(number, name)} (max per turn: {limit})"
-        for place, number in told
+        for place, number in reported
         if number > limit
     ]
     if over:
-        tally.fails(*truncate_list(over))
+        tally.add_miss(*truncate_list(over))
     elif unread:
         tally.undecided.append(f"{key} {limit} per turn: {unread}")
-    elif silent:
-        lack = f"{listed('message', silent)} {'reports' if len(silent) == 1 else 'report'} no `usage` with `{name}`"
+    elif unreported:
+        verb = "reports" if len(unreported) == 1 else "report"
+        lack = f"{join_numbers('message', unreported)} {verb} no `usage` with `{name}`"
         tally.undecided.append(f"{key} {limit} per turn: {lack}; have the agent send it with each assistant message")
-    elif told:
-        place, most = max(told, key=lambda turn: turn[1])
-        tally.holds(f"no turn used more than {_tokens(most, name)}, as message {place} did (max per turn: {limit})")
+    elif reported:
+        place, most = max(reported, key=lambda turn: turn[1])
+        tally.add_hit(f"no turn used more than {_tokens(most, name)}, as message {place} did (max per turn: {limit})")
     else:
         tally.undecided.append(f"{key} {limit} per turn: {NO_TURNS}")
 
 
 def _counts(usage: TokensUsage | None) -> dict[str, int | None]:
-    """The three counts; a value made by hand may lack a total that its parts give."""
+    """Return the three counts; a missing total is computed from its parts."""
     if usage is None:
         return dict.fromkeys(COUNTS)
     read, wrote, total = usage.input_tokens, usage.output_tokens, usage.total_tokens
@@ -272,8 +271,8 @@ def _tokens(number: int, name: str) -> str:
     return f"{number} {what}{'token' if number == 1 else 'tokens'}"
 
 
-class ToolCallCount(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """How often tools were called: a number to follow, or with `min` or `max` a limit to keep."""
+class ToolCallCount(EvaluatorBase, kw_only=True):
+    """The number of tool calls: recorded as a metric, or limited with `min` or `max`."""
 
     type: Literal["tool_call_count"] = "tool_call_count"
     kind: Kind | None = None  # type: ignore[assignment]  # what is left unsaid is settled as soon as it is made
@@ -285,15 +284,15 @@ class ToolCallCount(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
     max: Count | UnsetType = UNSET
     """The most calls."""
     calls: CallFilter | None = None
-    """Which calls count, by their status; denied and pending ones do not, unless it says so."""
+    """The calls that count, by their status; denied and pending ones do not, unless it says so."""
 
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
             config={"type": "tool_call_count", "tool": "search_*", "max": 2},
-            reply=[{"role": "assistant", "tool_calls": [{"tool": tool} for tool in made]}],
+            reply=[{"role": "assistant", "tool_calls": [{"tool": tool} for tool in turn_count]}],
             passes=passes,
         )
-        for made, passes in (
+        for turn_count, passes in (
             (("search_web", "search_docs", "reply"), True),
             (("search_web", "search_docs", "search_web"), False),
         )
@@ -308,21 +307,21 @@ class ToolCallCount(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
         return self.min is not UNSET or self.max is not UNSET
 
     def check(self, path: str) -> list[Problem]:
-        """What cannot be meant."""
-        found = [*check_bounds(self.min, self.max, path), *check_filter(self.calls, path)]
+        """Return the problems of the configuration as a whole."""
+        problems = [*check_bounds(self.min, self.max, path), *check_filter(self.calls, path)]
         if not self._is_limited:
             if self.kind == "assertion":
-                found.append(Problem(path, "checks nothing: an assertion needs `min` or `max`"))
+                problems.append(Problem(path, "checks nothing: an assertion needs `min` or `max`"))
             if self.negate:
-                found.append(Problem(f"{path}.not", "means nothing without `min` or `max`"))
-        return found
+                problems.append(Problem(f"{path}.not", "means nothing without `min` or `max`"))
+        return problems
 
     def warnings(self, path: str) -> list[str]:
-        """What can never fail."""
+        """Return warnings about constraints that can never fail."""
         return [f"{path}.min: a minimum of 0: this can never fail"] if self.min == 0 else []
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """A constraint a limit; without any nothing can fall short, and the score is 1."""
+        """Decide one constraint per limit; without any the score is 1."""
         tally = ConstraintTally()
         key, named = ("*", "tools") if isinstance(self.tool, UnsetType) else (self.tool, self.tool)
         unnamed = None if ctx.calls is None else [call.tool for call in ctx.calls].count("")
@@ -331,7 +330,7 @@ class ToolCallCount(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
             times = count_at_least(certain, key)
             self._decide_lower_bound(times, named, unread_calls(ctx), tally)
             return result_from(self, tally, value=None, at_least=times, unnamed=unnamed)
-        counted = counts_told(ctx)
+        counted = reported_counts(ctx)
         if ctx.calls is not None:
             counted = count(call.tool for call in count_calls(ctx.calls, excluded_statuses(self.calls)).calls)
         value = None if counted is None else total(counted, key)
@@ -341,9 +340,9 @@ class ToolCallCount(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
             tally.hits.append(wording.called(named, value, "recorded"))
         else:
             if isinstance(self.min, int):
-                tally.count(good=value >= self.min, sentence=wording.called(named, value, f"minimum: {self.min}"))
+                tally.add(good=value >= self.min, sentence=wording.called(named, value, f"minimum: {self.min}"))
             if isinstance(self.max, int):
-                tally.count(good=value <= self.max, sentence=wording.called(named, value, f"maximum: {self.max}"))
+                tally.add(good=value <= self.max, sentence=wording.called(named, value, f"maximum: {self.max}"))
         return result_from(self, tally, value=value, unnamed=unnamed)
 
     def _decide_lower_bound(self, times: int, named: str, reason: str, tally: ConstraintTally) -> None:

@@ -1,7 +1,7 @@
-"""Helpers shared by the evaluators that look at tool calls.
+"""Helpers shared by the evaluators of tool calls.
 
-While something was not understood, the calls that were read are a lower bound: further ones may stand anywhere, before,
-between and after them. A constraint is decided only where it holds, or fails, whatever was not understood.
+While a reply is understood only in part, the calls that were read are a lower bound: further ones may be anywhere
+before, between and after them. A constraint is decided only if it holds, or fails, whatever was not understood.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from agentv.scoring.calls import about_messages, about_trace
 
 ONLY_COUNTS = "a `trace_summary` tells only how often each tool was called; send `output_messages`"
 MAX_PLACES = 3
-"""How many places a sentence names."""
+"""The number of places that a sentence names."""
 NO_PLACE = "the reply was not understood completely, so calls may be missing"
 
 
@@ -40,7 +40,7 @@ def unread_steps(ctx: Context) -> str:
     """Return why the steps of the agent are not known completely; empty when they are."""
     if not ctx.calls_complete:
         return unread_calls(ctx)
-    # The calls may be known from a trace, although the messages, which are what a judge is shown, are not.
+    # The calls may be known from a trace although the messages, which a judge is shown, are not.
     return unread_messages(ctx) if ctx.output_messages else ""
 
 
@@ -65,7 +65,7 @@ Choice = Literal["include", "exclude"]
 
 
 class CallFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which calls count, by their status."""
+    """Filter of calls by their status."""
 
     ok: Choice = "include"
     """Count successful calls."""
@@ -91,29 +91,29 @@ Names = Annotated[list[Name], Meta(min_length=1)]
 
 NO_CALLS = "the reply does not tell what was called; have the agent send `output_messages` with its `tool_calls`"
 NO_TURNS = "the reply has no assistant messages; have the agent send `output_messages`"
-MAX_TOLD = 100
+MAX_LISTED = 100
 DEFAULT_EXCLUDED = CallFilter().excluded
 
 
 def missing_calls_reason(ctx: Context) -> str:
-    """What is missing when the calls themselves cannot be seen."""
+    """Return what the agent has to send so that the calls are known."""
     return NO_CALLS if ctx.calls_source is None else ONLY_COUNTS
 
 
-def counts_told(ctx: Context) -> Mapping[str, int] | None:
-    """How often each tool was called, from an agent that keeps its calls to itself; `None` when it tells nothing."""
+def reported_counts(ctx: Context) -> Mapping[str, int] | None:
+    """Return the calls by tool from the agent's summary; `None` if it sent none."""
     if ctx.calls_source is None or ctx.trace_summary is None:
         return None
     return ctx.trace_summary.tool_calls_by_name
 
 
-def turns_told(ctx: Context) -> list[tuple[int, Message]]:
-    """The assistant's messages with their places in `output_messages`; none when the agent sent none."""
+def assistant_turns(ctx: Context) -> list[tuple[int, Message]]:
+    """Return the assistant messages with their indices in `output_messages`; none if the agent sent none."""
     return [(place, message) for place, message in enumerate(ctx.output_messages or ()) if message.role == "assistant"]
 
 
 def match_tools(patterns: list[str] | UnsetType, names: Iterable[str]) -> set[str]:
-    """Those of these names that are meant, each asked about once; without patterns every named tool is."""
+    """Return the names that the patterns match; without patterns, every name."""
     known = set(names) - {""}
     if isinstance(patterns, UnsetType):
         return known
@@ -121,41 +121,41 @@ def match_tools(patterns: list[str] | UnsetType, names: Iterable[str]) -> set[st
 
 
 def excluded_statuses(calls: CallFilter | None) -> frozenset[str]:
-    """The statuses that do not count: by default those that `tool_trajectory` does not count either."""
+    """Return the statuses that do not count; by default the same as in `tool_trajectory`."""
     return DEFAULT_EXCLUDED if calls is None else calls.excluded
 
 
 def check_filter(calls: CallFilter | None, path: str) -> Iterator[Problem]:
-    """Two words for the same status."""
+    """Yield a problem if both words for one status are given."""
     if calls is not None and calls.error and calls.failed:
         yield Problem(f"{path}.calls.failed", "`failed` is another word for `error`; give one of them")
 
 
 def check_bounds(least: int | UnsetType, most: int | UnsetType, path: str) -> Iterator[Problem]:
-    """A minimum that nothing can reach."""
+    """Yield a problem if the minimum is above the maximum."""
     if isinstance(least, int) and isinstance(most, int) and least > most:
         yield Problem(f"{path}.min", f"{least} is above the `max` of {most}")
 
 
 def truncate_list(sentences: Sequence[str]) -> list[str]:
-    """The sentences; of more than anybody reads, the first."""
-    more = len(sentences) - MAX_TOLD
-    return [*sentences[:MAX_TOLD], f"and {more} more"] if more > 0 else list(sentences)
+    """Return the sentences; of a long list, the first and the number of the others."""
+    more = len(sentences) - MAX_LISTED
+    return [*sentences[:MAX_LISTED], f"and {more} more"] if more > 0 else list(sentences)
 
 
-def listed(unit: str, numbers: Sequence[int], most: int = 10) -> str:
-    """`call 3`, `calls 1, 2, 4`; of more than anybody reads, the first."""
+def join_numbers(unit: str, numbers: Sequence[int], most: int = 10) -> str:
+    """Return `call 3` or `calls 1, 2, 4`; of a long list, the first and the number of the others."""
     shown = ", ".join(map(str, numbers[:most]))
     more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
     return f"{unit}{'' if len(numbers) == 1 else 's'} {shown}{more}"
 
 
 def n_times(number: int) -> str:
-    """`1 time`, `2 times`."""
+    """Return `1 time` or `2 times`."""
     return f"{number} {'time' if number == 1 else 'times'}"
 
 
 def result_from(evaluator: EvaluatorBase, tally: ConstraintTally, **details: Any) -> EvaluatorResult:
-    """The finding of an evaluator whose constraints have been decided as far as the reply tells."""
+    """Return the result for these decided constraints."""
     status, score = tally.verdict(evaluator.threshold, negate=evaluator.negate)
     return evaluator.result(status, score, tally.hits, tally.misses, {**details, "undecided": tally.undecided})

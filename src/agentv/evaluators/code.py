@@ -1,4 +1,4 @@
-"""`code`: a check that is a program of the user's."""
+"""`code`: evaluators written as programs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
@@ -19,6 +20,7 @@ from agentv.jsonio import dump_json, parse_json, scrub_text
 from agentv.process import Command, InteractivePipe, run
 from agentv.process.command import ResourceLimits, with_limits
 from agentv.process.pipes import BoundedOutput
+from agentv.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,11 +36,11 @@ _LEFT_OUT = frozenset((
     *("success", "text", "output_messages", "trace", "trace_ref", "trace_summary", "error", "warnings"),
     *("unread", "echo_end"),
 ))  # fmt: skip
-"""Fields of the reply that stand beside it, or mean nothing where there is a usable one."""
+"""Fields of the reply that are passed separately, or are meaningless for a successful reply."""
 
 
 def context_json(ctx: Context, config: dict[str, Any]) -> bytes:
-    """What the program reads."""
+    """Return the JSON that the program reads."""
     response = ctx.response
     return dump_json(
         {
@@ -59,36 +61,36 @@ def context_json(ctx: Context, config: dict[str, Any]) -> bytes:
     )
 
 
-async def ask(code: Code, command: tuple[str, ...], folder: str, ctx: Context) -> Any:
-    """What the program printed, as data; `EvaluationError` when that is no verdict."""
-    heard = _Capped(code.limits.output_bytes)
-    pipe = InteractivePipe(heard.feed)
-    pipe.stderr = complained = _Capped(code.limits.output_bytes)
+async def run_program(code: Code, command: tuple[str, ...], folder: str, ctx: Context) -> Any:
+    """Run the program and return its output as data; raise `EvaluationError` if that is no verdict."""
+    stdout = _LimitedOutput(code.limits.output_bytes)
+    pipe = InteractivePipe(stdout.feed)
+    pipe.stderr = stderr = _LimitedOutput(code.limits.output_bytes)
     pipe.write(context_json(ctx, code.config))
     pipe.close_stdin()
-    started = Command(
+    spec = Command(
         arguments=with_limits(command, _limits(code)), folder=folder, env=code.variables(folder), grace_s=0.5
     )
-    work = asyncio.create_task(run(started, pipe))
-    heard.on_full = complained.on_full = work.cancel
+    work = asyncio.create_task(run(spec, pipe))
+    stdout.on_full = stderr.on_full = work.cancel
     deadline = asyncio.timeout(code.timeout_s)
     try:
         async with deadline:
             done = await work
     except TimeoutError:
-        _fail(f"the program did not end within {code.timeout_s:g} s", complained)
+        _fail(f"the program did not end within {code.timeout_s:g} s", stderr)
     except asyncio.CancelledError:
-        if not (heard.is_full or complained.is_full):
+        if not (stdout.is_full or stderr.is_full):
             raise
-        stream = "stdout" if heard.is_full else "stderr"
+        stream = "stdout" if stdout.is_full else "stderr"
         _fail(f"the program printed more than {code.limits.output_bytes:,} bytes on {stream}")
     except OSError as error:
         _fail(f"{command[0]!r} cannot be started: {error.strerror or error}")
-    return _verdict(done, heard, complained)
+    return _verdict(done, stdout, stderr)
 
 
-class _Capped(BoundedOutput):
-    """A stream that has somebody called when there is more than it should hold."""
+class _LimitedOutput(BoundedOutput):
+    """BoundedOutput stream that calls `on_full` when its limit is exceeded."""
 
     __slots__ = ("_left", "on_full")
 
@@ -98,7 +100,7 @@ class _Capped(BoundedOutput):
         self.on_full: Callable[[], object] = lambda: None
 
     def feed(self, data: bytes) -> None:
-        """Take the next piece."""
+        """Add the next chunk."""
         super().feed(data)
         was_full = self.is_full
         self._left -= len(data)
@@ -107,7 +109,7 @@ class _Capped(BoundedOutput):
 
     @property
     def is_full(self) -> bool:
-        """Whether there was more than the limit."""
+        """True if there was more output than the limit."""
         return self._left < 0
 
 
@@ -122,23 +124,23 @@ def _limits(code: Code) -> ResourceLimits:
     )
 
 
-def _verdict(done: ProcessResult, heard: BoundedOutput, complained: BoundedOutput) -> Any:
+def _verdict(done: ProcessResult, stdout: BoundedOutput, stderr: BoundedOutput) -> Any:
     if done.signal is not None:
-        _fail(f"the program was ended by {_signal_name(done.signal)}", complained)
+        _fail(f"the program was ended by {_signal_name(done.signal)}", stderr)
     if done.exit_code:
-        _fail(f"the program ended with exit code {done.exit_code}", complained)
-    printed = heard.value().strip()
+        _fail(f"the program ended with exit code {done.exit_code}", stderr)
+    printed = stdout.value().strip()
     if not printed:
-        _fail("the program printed nothing on stdout; expected a JSON object with a `score`", complained)
+        _fail("the program printed nothing on stdout; expected a JSON object with a `score`", stderr)
     try:
         return parse_json(printed)
     except FormatError as error:
-        _fail(f"what the program printed on stdout is {error}", complained)
+        _fail(f"what the program printed on stdout is {error}", stderr)
 
 
-def _fail(message: str, complained: BoundedOutput | None = None) -> Any:
-    """End with this message and the last line of stderr, which says most."""
-    lines = complained.tail().splitlines() if complained else []
+def _fail(message: str, stderr: BoundedOutput | None = None) -> Any:
+    """Raise `EvaluationError` with this message and the last line of stderr, which says most."""
+    lines = stderr.tail().splitlines() if stderr else []
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     cut = last if len(last) <= _MAX_LINE else f"{last[:_MAX_LINE]}…"
     raise EvaluationError(f"{message}: {scrub_text(cut)}" if cut else message)
@@ -154,7 +156,7 @@ def _signal_name(number: int) -> str:
 
 
 _VARIABLE = re.compile(r"[^\s=$%{}\0]+")
-_PASSED = ("PATH", "LANG", "SYSTEMROOT", "PATHEXT")
+_PASSED_VARIABLES = ("PATH", "LANG", "SYSTEMROOT", "PATHEXT")
 _COUNTS_WORDS = (
     "import json, sys; words = len(json.load(sys.stdin)['candidate'].split()); "
     "print(json.dumps({'score': words <= 8, 'hits' if words <= 8 else 'misses': [f'the answer has {words} words']}))"
@@ -162,7 +164,7 @@ _COUNTS_WORDS = (
 
 
 class CodeLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much the program may use; on Windows only its time and its output are limited."""
+    """Resource limits of the program; on Windows only its time and its output are limited."""
 
     cpu_s: Annotated[int, Meta(ge=1, le=86_400)] | None = None
     """Processor time of each process, in seconds; by default a little more than `timeout_s`."""
@@ -171,14 +173,14 @@ class CodeLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     file_mb: Annotated[int, Meta(ge=1, le=1_000_000)] = 64
     """The largest file that it may write."""
     open_files: Annotated[int, Meta(ge=16, le=1_000_000)] = 256
-    """How many files each process may have open."""
+    """The number of files that each process may have open."""
     processes: Annotated[int, Meta(ge=1, le=10_000)] = 64
-    """How many processes there may be at once; counted on Linux, where more than these end the check."""
+    """The number of processes at once; counted on Linux, where more than these end the check."""
     output_bytes: Annotated[int, Meta(ge=1_000, le=67_108_864)] = 1_000_000
-    """How much it may print on stdout, and as much on stderr."""
+    """The size of its output on stdout, and as much on stderr."""
 
 
-class Code(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Code(EvaluatorBase, kw_only=True):
     """A program of yours decides: it reads the run as JSON and prints its verdict."""
 
     type: Literal["code"] = "code"
@@ -189,7 +191,7 @@ class Code(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True,
     env: tuple[str, ...] = ()
     """Names of environment variables that it may see, beside PATH and LANG."""
     timeout_s: Annotated[float, Meta(gt=0, le=86_400)] = 30.0
-    """How long it may take; then it is ended with everything that it started."""
+    """The time limit; then it is ended with everything that it started."""
     limits: CodeLimits = CodeLimits()
 
     executes: ClassVar[bool] = True
@@ -206,38 +208,34 @@ class Code(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True,
     )
 
     def check(self, path: str) -> list[Problem]:
-        """What is wrong with the command and the names; nothing is started before it runs."""
-        found: list[Problem] = []
+        """Return the problems of the command and the names; nothing is started."""
+        problems: list[Problem] = []
         program = self.command[0]
         if not program.strip():
-            found.append(Problem(f"{path}.command[0]", "expected a program as the first item of the list"))
+            problems.append(Problem(f"{path}.command[0]", "expected a program as the first item of the list"))
         elif len(self.command) == 1 and " " in program.strip() and not _is_file(program):
             split = f"expected a list with one item for each argument: write {program.split()!r}"
-            found.append(Problem(f"{path}.command[0]", split))
+            problems.append(Problem(f"{path}.command[0]", split))
         nuls = [at for at, argument in enumerate(self.command) if "\0" in argument]
-        found += [Problem(f"{path}.command[{at}]", "holds a NUL, which no argument can") for at in nuls]
+        problems += [Problem(f"{path}.command[{at}]", "holds a NUL, which no argument can") for at in nuls]
         expected = "expected the name of an environment variable alone: its value comes from the environment"
         wrong = [(at, name) for at, name in enumerate(self.env) if not _VARIABLE.fullmatch(name)]
-        found += [Problem(f"{path}.env[{at}]", f"{expected}; got {name!r}") for at, name in wrong]
-        return found
+        problems += [Problem(f"{path}.env[{at}]", f"{expected}; got {name!r}") for at, name in wrong]
+        return problems
 
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """What the program prints, without the values of the variables that it was given."""
-        from tempfile import TemporaryDirectory  # noqa: PLC0415 - a configuration is checked without it
-
-        from agentv.redaction import Redactor  # noqa: PLC0415 - as above
-
+        """Return the verdict that the program prints, without the values of its environment variables."""
         redactor = Redactor({name: os.environ[name] for name in self.env if name in os.environ})
         command = tuple(str(find_file(word, ctx.scope)) if _is_file(word) else word for word in self.command)
         try:
             with TemporaryDirectory(prefix="agentv-check-", ignore_cleanup_errors=True) as folder:
-                return result_of(redacted(await ask(self, command, folder, ctx), redactor), self)
+                return result_of(redact(await run_program(self, command, folder, ctx), redactor), self)
         except EvaluationError as error:
             raise EvaluationError(redactor.text(str(error))) from None
 
     def variables(self, folder: str) -> dict[str, str]:
-        """Its environment: a home and a place for temporary files that go away with it, unless it is given others."""
-        names = [name for name in (*_PASSED, *self.env) if name in os.environ]
+        """Return its environment; home and folder for temporary files are removed with it, unless others are given."""
+        names = [name for name in (*_PASSED_VARIABLES, *self.env) if name in os.environ]
         homes = {"HOME": folder, "TMPDIR": folder}
         if sys.platform == "win32":
             homes |= {"USERPROFILE": folder, "TEMP": folder, "TMP": folder}
@@ -248,8 +246,6 @@ def _is_file(argument: str) -> bool:
     return argument.startswith(("./", "../", ".\\", "..\\"))
 
 
-def redacted(value: Any, redactor: Any) -> Any:
-    """What the program printed, as it may be kept."""
-    from agentv.jsonio import dump_json, parse_json  # noqa: PLC0415 - a configuration is checked without it
-
+def redact(value: Any, redactor: Any) -> Any:
+    """Return the program's output without secret values."""
     return parse_json(redactor.line(dump_json(value)))

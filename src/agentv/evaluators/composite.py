@@ -1,4 +1,4 @@
-"""Evaluators made of evaluators: all of them, any of them, at least so many of them."""
+"""Composite evaluators: `all_of`, `any_of` and `at_least`."""
 
 from collections.abc import Awaitable, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -11,9 +11,7 @@ from agentv.evals import ConfiguredEvaluator
 from agentv.evaluators.base import EvaluatorBase, Example
 from agentv.model.results import EvaluatorResult, Verdict
 from agentv.protocols import Context, Evaluator
-from agentv.scoring.scorer import Found, evaluate, finished, is_open, reaches
-
-Outcome = tuple[Verdict, float | None]
+from agentv.scoring.scorer import Outcome, ResultOrCoroutine, await_result, evaluate, is_open, reaches
 
 _PAID = {"role": "assistant", "tool_calls": [{"tool": "lookup"}, {"tool": "pay"}]}
 _LOOKED_UP = {"role": "assistant", "tool_calls": [{"tool": "lookup"}]}
@@ -23,14 +21,13 @@ def _called(*tools: str) -> list[dict[str, Any]]:
     return [{"type": "tool_trajectory", "name": f"calls {tool}", "minimums": {tool: 1}} for tool in tools]
 
 
-class Composite(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """A check that is made of others."""
+class Composite(EvaluatorBase, kw_only=True):
+    """Base class of evaluators that consist of others."""
 
     evaluators: Annotated[list[Any], Meta(min_length=1)]
-    """The evaluators it is made of, written as everywhere."""
+    """The inner evaluators, in the usual notation."""
 
-    nested: ClassVar[str] = "evaluators"
-    """Where the configurations stand that are checked with this one, and handed back as `with_inner`."""
+    nested: ClassVar[str | None] = "evaluators"
 
     @property
     def inner(self) -> tuple[ConfiguredEvaluator, ...]:
@@ -39,77 +36,79 @@ class Composite(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=
         return inner
 
     def with_inner(self, inner: tuple[ConfiguredEvaluator, ...]) -> Self:
-        """The same with these evaluators, which were made of `evaluators`."""
-        made = replace(self)
-        made.__dict__["inner_checks"] = inner
-        return made
+        """Return a copy with these inner evaluators, which were made of `evaluators`."""
+        composite = replace(self)
+        composite.__dict__["inner_checks"] = inner
+        return composite
 
     def check(self, path: str) -> list[Problem]:
-        """That something is decided."""
+        """Return a problem if none of the inner evaluators counts."""
         if self.inner and not any(_counts(checked.evaluator) for checked in self.inner):
             reason = "each inner evaluator is a metric, says `skip`, or has weight 0"
             return [Problem(f"{path}.{self.nested}", f"checks nothing: {reason}")]
         return []
 
     def evaluate(self, ctx: Context) -> EvaluatorResult | Awaitable[EvaluatorResult]:
-        """What all the inner ones found, each of them heard; it is awaited only if one of them has to be."""
-        found: list[EvaluatorResult] = []
+        """Evaluate all inner evaluators; the result is awaitable only if one of theirs is."""
+        results: list[EvaluatorResult] = []
         for checked in self.inner:
             result = evaluate(checked, ctx)
             if not isinstance(result, EvaluatorResult):
-                return self._go_on(found, result, ctx)
-            found.append(result)
-        return self._conclude(found, ctx)
+                return self._continue_async(results, result, ctx)
+            results.append(result)
+        return self._conclude(results, ctx)
 
-    async def _go_on(self, found: list[EvaluatorResult], pending: Found, ctx: Context) -> EvaluatorResult:
-        found.append(await finished(pending))
-        for checked in self.inner[len(found) :]:
-            found.append(await finished(evaluate(checked, ctx)))  # noqa: PERF401 - one after the other
-        return self._conclude(found, ctx)
+    async def _continue_async(
+        self, results: list[EvaluatorResult], pending: ResultOrCoroutine, ctx: Context
+    ) -> EvaluatorResult:
+        results.append(await await_result(pending))
+        for checked in self.inner[len(results) :]:
+            results.append(await await_result(evaluate(checked, ctx)))  # noqa: PERF401 - one after the other
+        return self._conclude(results, ctx)
 
-    def _conclude(self, found: Sequence[EvaluatorResult], ctx: Context) -> EvaluatorResult:
-        counted = {label: result for label, result in _labelled(found) if _gates(result)}
+    def _conclude(self, results: Sequence[EvaluatorResult], ctx: Context) -> EvaluatorResult:
+        counted = {label: result for label, result in _labelled(results) if _gates(result)}
         status, score = self.decide(list(counted.values()))
         if self.negate and status in ("pass", "fail"):
-            # What holds in part does not hold: turned round, this has to be all or nothing.
+            # With `not: true` a partial score would count as partly negated: the score has to be 0 or 1.
             score = 1.0 if status == "pass" else 0.0
         details: dict[str, Any] = {
-            "inner": to_builtins(found),
+            "inner": to_builtins(results),
             "undecided": [f"{label}: {why}" for label, result in counted.items() for why in _reasons(result)],
         }
-        drawn = None if status == "pass" else self._drawn(ctx)
-        if drawn is not None:
-            inside = found[drawn].details
+        shown = None if status == "pass" else self._shown(ctx)
+        if shown is not None:
+            inside = results[shown].details
             details |= {key: inside[key] for key in ("alignment", "extra") if key in inside}
         hits, misses = self.sentences(counted, status)
         return self.result(status, score, hits, misses, details)
 
     def decide(self, counted: Sequence[EvaluatorResult]) -> Outcome:
-        """What the findings that count mean together."""
+        """Return status and score for the inner results that count."""
         raise NotImplementedError
 
     def sentences(self, counted: dict[str, EvaluatorResult], status: Verdict) -> tuple[list[str], list[str]]:
-        """Hits and misses, each with the name of whoever says so."""
+        """Return hits and misses, each with the name of its evaluator."""
         del status
         hits = [f"{label}: {hit}" for label, result in counted.items() for hit in _hits(result)]
         return hits, [f"{label}: {miss}" for label, result in counted.items() for miss in _misses(result)]
 
     def sides(self, ctx: Context) -> tuple[str, list[str], dict[int, str]] | None:
-        """For a diff: those of the one inner evaluator that has any."""
-        drawn = self._drawn(ctx)
-        return None if drawn is None else self.inner[drawn].evaluator.sides(ctx)
+        """Return those of the one inner evaluator that has any."""
+        shown = self._shown(ctx)
+        return None if shown is None else self.inner[shown].evaluator.sides(ctx)
 
-    def _drawn(self, ctx: Context) -> int | None:
-        """Which inner evaluator can be shown as a diff, if just one can."""
-        able = [
+    def _shown(self, ctx: Context) -> int | None:
+        """Return the index of the inner evaluator shown as a diff, if exactly one can be."""
+        candidates = [
             at
             for at, checked in enumerate(self.inner)
             if _counts(checked.evaluator) and checked.evaluator.sides(ctx) is not None
         ]
-        return able[0] if len(able) == 1 else None
+        return candidates[0] if len(candidates) == 1 else None
 
 
-class AllOf(Composite, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class AllOf(Composite, kw_only=True):
     """All of these hold; its score is their weighted mean."""
 
     type: Literal["all_of"] = "all_of"
@@ -120,7 +119,7 @@ class AllOf(Composite, frozen=True, kw_only=True, forbid_unknown_fields=True, di
     )
 
     def decide(self, counted: Sequence[EvaluatorResult]) -> Outcome:
-        """The rule of a case, and what could not be decided matters as long as it could change the verdict."""
+        """Decide like a case; undecided results matter as long as they could change the verdict."""
         decided = [result for result in counted if result.status != "error"]
         if not counted:
             return "skipped", None
@@ -142,24 +141,24 @@ class AllOf(Composite, frozen=True, kw_only=True, forbid_unknown_fields=True, di
         return ("pass" if certain and len(decided) == len(counted) else "error"), total / known
 
 
-class ThresholdComposite(Composite, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """A check that is content when enough of its evaluators are."""
+class ThresholdComposite(Composite, kw_only=True):
+    """Base class of composites that need a number of passing evaluators."""
 
     @property
     def wanted(self) -> int:
-        """How many have to pass."""
+        """The number of evaluators that have to pass."""
         return 1
 
     def warnings(self, path: str) -> list[str]:
-        """That nobody in here is required."""
+        """Return warnings about inner evaluators marked as required, which has no effect."""
         return [
             f"{path}.{self.nested}[{at}].required: means nothing inside {self.type!r}, which is content with others"
             for at, checked in enumerate(self.inner)
-            if getattr(checked.evaluator, "required", False)
+            if checked.evaluator.required
         ]
 
     def decide(self, counted: Sequence[EvaluatorResult]) -> Outcome:
-        """Enough that passed is a pass, whatever became of the others."""
+        """Decide by the number that passed, whatever the other results are."""
         if not counted:
             return "skipped", None
         decided = [result for result in counted if result.status != "error"]
@@ -176,14 +175,14 @@ class ThresholdComposite(Composite, frozen=True, kw_only=True, forbid_unknown_fi
         return "fail", score
 
     def sentences(self, counted: dict[str, EvaluatorResult], status: Verdict) -> tuple[list[str], list[str]]:
-        """Once enough passed, what the others miss is no miss of the whole; `details.inner` has it."""
+        """Return hits and misses; once enough passed, the misses of the others are only in `details.inner`."""
         if status == "pass":
             passed = {label: result for label, result in counted.items() if result.status == "pass"}
             return super().sentences(passed or counted, status)[0], []
         return super().sentences(counted, status)
 
 
-class AnyOf(ThresholdComposite, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class AnyOf(ThresholdComposite, kw_only=True):
     """Any of these holds; its score is the best of theirs."""
 
     type: Literal["any_of"] = "any_of"
@@ -194,12 +193,12 @@ class AnyOf(ThresholdComposite, frozen=True, kw_only=True, forbid_unknown_fields
     )
 
 
-class AtLeast(ThresholdComposite, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class AtLeast(ThresholdComposite, kw_only=True):
     """At least `n` of these hold; its score is the mean of the `n` best."""
 
     type: Literal["at_least"] = "at_least"
     n: Annotated[int, Meta(ge=1)]
-    """How many of the evaluators have to pass."""
+    """The number of evaluators that have to pass."""
 
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example({"type": "at_least", "n": 2, "evaluators": _called("lookup", "search", "pay")}, [reply], passes=passes)
@@ -208,19 +207,19 @@ class AtLeast(ThresholdComposite, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def wanted(self) -> int:
-        """How many have to pass."""
+        """The number of evaluators that have to pass."""
         return self.n
 
     def check(self, path: str) -> list[Problem]:
-        """That so many can pass."""
-        found = super().check(path)
-        able = len(self.evaluators)
+        """Return a problem if fewer than `n` evaluators can pass."""
+        results = super().check(path)
+        candidates = len(self.evaluators)
         if self.inner:
-            able = sum(_counts(checked.evaluator) for checked in self.inner)
-        if not found and able < self.n:
-            why = "" if able == len(self.evaluators) else "; metrics and those that say `skip` do not count"
-            found.append(Problem(f"{path}.n", f"only {able} of the evaluators can pass, not {self.n}{why}"))
-        return found
+            candidates = sum(_counts(checked.evaluator) for checked in self.inner)
+        if not results and candidates < self.n:
+            why = "" if candidates == len(self.evaluators) else "; metrics and those that say `skip` do not count"
+            results.append(Problem(f"{path}.n", f"only {candidates} of the evaluators can pass, not {self.n}{why}"))
+        return results
 
 
 def _counts(evaluator: Evaluator) -> bool:
@@ -241,12 +240,12 @@ def _most(result: EvaluatorResult) -> float:
     return 1.0 if result.status == "error" or is_open(result) else result.score or 0.0
 
 
-def _labelled(found: Sequence[EvaluatorResult]) -> list[tuple[str, EvaluatorResult]]:
-    """Each with its name, and with its place too where several have the same."""
-    names = [result.name for result in found]
+def _labelled(results: Sequence[EvaluatorResult]) -> list[tuple[str, EvaluatorResult]]:
+    """Return each result with its name, and its index if several have the same name."""
+    names = [result.name for result in results]
     return [
         (name if names.count(name) == 1 else f"{name}[{at}]", result)
-        for at, (name, result) in enumerate(zip(names, found, strict=True))
+        for at, (name, result) in enumerate(zip(names, results, strict=True))
     ]
 
 
@@ -259,7 +258,7 @@ def _misses(result: EvaluatorResult) -> Sequence[str]:
 
 
 def _reasons(result: EvaluatorResult) -> Sequence[str]:
-    """Why it could not be decided."""
+    """Return the reasons why a result is undecided."""
     if result.status != "error":
         return ()
     if "error" in result.details:

@@ -1,19 +1,20 @@
-"""`equals` and `json`: checks of structured answers."""
+"""`equals` and `json`: evaluators of structured answers."""
 
 from collections.abc import Callable, Iterator
+from json import JSONDecodeError, JSONDecoder
 from typing import Any, ClassVar, Literal, NoReturn
 
 import msgspec
 from msgspec import UNSET
 
 from agentv.errors import EvaluationError, Problem
-from agentv.evaluators.base import ConstraintTally, Example, Finding, once, run_in_thread
+from agentv.evaluators.base import ConstraintTally, Example, Finding, cached, run_in_thread
 from agentv.evaluators.json_schema import SchemaCheck, check_schema
 from agentv.evaluators.selectors import Selected, SelectorEvaluator, excerpt, plain
 from agentv.evaluators.trajectory.wording import joined
 from agentv.jsonio import MAX_DEPTH, has_surrogates, is_deep
 from agentv.matching.diff import NOTHING, Difference, at_steps, bad_pointer, differences, pointer_steps, quote
-from agentv.matching.equality import encoded
+from agentv.matching.equality import sorted_json
 from agentv.matching.matchers import check_expected, contains, is_matcher
 from agentv.matching.matchers import equals as equal_to
 from agentv.model.results import EvaluatorResult
@@ -22,11 +23,11 @@ FENCE = "```"
 
 
 class NotJson(Exception):  # noqa: N818 - a finding about the agent, not a failure of ours
-    """A text is not JSON, and why."""
+    """Error for a text that is not JSON, with the reason."""
 
 
 def parse_strictly(text: str, where: str) -> Any:
-    """The value that a text holds, or `NotJson`; `NaN`, comments and trailing commas are not JSON."""
+    """Parse a text as strict JSON or raise `NotJson`; `NaN`, comments and trailing commas are not JSON."""
     try:
         return msgspec.json.decode(text)
     except RecursionError:
@@ -40,31 +41,30 @@ def parse_strictly(text: str, where: str) -> Any:
 
 
 def _explain(text: str, reason: str) -> NoReturn:
-    """The mistake with its line and column, as far as the standard library finds it too."""
-    from json import JSONDecodeError, JSONDecoder  # noqa: PLC0415 - only a mistake needs it
+    """Raise `NotJson` with line and column of the syntax error, if the standard library finds it too."""
 
     def refuse(constant: str) -> NoReturn:
-        told = f"{constant} is no number there"
-        raise NotJson(told)
+        msg = f"{constant} is no number there"
+        raise NotJson(msg)
 
     if not text.strip():
-        told = "the text is empty"
-        raise NotJson(told)
+        msg = "the text is empty"
+        raise NotJson(msg)
     if has_surrogates(text):
-        told = "half a character stands in it (a lone surrogate)"
-        raise NotJson(told)
+        msg = "half a character stands in it (a lone surrogate)"
+        raise NotJson(msg)
     try:
         JSONDecoder(parse_constant=refuse, parse_int=str).decode(text)
     except JSONDecodeError as error:
-        told = f"{error.msg} (line {error.lineno}, column {error.colno})"
-        raise NotJson(told) from None
+        msg = f"{error.msg} (line {error.lineno}, column {error.colno})"
+        raise NotJson(msg) from None
     except RecursionError:
-        pass  # then the first parser's reason is the best there is
+        pass  # then the reason of the first parser is used
     raise NotJson(reason.removeprefix("JSON is malformed: ").lower())
 
 
 def fenced_block(text: str) -> str:
-    """What stands in the first block between lines of ```, or all of it when there is none."""
+    """Return the content of the first fenced code block, or all of the text if there is none."""
     kept: list[str] | None = None
     for line in text.splitlines(keepends=True):
         is_fence = line.lstrip().startswith(FENCE)
@@ -77,20 +77,20 @@ def fenced_block(text: str) -> str:
     return text if kept is None else "".join(kept)
 
 
-LONG = 100_000
-"""Characters from which parsing a text may take longer than an event loop should wait."""
+LONG_TEXT = 100_000
+"""The length from which parsing a text may take longer than an event loop should wait."""
 
 
-class Equals(SelectorEvaluator, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """Whether a text or a value is the given one."""
+class Equals(SelectorEvaluator, kw_only=True):
+    """A text or a value equals the given one."""
 
     type: Literal["equals"] = "equals"
     value: Any
-    """What it must be: a text, or any JSON value, with the matchers of `tool_trajectory`."""
+    """The expected value: a text, or any JSON value, with the matchers of `tool_trajectory`."""
     ignore_case: bool = False
-    """Whether `Yes` and `YES` are the same."""
+    """Treats `Yes` and `YES` as the same."""
     trim: bool = False
-    """Whether white space around the text is left out first."""
+    """Ignores white space around the text."""
 
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example({"type": "equals", "value": "yes", "ignore_case": True, "trim": True}, {"text": text}, passes)
@@ -98,54 +98,55 @@ class Equals(SelectorEvaluator, frozen=True, kw_only=True, forbid_unknown_fields
     )
 
     def check(self, path: str) -> list[Problem]:
-        """What cannot be meant."""
-        found = [*super().check(path), *check_expected(self.value, f"{path}.value")]
+        """Return the problems of the configuration as a whole."""
+        problems = [*super().check(path), *check_expected(self.value, f"{path}.value")]
         if not isinstance(self.value, str):
             idle = [key for key in ("ignore_case", "trim") if getattr(self, key)]
             reason = "is about texts, and `value` is none; for a matcher, write `$regex: (?i)...`"
-            found += [Problem(f"{path}.{key}", reason) for key in idle]
-        return found
+            problems += [Problem(f"{path}.{key}", reason) for key in idle]
+        return problems
 
-    def judge(self, seen: Selected) -> Finding:
-        """One constraint."""
-        if _may_take_long(self.value) or (isinstance(seen.value, str) and len(seen.value) > LONG):
-            return run_in_thread(lambda: self._told(seen))
-        return self._told(seen)
+    def evaluate_selected(self, selected: Selected) -> Finding:
+        """Decide the one constraint."""
+        if _may_take_long(self.value) or (isinstance(selected.value, str) and len(selected.value) > LONG_TEXT):
+            return run_in_thread(lambda: self._evaluate_now(selected))
+        return self._evaluate_now(selected)
 
-    def _told(self, seen: Selected) -> EvaluatorResult:
+    def _evaluate_now(self, selected: Selected) -> EvaluatorResult:
         tally = ConstraintTally()
-        wanted, actual = self.value, seen.value
+        wanted, actual = self.value, selected.value
         if isinstance(wanted, str) and isinstance(actual, str):
             wanted = plain(wanted, ignore_case=self.ignore_case)
             actual = plain(actual, ignore_case=self.ignore_case, trim=self.trim)
             if wanted == actual:
-                tally.holds(f"{seen.where} is {excerpt(self.value)}")
+                tally.add_hit(f"{selected.where} is {excerpt(self.value)}")
             else:
-                tally.fails(f"{seen.where} expected {excerpt(self.value)}, got {excerpt(seen.value)}")
-            return self.told(tally)
-        if seen.is_prose and not is_matcher(wanted):
-            # Words are data only once they are read as such; what a tool was given has its types already.
+                tally.add_miss(f"{selected.where} expected {excerpt(self.value)}, got {excerpt(selected.value)}")
+            return self.to_result(tally)
+        if selected.is_prose and not is_matcher(wanted):
+            # Text is parsed as JSON first; the input and output of a tool are data already.
             try:
-                actual = parse_strictly(actual, seen.where)
+                actual = parse_strictly(actual, selected.where)
             except NotJson as error:
-                tally.fails(f"{seen.where} expected {quote(wanted)}, got {excerpt(seen.value)} (not JSON: {error})")
-                return self.told(tally)
-        compare(tally, seen.where, wanted, actual)
-        return self.told(tally)
+                got = f"got {excerpt(selected.value)} (not JSON: {error})"
+                tally.add_miss(f"{selected.where} expected {quote(wanted)}, {got}")
+                return self.to_result(tally)
+        compare(tally, selected.where, wanted, actual)
+        return self.to_result(tally)
 
 
-class Json(SelectorEvaluator, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """Whether a text is JSON, and holds what it should."""
+class Json(SelectorEvaluator, kw_only=True):
+    """A text is JSON and contains what it should."""
 
     type: Literal["json"] = "json"
     fenced: bool = False
-    """Whether the JSON may stand in a block between lines of ``` within other words; the first one is read."""
+    """Accepts JSON in a fenced code block within other text; the first block is read."""
     pointer: str | None = None
     """The part that the other keys are about, as a JSON pointer: `/items/0/id`."""
     equals: Any = UNSET
-    """What that part must be, with the matchers of `tool_trajectory`."""
+    """The expected value of that part, with the matchers of `tool_trajectory`."""
     matches: Any = UNSET
-    """What that part must hold; more keys are allowed at every level."""
+    """The keys and values that part must contain; more keys are allowed at every level."""
     schema: dict[str, Any] | bool | None = None
     """The JSON Schema that it must meet."""
 
@@ -158,43 +159,43 @@ class Json(SelectorEvaluator, frozen=True, kw_only=True, forbid_unknown_fields=T
     )
 
     def check(self, path: str) -> list[Problem]:
-        """What cannot be meant."""
-        found = super().check(path)
+        """Return the problems of the configuration as a whole."""
+        problems = super().check(path)
         if self.pointer is not None and (reason := bad_pointer(self.pointer)) is not None:
-            found.append(Problem(f"{path}.pointer", reason))
+            problems.append(Problem(f"{path}.pointer", reason))
         for key in ("equals", "matches"):
-            found += check_expected(getattr(self, key), f"{path}.{key}")
+            problems += check_expected(getattr(self, key), f"{path}.{key}")
         if self.schema is not None:
-            found += check_schema(self.schema, f"{path}.schema")
-        return found
+            problems += check_schema(self.schema, f"{path}.schema")
+        return problems
 
-    @once
+    @cached
     def schema_check(self) -> SchemaCheck:
         """The schema, ready to judge any number of values."""
         return SchemaCheck(self.schema is None or self.schema)
 
-    def judge(self, seen: Selected) -> Finding:
-        """Each of `equals`, `matches` and `schema` is a constraint; without any, that there is JSON is one."""
+    def evaluate_selected(self, selected: Selected) -> Finding:
+        """Decide one constraint each for `equals`, `matches` and `schema`; without any, that the text is JSON."""
         slow = self.schema is not None or _may_take_long(self.equals) or _may_take_long(self.matches)
-        if slow or (isinstance(seen.value, str) and len(seen.value) > LONG):
-            return run_in_thread(lambda: self._told(seen))
-        return self._told(seen)
+        if slow or (isinstance(selected.value, str) and len(selected.value) > LONG_TEXT):
+            return run_in_thread(lambda: self._evaluate_now(selected))
+        return self._evaluate_now(selected)
 
-    def _told(self, seen: Selected) -> EvaluatorResult:
+    def _evaluate_now(self, selected: Selected) -> EvaluatorResult:
         tally = ConstraintTally()
-        value = seen.value
+        value = selected.value
         if isinstance(value, str):
             text = fenced_block(value) if self.fenced else value
             try:
-                value = parse_strictly(text, seen.where)
+                value = parse_strictly(text, selected.where)
             except NotJson as error:
-                tally.fails(f"{seen.where} is not JSON: {error}: {excerpt(text)}")
-                return self.told(tally)
+                tally.add_miss(f"{selected.where} is not JSON: {error}: {excerpt(text)}")
+                return self.to_result(tally)
         steps = pointer_steps(self.pointer or "")
-        value, root = at_steps(value, steps), ".".join([seen.where, *steps])
+        value, root = at_steps(value, steps), ".".join([selected.where, *steps])
         if value is NOTHING:
-            tally.fails(f"{seen.where} has nothing at {self.pointer}")
-            return self.told(tally)
+            tally.add_miss(f"{selected.where} has nothing at {self.pointer}")
+            return self.to_result(tally)
         checks = list(self._checks(tally, root, value))
         for check in checks:
             try:
@@ -202,8 +203,8 @@ class Json(SelectorEvaluator, frozen=True, kw_only=True, forbid_unknown_fields=T
             except EvaluationError as error:
                 tally.undecided.append(str(error))
         if not checks:
-            tally.holds(f"{root} is {quote(value)}" if steps else f"{root} is JSON")
-        return self.told(tally)
+            tally.add_hit(f"{root} is {quote(value)}" if steps else f"{root} is JSON")
+        return self.to_result(tally)
 
     def _checks(self, tally: ConstraintTally, where: str, value: Any) -> Iterator[Callable[[], None]]:
         if self.equals is not UNSET:
@@ -215,21 +216,21 @@ class Json(SelectorEvaluator, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def _check_schema(self, tally: ConstraintTally, where: str, value: Any) -> None:
         wrong = self.schema_check.complaints(_shallow(value, where))
-        tally.count(good=not wrong, sentence=f"{where}: {'; '.join(wrong)}" if wrong else f"{where} meets the schema")
+        tally.add(good=not wrong, sentence=f"{where}: {'; '.join(wrong)}" if wrong else f"{where} meets the schema")
 
 
 def compare(tally: ConstraintTally, where: str, wanted: Any, actual: Any, *, partial: bool = False) -> None:
-    """One constraint: that a value is, or with `partial` holds, the expected one."""
+    """Decide whether a value equals, or with `partial` contains, the expected one."""
     actual = _shallow(actual, where)
     if (contains if partial else equal_to)(wanted)(actual):
-        tally.holds(f"{where} {'holds' if partial else 'is'} {quote(wanted)}")
+        tally.add_hit(f"{where} {'holds' if partial else 'is'} {quote(wanted)}")
         return
-    found = list(differences(wanted, actual, where, partial=partial)) or [Difference(where, wanted, actual)]
-    tally.fails(joined(found))
+    differing = list(differences(wanted, actual, where, partial=partial)) or [Difference(where, wanted, actual)]
+    tally.add_miss(joined(differing))
 
 
 def _shallow(value: Any, where: str) -> Any:
-    """The value, unless it is nested deeper than anything that it could be compared with."""
+    """Return the value, unless it is nested too deeply to be compared."""
     if is_deep(value):
         msg = f"{where} is nested deeper than {MAX_DEPTH} levels, too deeply to be compared"
         raise EvaluationError(msg)
@@ -237,7 +238,7 @@ def _shallow(value: Any, where: str) -> Any:
 
 
 def _may_take_long(expected: Any) -> bool:
-    """Whether a pattern is to be searched for, which the agent's text may slow down."""
+    """Return whether a pattern has to be searched for, which the agent's text may slow down."""
     if expected is UNSET or isinstance(expected, (str, int, float)):
         return False
-    return b'"$regex"' in (encoded(expected) or b"")
+    return b'"$regex"' in (sorted_json(expected) or b"")

@@ -1,4 +1,4 @@
-"""JSON Schema: what a schema says of an agent's value, without the network and within a time limit."""
+"""JSON Schema validation, without network access and within a time limit."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from typing import Any
 
 from agentv.errors import EvaluationError, Problem
 from agentv.matching.diff import MAX_QUOTED, quote
-from agentv.matching.equality import canonical
+from agentv.matching.equality import canonical_key
 from agentv.matching.matchers import bad_pattern, pattern_of
 
 Schema = dict[str, Any] | bool
@@ -16,13 +16,13 @@ Keyword = Callable[[Any, Any, Any, Any], Any]
 
 NOT_INSTALLED = "needs a package that is not installed: pip install 'agentv[schema]'"
 SECONDS = 5.0
-MAX_TOLD = 10
+MAX_LISTED = 10
 _clock = threading.local()
-"""When the check that this thread carries out must end."""
+"""The deadline of the validation in this thread."""
 
 
 def check_schema(schema: Schema, path: str) -> list[Problem]:
-    """What is wrong with a schema itself."""
+    """Return the problems of a schema itself."""
     try:
         from jsonschema import SchemaError  # noqa: PLC0415 - an extra, and as slow to import as all of ours
         from jsonschema.validators import Draft202012Validator, validator_for  # noqa: PLC0415 - as above
@@ -46,7 +46,7 @@ def _check_patterns(schema: Schema, path: str) -> Iterator[Problem]:
         for pattern in [part.get("pattern"), *(many if isinstance(many, dict) else ())]:
             if isinstance(pattern, str) and (reason := bad_pattern(pattern)) is not None:
                 yield Problem(path, f"{reason} (in {quote(pattern)})")
-    # The library looks for these patterns in an agent's keys with an engine that has no time limit.
+    # The library searches an agent's keys for these patterns with an engine that has no time limit.
     if any("unevaluatedProperties" in part for part in parts) and any("patternProperties" in part for part in parts):
         yield Problem(path, "`unevaluatedProperties` beside `patternProperties` is not supported")
 
@@ -58,7 +58,7 @@ def _check_references(schema: Schema, path: str) -> Iterator[Problem]:
 
     parts = list(_parts(schema))
     if any("$id" in part for part in parts):
-        return  # references may then be to any of these; one that is to nothing is found when it is followed
+        return  # references may be to any of these; an invalid one is found during validation
     root = Resource.from_contents(schema, default_specification=DRAFT202012)
     resolver = Registry().with_resource("", root).resolver()
     for part in parts:
@@ -72,7 +72,7 @@ def _check_references(schema: Schema, path: str) -> Iterator[Problem]:
 
 
 def _parts(schema: Any) -> Iterator[dict[str, Any]]:
-    """Every mapping in a schema."""
+    """Yield every mapping in a schema."""
     if isinstance(schema, dict):
         yield schema
         schema = list(schema.values())
@@ -82,7 +82,7 @@ def _parts(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 class SchemaCheck:
-    """A schema, ready to judge any number of values."""
+    """A compiled schema."""
 
     def __init__(self, schema: Schema) -> None:
         from jsonschema.validators import Draft202012Validator, extend, validator_for  # noqa: PLC0415 - an extra
@@ -90,41 +90,41 @@ class SchemaCheck:
 
         version = validator_for(schema, default=Draft202012Validator)
         ours = {name: keyword for name, keyword in _KEYWORDS.items() if name in version.VALIDATORS}
-        keywords = {name: _timed(keyword) for name, keyword in {**version.VALIDATORS, **ours}.items()}
+        keywords = {name: _with_deadline(keyword) for name, keyword in {**version.VALIDATORS, **ours}.items()}
         extended: Any = extend(version, keywords)  # type: ignore[no-untyped-call]  # its stubs leave it so
         # A registry of its own: by default the library fetches what a `$ref` names from the network.
         self._validator: Any = extended(schema, registry=Registry())
 
     def complaints(self, value: Any) -> list[str]:
-        """What is wrong with a value, each with its place; empty when it meets the schema."""
+        """Return the violations of a value, each with its place; empty if it meets the schema."""
         from referencing.exceptions import Unresolvable  # noqa: PLC0415 - comes with jsonschema
 
         _clock.end = monotonic() + SECONDS
         try:
-            found = list(islice(self._validator.iter_errors(value), MAX_TOLD + 1))
+            errors = list(islice(self._validator.iter_errors(value), MAX_LISTED + 1))
         except Unresolvable as error:
             msg = f"the schema's `$ref` {error.ref!r} leads nowhere"
             raise EvaluationError(msg) from None
         except RecursionError:
             msg = "the schema refers to itself without end"
             raise EvaluationError(msg) from None
-        told = [_told(error) for error in found[:MAX_TOLD]]
-        return [*told, "and more"] if len(found) > MAX_TOLD else told
+        messages = [_message(error) for error in errors[:MAX_LISTED]]
+        return [*messages, "and more"] if len(errors) > MAX_LISTED else messages
 
 
-def _told(error: Any) -> str:
+def _message(error: Any) -> str:
     place = "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in error.absolute_path)
     return f"{place} {_short(error)}" if place else _short(error)
 
 
 def _short(error: Any) -> str:
-    """The library's own words, which hold the whole value, unless that is a long one."""
+    """Return the library's message, which quotes the whole value, unless that is long."""
     if len(error.message) <= MAX_QUOTED:
         return str(error.message)
     return f"{quote(error.instance)} is not what `{error.validator}` asks for"
 
 
-def _timed(keyword: Keyword) -> Keyword:
+def _with_deadline(keyword: Keyword) -> Keyword:
     def check(validator: Any, wanted: Any, value: Any, schema: Any) -> Any:
         if monotonic() > _clock.end:
             msg = f"holding the value against the schema took longer than {SECONDS:g} s"
@@ -134,8 +134,8 @@ def _timed(keyword: Keyword) -> Keyword:
     return check
 
 
-# The library's own versions of these search an agent's text with an engine that can be made to run for hours, or
-# compare every item with every other.
+# The library's own versions search an agent's text with an engine that can be made to run for hours, or compare
+# every item with every other.
 
 
 def _pattern(validator: Any, wanted: str, value: Any, _schema: Any) -> Iterator[Exception]:
@@ -154,7 +154,7 @@ def _pattern_properties(validator: Any, wanted: dict[str, Any], value: Any, _sch
 def _additional_properties(validator: Any, wanted: Any, value: Any, schema: dict[str, Any]) -> Iterator[Any]:
     if not validator.is_type(value, "object"):
         return
-    known, patterns = schema.get("properties", {}), [pattern_of(each) for each in schema.get("patternProperties", ())]
+    known, patterns = schema.get("properties", {}), list(map(pattern_of, schema.get("patternProperties", ())))
     for key, item in value.items():
         if key in known or any(pattern.find(key) is not None for pattern in patterns):
             continue
@@ -168,7 +168,7 @@ def _unique_items(validator: Any, wanted: Any, value: Any, _schema: Any) -> Iter
     if wanted and validator.is_type(value, "array"):
         seen: dict[Any, int] = {}
         for index, item in enumerate(value):
-            first = seen.setdefault(canonical(item), index)
+            first = seen.setdefault(canonical_key(item), index)
             if first != index:
                 yield _error(f"items {first} and {index} are both {quote(item)}")
                 return

@@ -1,4 +1,4 @@
-"""`python` and `@evaluator`: checks that are functions of the user's."""
+"""`python` and `@evaluator`: evaluators written as Python functions."""
 
 from __future__ import annotations
 
@@ -31,94 +31,94 @@ if TYPE_CHECKING:
 
 
 def max_words(ctx: Context, most: int = 80) -> tuple[bool, str]:
-    """The answer has at most so many words."""
+    """Check that the answer has at most so many words."""
     words = len(ctx.candidate.split())
     return words <= most, f"the answer has {words} words (at most: {most})"
 
 
 _SHARED = frozenset(("raw_response",))
-"""Too large to be copied for every check."""
+"""Fields that are too large to copy for every evaluator."""
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
 def copy_context(ctx: Context) -> Context:
-    """The same context, with messages, calls and metadata of its own."""
-    response = copied(ctx.response)
+    """Return the context with its own copies of messages, calls and metadata."""
+    response = deep_copy(ctx.response)
     return replace(
         ctx,
         response=response,
-        case=copied(ctx.case),
+        case=deep_copy(ctx.case),
         output_messages=response.output_messages,
         trace=response.trace,
-        trace_summary=copied(ctx.trace_summary),
+        trace_summary=deep_copy(ctx.trace_summary),
         calls=_calls(ctx, response),
-        expected_messages=copied(ctx.expected_messages),
+        expected_messages=deep_copy(ctx.expected_messages),
     )
 
 
 def _calls(ctx: Context, response: ProviderResponse) -> tuple[ToolCall, ...] | None:
-    """The calls, which are those of the messages where these tell them."""
+    """Return the calls: those of the copied messages if these are their source."""
     if ctx.calls_source == "output_messages":
         return tuple([call for message in response.output_messages or () for call in message.tool_calls])
-    calls: tuple[ToolCall, ...] | None = copied(ctx.calls)
+    calls: tuple[ToolCall, ...] | None = deep_copy(ctx.calls)
     return calls
 
 
-def copied(value: Any) -> Any:
-    """A copy of everything in a value that can be written into."""
+def deep_copy(value: Any) -> Any:
+    """Return a copy of all mutable parts of a value."""
     kind = type(value)
     if kind in _PLAIN:
         return value
     if kind is dict:
-        return {key: copied(item) for key, item in value.items()}
+        return {key: deep_copy(item) for key, item in value.items()}
     if kind is list:
-        return [copied(item) for item in value]
+        return [deep_copy(item) for item in value]
     if kind is tuple:
-        return tuple([copied(item) for item in value])
+        return tuple([deep_copy(item) for item in value])
     if not isinstance(value, Struct):
         return value
-    made = copy(value)
+    duplicate = copy(value)
     for name in kind.__struct_fields__:
         item = getattr(value, name)
         if type(item) not in _PLAIN and name not in _SHARED:
-            force_setattr(made, name, copied(item))
-    return made
+            force_setattr(duplicate, name, deep_copy(item))
+    return duplicate
 
 
 KEYS = ("score", "hits", "misses", "details", "error")
 EXPECTED = "true or false, a score from 0 to 1, a mapping with a `score`, or a pair of one of these and a reason"
 MAX_SENTENCE = 1_000
-_PAIR = 2
+_PAIR_LENGTH = 2
 
 
 class ReturnedFinding(NamedTuple):
-    """A score and what there is to say about it."""
+    """A score with its reasons, as returned by a function."""
 
     score: float
     hits: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
     details: dict[str, Any] = {}
     reason: str | None = None
-    """A hit or a miss, as the score may be."""
+    """A hit or a miss, depending on the score."""
 
 
 def result_of(value: Any, evaluator: EvaluatorBase) -> EvaluatorResult:
-    """The result under this evaluator's name and by its threshold; `EvaluationError` when the value means nothing."""
+    """Return the result for a returned value; raise `EvaluationError` if it has no meaning."""
     if isinstance(value, EvaluatorResult):
         if value.status in ("error", "skipped"):
             return evaluator.result(value.status, None, value.hits, value.misses, value.details)
         score = value.score if value.score is not None else float(value.status == "pass")
         value = {"score": score, "hits": value.hits, "misses": value.misses, "details": value.details}
-    found = _read(value)
-    passed = reaches(found.score, evaluator.threshold)
-    hits, misses = found.hits, found.misses
+    finding = _read(value)
+    passed = reaches(finding.score, evaluator.threshold)
+    hits, misses = finding.hits, finding.misses
     if not hits and not misses:
-        sentence = found.reason or _plainly(evaluator, found.score)
+        sentence = finding.reason or _default_sentence(evaluator, finding.score)
         hits, misses = ((sentence,), ()) if passed else ((), (sentence,))
-    return evaluator.result("pass" if passed else "fail", found.score, hits, misses, found.details)
+    return evaluator.result("pass" if passed else "fail", finding.score, hits, misses, finding.details)
 
 
-def _plainly(evaluator: EvaluatorBase, score: float) -> str:
+def _default_sentence(evaluator: EvaluatorBase, score: float) -> str:
     name = evaluator.name or evaluator.type
     if score in (0.0, 1.0):
         return f"{name} {'holds' if score else 'does not hold'}"
@@ -127,13 +127,13 @@ def _plainly(evaluator: EvaluatorBase, score: float) -> str:
 
 def _read(value: Any) -> ReturnedFinding:
     if isinstance(value, Mapping):
-        return _of_mapping(value)
-    if isinstance(value, tuple) and len(value) == _PAIR and isinstance(value[1], str):
+        return _read_mapping(value)
+    if isinstance(value, tuple) and len(value) == _PAIR_LENGTH and isinstance(value[1], str):
         return ReturnedFinding(_score(value[0]), reason=_sentence(value[1]))
     return ReturnedFinding(_score(value))
 
 
-def _of_mapping(value: Mapping[Any, Any]) -> ReturnedFinding:
+def _read_mapping(value: Mapping[Any, Any]) -> ReturnedFinding:
     for key in value:
         if key not in KEYS:
             hint = suggest(key, KEYS) or f"; expected one of {', '.join(KEYS)}"
@@ -162,7 +162,7 @@ def _score(value: Any) -> float:
         raise EvaluationError(msg)
     if isinstance(value, bool):
         return float(value)
-    # Numbers of other libraries say what they are when they are asked.
+    # Number types of other libraries can be converted.
     number = None if isinstance(value, (str, bytes)) else _number(value)
     if number is None:
         msg = f"the check returned a {type(value).__name__}; expected {EXPECTED}"
@@ -201,44 +201,44 @@ Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 _MAX_REASON = 500
 
 
-class FunctionEvaluator(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """A check that is a function."""
+class FunctionEvaluator(EvaluatorBase, kw_only=True):
+    """Base class of evaluators made of a function."""
 
     timeout_s: Seconds = TIMEOUT_S
-    """How long it may take."""
+    """The time limit."""
 
     function: ClassVar[Callable[..., Any]]
-    """The function itself, for a test of its own."""
+    """The function itself, so that tests can call it."""
     options: ClassVar[tuple[str, ...]] = ()
     """The names of its parameters after the first."""
 
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """What the function returns."""
-        given = {name: getattr(self, name) for name in self.options}
-        work = call(type(self).function, replace(ctx, config=given), given)
-        return result_of(await within(self.timeout_s, work), self)
+        """Return the result for the value that the function returns."""
+        options = {name: getattr(self, name) for name in self.options}
+        work = call(type(self).function, replace(ctx, config=options), options)
+        return result_of(await run_with_deadline(self.timeout_s, work), self)
 
 
 _Function_co = TypeVar("_Function_co", bound=Callable[..., Any], covariant=True)
 
 
-class MadeEvaluator(Protocol[_Function_co]):
-    """What the decorator gives: called with options, it is a check."""
+class EvaluatorFactory(Protocol[_Function_co]):
+    """An evaluator class made by `@evaluator`."""
 
     @property
     def function(self) -> _Function_co:
-        """The function itself, for a test of its own."""
+        """The function itself, so that tests can call it."""
         ...
 
     def __call__(self, **options: Any) -> EvaluatorBase:
-        """A check with these options."""
+        """Return an evaluator with these options."""
         ...
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def evaluator(function: _Function) -> MadeEvaluator[_Function]:
+def evaluator(function: _Function) -> EvaluatorFactory[_Function]:
     """Make a function an evaluator: its first parameter is the `Context`, the others are its options.
 
     `checks = [polite(), max_words(most=80, weight=2)]` in Python; in a file `type: python` with
@@ -257,7 +257,7 @@ def evaluator(function: _Function) -> MadeEvaluator[_Function]:
         kind = hints.get(parameter.name, Any)
         required = parameter.default is parameter.empty
         fields.append((parameter.name, kind) if required else (parameter.name, kind, parameter.default))
-    made: Any = msgspec.defstruct(
+    evaluator_class: Any = msgspec.defstruct(
         name,
         fields,
         bases=(FunctionEvaluator,),
@@ -267,16 +267,13 @@ def evaluator(function: _Function) -> MadeEvaluator[_Function]:
             "options": tuple(field[0] for field in fields[1:]),
         },
         module=function.__module__,
-        frozen=True,
         kw_only=True,
-        forbid_unknown_fields=True,
-        dict=True,
     )
-    return cast("MadeEvaluator[_Function]", made)
+    return cast("EvaluatorFactory[_Function]", evaluator_class)
 
 
-async def within(timeout_s: float, work: Awaitable[Any]) -> Any:
-    """What comes of a check's code; `EvaluationError` when it throws or takes too long."""
+async def run_with_deadline(timeout_s: float, work: Awaitable[Any]) -> Any:
+    """Await user code with a deadline; raise `EvaluationError` if it raises or takes too long."""
     import asyncio  # noqa: PLC0415 - a configuration is checked without it
 
     from agentv.process.threads import raised_by_user_code  # noqa: PLC0415 - as above
@@ -298,29 +295,30 @@ async def within(timeout_s: float, work: Awaitable[Any]) -> Any:
         raise EvaluationError(reason_of(error)) from error
 
 
-async def call(function: Callable[..., Any], ctx: Context, given: Mapping[str, Any]) -> Any:
-    """What the function returns for this context, of which it gets a copy of its own."""
+async def call(function: Callable[..., Any], ctx: Context, options: Mapping[str, Any]) -> Any:
+    """Call the function with a copy of the context."""
     from agentv.process.threads import call_in_thread  # noqa: PLC0415 - as above
 
-    options = given if takes_options(function) else {}
-    # An asynchronous one is trusted not to block; any other is called where it holds up nobody.
+    options = options if takes_options(function) else {}
+    # An asynchronous function is trusted not to block; any other runs in a thread.
     called = getattr(function, "__call__", None)  # noqa: B004 - an object whose call is asynchronous
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
         return await function(copy_context(ctx), **options)
-    found = await call_in_thread(lambda: function(copy_context(ctx), **options))  # copying may take long
-    return await found if inspect.isawaitable(found) else found
+    # The context is copied in the thread too, as a long transcript takes time.
+    returned = await call_in_thread(lambda: function(copy_context(ctx), **options))
+    return await returned if inspect.isawaitable(returned) else returned
 
 
 def takes_options(function: Callable[..., Any]) -> bool:
-    """Whether it has parameters beside the context."""
+    """Return whether it has parameters besides the context."""
     try:
         return len(inspect.signature(function).parameters) > 1
-    except (TypeError, ValueError):  # written in C: it does not say
+    except (TypeError, ValueError):  # written in C, without a signature
         return False
 
 
 def reason_of(error: BaseException) -> str:
-    """What a traceback ends with, on one line, and where it happened."""
+    """Return the last line of a traceback and its place."""
     try:
         words = " ".join(str(error).split())
     except Exception:  # noqa: BLE001 - code of somebody's, which may fail even at that
@@ -332,7 +330,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def find_file(name: str, scope: Scope | None) -> Path:
-    """The file of this name in the eval's folder, else in the project's; `EvaluationError` when there is none."""
+    """Return the file in the eval's folder, else in the project's; raise `EvaluationError` if there is none."""
     try:
         return code.find_file(name, scope)
     except FormatError as error:
@@ -340,14 +338,14 @@ def find_file(name: str, scope: Scope | None) -> Path:
 
 
 def load_function(place: str, scope: Scope | None) -> Any:
-    """Import what is named; `EvaluationError` when it is not there, and whatever its own code throws."""
+    """Import a function; raise `EvaluationError` if it does not exist, and whatever its own code raises."""
     try:
         return code.load_object(place, scope)
     except FormatError as error:
         raise EvaluationError(str(error)) from None
 
 
-class Python(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Python(EvaluatorBase, kw_only=True):
     """A Python function of yours decides."""
 
     type: Literal["python"] = "python"
@@ -358,7 +356,7 @@ class Python(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     judge: Annotated[str, Meta(min_length=1)] | None = None
     """A target that the function asks, with `await ctx.ask(NAME, messages)`."""
     timeout_s: Seconds = TIMEOUT_S
-    """How long it may take."""
+    """The time limit."""
 
     executes: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
@@ -375,36 +373,36 @@ class Python(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def asks(self) -> tuple[str, ...]:
-        """The target that it says it asks."""
+        """The target that it declares to ask."""
         return () if self.judge is None else (self.judge,)
 
     def check(self, path: str) -> list[Problem]:
-        """That the place can be one; nothing is imported before it runs."""
+        """Return a problem if the place is invalid; nothing is imported."""
         if is_import_path(self.function):
             return []
         expected = "expected the place of a function, 'package.module:function' or './checks.py:function'"
         return [Problem(f"{path}.function", f"{expected}; got {self.function!r}")]
 
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """What the function returns."""
-        config = msgspec.json.decode(msgspec.json.encode(self.config))  # its own: it may write into it
-        return result_of(await within(self.timeout_s, self._run(replace(ctx, config=config))), self)
+        """Return the result for the value that the function returns."""
+        config = msgspec.json.decode(msgspec.json.encode(self.config))  # a copy, as the function may change it
+        return result_of(await run_with_deadline(self.timeout_s, self._run(replace(ctx, config=config))), self)
 
     async def _run(self, ctx: Context) -> Any:
         from agentv.process.threads import call_in_thread  # noqa: PLC0415 - a configuration is checked without it
 
-        found = await call_in_thread(load_function, self.function, ctx.scope)
-        if isinstance(found, type) and issubclass(found, EvaluatorBase):
-            made = self._made(found, dict(ctx.config))
-            returned = await call_in_thread(lambda: made.evaluate(copy_context(ctx)))
+        function = await call_in_thread(load_function, self.function, ctx.scope)
+        if isinstance(function, type) and issubclass(function, EvaluatorBase):
+            instance = self._build(function, dict(ctx.config))
+            returned = await call_in_thread(lambda: instance.evaluate(copy_context(ctx)))
             return await returned if inspect.isawaitable(returned) else returned
-        if not callable(found):
-            msg = f"{self.function!r} is a {type(found).__name__}, not a function"
+        if not callable(function):
+            msg = f"{self.function!r} is a {type(function).__name__}, not a function"
             raise EvaluationError(msg)
-        return await call(found, ctx, ctx.config)
+        return await call(function, ctx, ctx.config)
 
-    def _made(self, kind: Any, config: dict[str, Any]) -> Any:
-        """The evaluator of this class that `config` describes."""
+    def _build(self, kind: Any, config: dict[str, Any]) -> Any:
+        """Return the evaluator of this class that `config` describes."""
         if "timeout_s" in kind.__struct_fields__:
             config = {"timeout_s": self.timeout_s, **config}
         try:

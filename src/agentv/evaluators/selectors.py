@@ -7,8 +7,8 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 from msgspec import UNSET, Meta
 
 from agentv.errors import EvaluationError, Problem, UndecidedError, suggest
-from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Finding, once
-from agentv.evaluators.call_checks import unread_calls
+from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Finding, cached
+from agentv.evaluators.call_checks import n_times, unread_calls
 from agentv.jsonio import dump_json
 from agentv.matching.diff import MAX_DIGITS, MAX_QUOTED, NOTHING, at_step, quote
 from agentv.matching.text import name_match
@@ -28,33 +28,33 @@ MAX_INDEX_DIGITS = 9
 
 
 class Selector(NamedTuple):
-    """Where a check looks."""
+    """A parsed `on` selector."""
 
     written: str
     root: str
     who: str | None = None
-    """The tool, which may be a glob, or the role by which calls or messages are picked; `None` takes all."""
+    """The tool, which may be a glob, or the role that selects calls or messages; `None` selects all."""
     nth: int = 0
-    """Which of those, from 0; from the end when negative."""
+    """The index among those, from 0; from the end when negative."""
     part: str = ""
     path: tuple[str, ...] = ()
     """Keys and positions inside of that part."""
     head: str = ""
-    """What was written before the path."""
+    """The text before the path."""
 
     @property
     def tail(self) -> str:
-        """What was written as the path."""
+        """The text of the path."""
         return self.written[len(self.head) :].removeprefix(".")
 
     @property
     def unit(self) -> str:
-        """What it picks one of."""
+        """The unit that it selects."""
         return UNITS[self.root]
 
 
 class PlaceError(ValueError):
-    """A text that names no place, with the character at which it goes wrong."""
+    """Error for an invalid selector, with the position of the mistake."""
 
 
 class SelectorStep(NamedTuple):
@@ -69,7 +69,7 @@ class SelectorStep(NamedTuple):
 
 @lru_cache(maxsize=256)
 def parse_place(written: str) -> Selector:
-    """The place that is meant, or a `PlaceError`."""
+    """Parse a selector; raise `PlaceError` if it is invalid."""
     stops = [at for at in (written.find("."), written.find("[")) if at >= 0]
     root = written[: min(stops, default=len(written))]
     if root not in ROOTS:
@@ -77,7 +77,7 @@ def parse_place(written: str) -> Selector:
         _refuse(f"{choices}{suggest(root, ROOTS, '. Did')}", 0)
     steps = _steps(written, len(root))
     if root in PARTS:
-        return _picked(written, root, steps)
+        return _parse_indexed(written, root, steps)
     if root == "metadata":
         if not steps:
             _refuse("the name of a field is missing", len(written), EXAMPLES[root])
@@ -88,8 +88,8 @@ def parse_place(written: str) -> Selector:
     return Selector(written, root)
 
 
-def _picked(written: str, root: str, steps: list[SelectorStep]) -> Selector:
-    """`ROOT[who][index].part.path`, of which `[who]` and the path may be left out."""
+def _parse_indexed(written: str, root: str, steps: list[SelectorStep]) -> Selector:
+    """Parse `ROOT[who][index].part.path`, in which `[who]` and the path are optional."""
     unit, example = UNITS[root], EXAMPLES[root]
     rest = list(steps)
     who = rest.pop(0).text if rest and rest[0].is_bracket and rest[0].number is None else None
@@ -109,7 +109,7 @@ def _picked(written: str, root: str, steps: list[SelectorStep]) -> Selector:
 
 
 def _steps(written: str, at: int) -> list[SelectorStep]:
-    found: list[SelectorStep] = []
+    steps: list[SelectorStep] = []
     while at < len(written):
         if written[at] == "[":
             step = _bracket(written, at)
@@ -118,9 +118,9 @@ def _steps(written: str, at: int) -> list[SelectorStep]:
             step = _step(written, at, at + 1, min(stops, default=len(written)))
         else:
             _refuse(f"there should be '.' or '[', not {written[at]!r}", at)
-        found.append(step)
+        steps.append(step)
         at = step.end
-    return found
+    return steps
 
 
 def _bracket(written: str, at: int) -> SelectorStep:
@@ -150,18 +150,18 @@ def _refuse(reason: str, at: int, example: str = "") -> NoReturn:
     raise PlaceError(msg)
 
 
-SEND = "have the target send `output_messages`"
+SEND_MESSAGES = "have the target send `output_messages`"
 COUNTS_ONLY = "the reply tells only how often tools were called (`trace_summary`)"
 
 
 class Selected(NamedTuple):
-    """What stands at the place in this run."""
+    """A selected value of a reply."""
 
     where: str
-    """The place in words, with the number of the call or message."""
+    """A description of the place, with the number of the call or message."""
     value: Any
     is_prose: bool = False
-    """Whether it is words by nature: an answer, a message, a thought."""
+    """True if it is text by nature: an answer, a message, a thought."""
 
     @property
     def text(self) -> str:
@@ -170,13 +170,13 @@ class Selected(NamedTuple):
 
 
 class NotFound(NamedTuple):
-    """That this run, which was measured, has no such place."""
+    """Raised if a reply, which was understood, has no such value."""
 
     sentence: str
 
 
 def check_place(written: str, path: str) -> list[Problem]:
-    """What is wrong with a place."""
+    """Return the problems of a selector."""
     try:
         parse_place(written)
     except PlaceError as error:
@@ -185,8 +185,8 @@ def check_place(written: str, path: str) -> list[Problem]:
 
 
 def resolve(place: Selector, ctx: Context) -> Selected | NotFound:
-    """What stands at this place; an `EvaluationError` when the agent did not report what it takes to tell."""
-    return _LOOKS[place.root](place, ctx)
+    """Return the selected value; raise `EvaluationError` if the agent did not report what it depends on."""
+    return _RESOLVERS[place.root](place, ctx)
 
 
 def _answer(place: Selector, ctx: Context) -> Selected:
@@ -209,7 +209,7 @@ def _metadata(place: Selector, ctx: Context) -> Selected:
 def _message(place: Selector, ctx: Context) -> Selected | NotFound:
     messages = ctx.output_messages
     if not messages:
-        raise _unreported(place.written, f"the reply holds no messages; {SEND}")
+        raise _unreported(place.written, f"the reply holds no messages; {SEND_MESSAGES}")
     numbers = [n for n, message in enumerate(messages) if place.who is None or message.role == place.who]
     number = _at(numbers, place.nth)
     if number is None:
@@ -221,7 +221,7 @@ def _message(place: Selector, ctx: Context) -> Selected | NotFound:
 
 
 def _message_part(message: Message, place: Selector) -> Any:
-    # Blocks are read as their words, unless a path leads into them.
+    # Content blocks are read as text, unless a path leads into them.
     if place.part == "content" and not place.path:
         return message.text
     value = getattr(message, place.part)
@@ -231,11 +231,11 @@ def _message_part(message: Message, place: Selector) -> Any:
 def _call(place: Selector, ctx: Context) -> Selected | NotFound:
     calls = ctx.calls
     if not ctx.calls_complete:
-        # Where calls may be missing, no number tells which call it is, nor that there is none.
+        # If calls may be missing, neither the number of a call nor its absence is known.
         msg = f"{place.written}: {unread_calls(ctx)}"
         raise UndecidedError(msg)
     if calls is None:
-        return _uncounted(place, ctx)
+        return _resolve_by_counts(place, ctx)
     numbers = [n for n, call in enumerate(calls) if place.who is None or name_match(place.who, call.tool)]
     number = _at(numbers, place.nth)
     if number is None:
@@ -251,25 +251,25 @@ def _call_part(call: ToolCall, place: Selector) -> Any:
     if place.part == "status":
         return call.effective_status
     value = getattr(call, place.part)
-    # `null` is something that a tool may give back; an error or metadata of `null` is none.
+    # A tool may return `null`; an error or metadata of `null` is absent.
     return NOTHING if value is UNSET or (value is None and place.part in ("error", "metadata")) else value
 
 
-def _uncounted(place: Selector, ctx: Context) -> NotFound:
-    """Counts alone can tell that there was no such call, and nothing more."""
+def _resolve_by_counts(place: Selector, ctx: Context) -> NotFound:
+    """Raise the error for calls known only by counts, which prove at most that there was no such call."""
     summary = ctx.trace_summary
     if ctx.calls_source is None or summary is None:
-        raise _unreported(place.written, f"the reply tells nothing of tool calls; {SEND}")
+        raise _unreported(place.written, f"the reply tells nothing of tool calls; {SEND_MESSAGES}")
     counts = summary.tool_calls_by_name.items()
-    made = sum(times for tool, times in counts if place.who is None or name_match(place.who, tool))
-    if _at(range(made), place.nth) is not None:
-        raise _unreported(place.written, f"{COUNTS_ONLY}; {SEND}")
-    return _not_called(place, made)
+    number = sum(times for tool, times in counts if place.who is None or name_match(place.who, tool))
+    if _at(range(number), place.nth) is not None:
+        raise _unreported(place.written, f"{COUNTS_ONLY}; {SEND_MESSAGES}")
+    return _not_called(place, number)
 
 
-def _not_called(place: Selector, made: int) -> NotFound:
-    told = f"the agent made {_count(made, 'call')}" if place.who is None else f"{place.who} called {_times(made)}"
-    return NotFound(f"{place.written} is not there: {told}")
+def _not_called(place: Selector, times: int) -> NotFound:
+    reason = f"the agent made {_count(times, 'call')}" if place.who is None else f"{place.who} called {n_times(times)}"
+    return NotFound(f"{place.written} is not there: {reason}")
 
 
 def _part(place: Selector, where: str, value: Any) -> Selected | NotFound:
@@ -288,7 +288,7 @@ def _part(place: Selector, where: str, value: Any) -> Selected | NotFound:
 
 
 def _inside(value: Any, path: tuple[str, ...]) -> Any:
-    """What stands at the end of a path; positions may count from the end, as those of messages and calls do."""
+    """Return the value at the end of a path; list positions may count from the end."""
     for step in path:
         back = step[1:]
         if isinstance(value, list) and step[0:1] == "-" and back.isdecimal() and len(back) < MAX_DIGITS:
@@ -312,11 +312,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _times(number: int) -> str:
-    return _count(number, "time")
-
-
-_LOOKS: dict[str, Callable[[Selector, Context], Selected | NotFound]] = {
+_RESOLVERS: dict[str, Callable[[Selector, Context], Selected | NotFound]] = {
     "answer": _answer,
     "reasoning": _reasoning,
     "metadata": _metadata,
@@ -331,34 +327,34 @@ Text = Annotated[str, Meta(min_length=1)]
 Texts = Annotated[list[Text], Meta(min_length=1)]
 
 
-class SelectorEvaluator(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """A check of one place in a run."""
+class SelectorEvaluator(EvaluatorBase, kw_only=True):
+    """Base class of evaluators of one selected value."""
 
     on: Annotated[str, Meta(examples=["answer", *EXAMPLES.values()])] = "answer"
-    """Where it looks: at the answer, a message, or a tool call's input or output."""
+    """The selected part of the reply: the answer, a message, or a tool call's input or output."""
 
     def check(self, path: str) -> list[Problem]:
-        """What cannot be meant."""
+        """Return the problems of the configuration as a whole."""
         return check_place(self.on, f"{path}.on")
 
-    @once
+    @cached
     def place(self) -> Selector:
-        """Where it looks."""
+        """The parsed selector."""
         return parse_place(self.on)
 
     def evaluate(self, ctx: Context) -> Finding:
-        """What holds at the place; an agent that was measured and has no such place falls short."""
-        seen = resolve(self.place, ctx)
-        if isinstance(seen, NotFound):
-            return self.result("fail", 0.0, (), (seen.sentence,))
-        return self.judge(seen)
+        """Evaluate the selected value; a reply that was understood and has no such value fails."""
+        selected = resolve(self.place, ctx)
+        if isinstance(selected, NotFound):
+            return self.result("fail", 0.0, (), (selected.sentence,))
+        return self.evaluate_selected(selected)
 
-    def judge(self, seen: Selected) -> Finding:
-        """What holds of the value that stands there."""
+    def evaluate_selected(self, selected: Selected) -> Finding:
+        """Evaluate the selected value."""
         raise NotImplementedError
 
-    def told(self, tally: ConstraintTally, details: dict[str, Any] | None = None) -> EvaluatorResult:
-        """The finding that a tally comes to."""
+    def to_result(self, tally: ConstraintTally, details: dict[str, Any] | None = None) -> EvaluatorResult:
+        """Return the result for a tally."""
         status, score = tally.verdict(self.threshold, negate=self.negate)
         if tally.undecided:
             details = {**(details or {}), "undecided": tally.undecided}
@@ -366,34 +362,34 @@ class SelectorEvaluator(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown
 
 
 def plain(text: str, *, ignore_case: bool = False, trim: bool = False) -> str:
-    """A text without what does not count."""
+    """Return a text without what does not count."""
     if trim:
         text = text.strip()
     return text.casefold() if ignore_case else text
 
 
 def excerpt(text: str) -> str:
-    """The beginning of a text, in quotation marks."""
-    # No more of it than is shown: a sentence about a text of megabytes costs as little as any other.
+    """Return the beginning of a text in quotation marks."""
+    # Only the part that is shown, so that a text of megabytes costs no more than any other.
     return quote(text[: MAX_QUOTED + 1])
 
 
 def ending(text: str) -> str:
-    """The end of a text, in quotation marks."""
+    """Return the end of a text in quotation marks."""
     if len(text) <= MAX_QUOTED - 2:
         return quote(text)
     tails = (quote("…" + text[-length:]) for length in (MAX_QUOTED - 10, MAX_QUOTED // 2))
-    # Escapes make a text longer, and what must not be cut off here is its end.
+    # Escapes make a text longer, and its end must not be cut off here.
     return next((tail for tail in tails if not tail.endswith("…")), quote("…" + text[-MAX_QUOTED // 8 :]))
 
 
 def around(text: str, at: int) -> str:
-    """What stands about this character, in quotation marks."""
+    """Return the surroundings of this character in quotation marks."""
     start = max(0, at - MAX_QUOTED // 4)
     return quote(("…" if start else "") + text[start : start + MAX_QUOTED])
 
 
-def listed(texts: Sequence[str]) -> str:
-    """`"a", "b"`."""
+def join_excerpts(texts: Sequence[str]) -> str:
+    """Return `"a", "b"`."""
     more = f" and {len(texts) - MAX_LISTED} more" if len(texts) > MAX_LISTED else ""
     return ", ".join(map(excerpt, texts[:MAX_LISTED])) + more

@@ -7,16 +7,16 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from agentv.errors import Problem
-from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example, once
+from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example, cached
 from agentv.evaluators.call_checks import (
     CallFilter,
     Name,
     check_filter,
-    counts_told,
     excluded_statuses,
     is_any_name,
     match_tools,
     missing_calls_reason,
+    reported_counts,
     result_from,
     truncate_list,
     unread_calls,
@@ -48,7 +48,7 @@ class OrderRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Order(NamedTuple):
-    """One constraint on two tools, whichever way it was written."""
+    """A constraint on the order of two tools."""
 
     kind: Literal["before", "followed_by", "never"]
     first: str
@@ -65,7 +65,7 @@ class Order(NamedTuple):
 
 
 def orders_of(rule: OrderRule | str) -> list[Order]:
-    """The constraints of a rule; none when it is not one."""
+    """Return the constraints of a rule; none if it is invalid."""
     if isinstance(rule, str):
         return _read(rule.split())
     if rule.before is not UNSET:
@@ -78,7 +78,7 @@ def orders_of(rule: OrderRule | str) -> list[Order]:
 
 
 def check_rule(rule: OrderRule | str, path: str) -> Iterator[Problem]:
-    """What cannot be meant by one rule."""
+    """Return the problems of one rule."""
     if isinstance(rule, OrderRule):
         wrong = list(_check_keys(rule, path))
         if wrong:
@@ -93,17 +93,17 @@ def check_rule(rule: OrderRule | str, path: str) -> Iterator[Problem]:
 
 
 def _check_keys(rule: OrderRule, path: str) -> Iterator[Problem]:
-    given = [key for key in rule.__struct_fields__ if getattr(rule, key) is not UNSET]
-    if not given:
+    keys = [key for key in rule.__struct_fields__ if getattr(rule, key) is not UNSET]
+    if not keys:
         yield Problem(path, f"says nothing; write {FORMS}")
         return
-    kind = next(keys for keys in KINDS if given[0] in keys)
-    for key in given:
+    kind = next(kind for kind in KINDS if keys[0] in kind)
+    for key in keys:
         if key not in kind:
-            yield Problem(f"{path}.{key}", f"does not go with `{given[0]}`; make it a rule of its own")
+            yield Problem(f"{path}.{key}", f"does not go with `{keys[0]}`; make it a rule of its own")
     for key in kind:
-        if key not in given:
-            yield Problem(f"{path}.{given[0]}", f"says nothing without `{key}` beside it")
+        if key not in keys:
+            yield Problem(f"{path}.{keys[0]}", f"says nothing without `{key}` beside it")
 
 
 def _read(words: list[str]) -> list[Order]:
@@ -118,7 +118,7 @@ def _read(words: list[str]) -> list[Order]:
 
 
 def _guess(sentence: str) -> str:
-    """`; did you mean 'A before B'?`, for what is often written instead."""
+    """Return `; did you mean 'A before B'?` for common spellings of a rule."""
     words = [word for word in sentence.split() if word.lower() not in ("always", "must", "be", "is", "comes", "call")]
     match [word.lower() for word in words]:
         case [_, "after", _]:
@@ -140,38 +140,38 @@ def _guess(sentence: str) -> str:
     return f"; did you mean '{meant}'?"
 
 
-class ToolOrder(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class ToolOrder(EvaluatorBase, kw_only=True):
     """Tools were called in an order that keeps these rules, whatever else was called in between."""
 
     type: Literal["tool_order"] = "tool_order"
     rules: Annotated[list[OrderRule | str], Meta(min_length=1)]
     """Each a mapping or a sentence: `A before B`, `every A followed by B`, `never A after B`; names may be globs."""
     calls: CallFilter | None = None
-    """Which calls count, by their status; denied and pending ones do not, but `never` sees them all."""
+    """The calls that count, by their status; denied and pending ones do not, but `never` sees them all."""
 
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
             config={"type": "tool_order", "rules": ["verify before refund", {"every": "refund", "followed_by": "log"}]},
-            reply=[{"role": "assistant", "tool_calls": [{"tool": tool} for tool in made]}],
+            reply=[{"role": "assistant", "tool_calls": [{"tool": tool} for tool in called]}],
             passes=passes,
         )
-        for made, passes in ((("verify", "refund", "log"), True), (("refund", "verify", "log"), False))
+        for called, passes in ((("verify", "refund", "log"), True), (("refund", "verify", "log"), False))
     )
 
-    @once
+    @cached
     def _orders(self) -> list[Order]:
         return [order for rule in self.rules for order in orders_of(rule)]
 
     def check(self, path: str) -> list[Problem]:
-        """What cannot be meant."""
-        found = [problem for at, rule in enumerate(self.rules) for problem in check_rule(rule, f"{path}.rules[{at}]")]
-        return [*found, *check_filter(self.calls, path)]
+        """Return the problems of the configuration as a whole."""
+        rules = [problem for at, rule in enumerate(self.rules) for problem in check_rule(rule, f"{path}.rules[{at}]")]
+        return [*rules, *check_filter(self.calls, path)]
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """A constraint a rule, or a pair of tools in a `before` of more than two."""
+        """Decide one constraint per rule, or per pair of tools in a `before` of more than two."""
         tally = ConstraintTally()
         if ctx.calls is None:
-            counts = counts_told(ctx)
+            counts = reported_counts(ctx)
             for order in self._orders:
                 _decide_from_counts(order, counts, missing_calls_reason(ctx), tally)
             return result_from(self, tally)
@@ -179,7 +179,7 @@ class ToolOrder(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=
         count = count_calls if ctx.calls_complete else count_certain_calls
         counted, names = count(ctx.calls, excluded).numbers, [call.tool for call in ctx.calls]
         for order in self._orders:
-            # Like `forbidden` of tool_trajectory, `never` is about attempts too.
+            # Like `forbidden` of tool_trajectory, `never` includes failed attempts.
             seen = range(len(names)) if order.kind == "never" else counted
             sides = OrderSides(_numbers(order.first, seen, names), _numbers(order.second, counted, names))
             if ctx.calls_complete or _is_broken(order, sides):
@@ -190,7 +190,7 @@ class ToolOrder(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class OrderSides(NamedTuple):
-    """The calls, by number, of the two tools that a rule is about."""
+    """The numbers of the calls of the two tools of a rule."""
 
     first: list[int]
     second: list[int]
@@ -212,49 +212,49 @@ def _is_broken(order: Order, sides: OrderSides) -> bool:
 
 
 def _before(order: Order, sides: OrderSides, calls: Sequence[ToolCall], tally: ConstraintTally) -> None:
-    """No call of the second tool comes until there was one of the first."""
+    """Decide that no call of the second tool comes before one of the first."""
     if not sides.second:
-        tally.holds(f"{order}: {order.second} was not called")
+        tally.add_hit(f"{order}: {order.second} was not called")
         return
     start = sides.first[0] if sides.first else len(calls)
     early = [number for number in sides.second if number <= start]
     if not early:
         first, second = _call(start, calls), _call(sides.second[0], calls)
-        tally.holds(f"{order}: {first} came before {second}")
+        tally.add_hit(f"{order}: {first} came before {second}")
         return
     late = f"{calls[start].tool} was call {start}" if sides.first else f"{order.first} was not called"
-    tally.fails(*truncate_list([f"expected {order}, but {calls[at].tool} was call {at} and {late}" for at in early]))
+    tally.add_miss(*truncate_list([f"expected {order}, but {calls[at].tool} was call {at} and {late}" for at in early]))
 
 
 def _followed(order: Order, sides: OrderSides, calls: Sequence[ToolCall], tally: ConstraintTally) -> None:
-    """After the last call of the first tool there is one of the second."""
+    """Decide that a call of the second tool follows the last call of the first."""
     if not sides.first:
-        tally.holds(f"{order}: {order.first} was not called")
+        tally.add_hit(f"{order}: {order.first} was not called")
         return
     last = sides.second[-1] if sides.second else -1
     open_ended = [number for number in sides.first if number >= last]
     if not open_ended:
-        tally.holds(f"{order}: {_call(last, calls)} came after {_call(sides.first[-1], calls)}")
+        tally.add_hit(f"{order}: {_call(last, calls)} came after {_call(sides.first[-1], calls)}")
         return
     end = f"the last {order.second} was call {last}" if sides.second else f"{order.second} was not called"
-    tally.fails(
+    tally.add_miss(
         *truncate_list([f"expected {order}, but {calls[at].tool} was call {at} and {end}" for at in open_ended])
     )
 
 
 def _never(order: Order, sides: OrderSides, calls: Sequence[ToolCall], tally: ConstraintTally) -> None:
-    """Once the second tool was called, the first no longer is."""
+    """Decide that the first tool is not called after the second."""
     start = sides.second[0] if sides.second else len(calls)
     late = [number for number in sides.first if number > start]
     if late:
         end = f"{_name(calls[start])} was call {start}"
-        tally.fails(
+        tally.add_miss(
             *truncate_list([f"expected {order}, but {end} and {_name(calls[at])} was call {at}" for at in late])
         )
     elif not sides.second:
-        tally.holds(f"{order}: {order.second} was not called")
+        tally.add_hit(f"{order}: {order.second} was not called")
     else:
-        tally.holds(f"{order}: no {order.first} came after {_call(start, calls)}")
+        tally.add_hit(f"{order}: no {order.first} came after {_call(start, calls)}")
 
 
 DECIDE = {"before": _before, "followed_by": _followed, "never": _never}
@@ -269,7 +269,7 @@ def _name(call: ToolCall) -> str:
 
 
 def _decide_from_counts(order: Order, counts: Mapping[str, int] | None, lack: str, tally: ConstraintTally) -> None:
-    """A tool that was not called at all decides a rule; between two that were, only their order does."""
+    """Decide a rule by counts: a tool that was not called decides it, the order of two that were is unknown."""
     if counts is None:
         tally.undecided.append(f"{order}: {lack}")
         return
@@ -277,11 +277,11 @@ def _decide_from_counts(order: Order, counts: Mapping[str, int] | None, lack: st
     needing, needed = (second, first) if order.kind == "before" else (first, second)
     idle = order.second if order.kind == "before" else order.first
     if not needing:
-        tally.holds(f"{order}: {idle} was not called")
+        tally.add_hit(f"{order}: {idle} was not called")
     elif needed:
         tally.undecided.append(f"{order}: {lack}")
     elif order.kind == "never":
-        tally.holds(f"{order}: {order.second} was not called")
+        tally.add_hit(f"{order}: {order.second} was not called")
     else:
         other = order.first if order.kind == "before" else order.second
-        tally.fails(f"expected {order}, but {other} was not called")
+        tally.add_miss(f"expected {order}, but {other} was not called")

@@ -1,4 +1,4 @@
-"""Checks of how tools were used: errors, retries, redundant calls, loops."""
+"""Evaluators of tool use: errors, retries, redundant calls, loops."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import accumulate
@@ -13,13 +13,13 @@ from agentv.evaluators.call_checks import (
     Name,
     Names,
     check_filter,
-    counts_told,
     excluded_statuses,
     is_any_name,
-    listed,
+    join_numbers,
     match_tools,
     missing_calls_reason,
     n_times,
+    reported_counts,
     result_from,
     truncate_list,
     unread_calls,
@@ -27,8 +27,8 @@ from agentv.evaluators.call_checks import (
 from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.config import Count
 from agentv.evaluators.trajectory.expectations import UNNAMED, count_calls, count_certain_calls
+from agentv.evaluators.trajectory.index import key_of
 from agentv.matching.diff import MAX_QUOTED, quote
-from agentv.matching.equality import canonical
 from agentv.matching.inputs import PLAIN_RULE, InputRule
 from agentv.model.conversation import ToolCall
 from agentv.model.results import EvaluatorResult
@@ -39,14 +39,14 @@ def _search_reply(*statuses: str) -> list[Any]:
     return [{"role": "assistant", "tool_calls": [{"tool": "search", "status": status}]} for status in statuses]
 
 
-class NoToolErrors(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class NoToolErrors(EvaluatorBase, kw_only=True):
     """No tool call ended in an error, or only as many as are allowed."""
 
     type: Literal["no_tool_errors"] = "no_tool_errors"
     tools: Names | UnsetType = UNSET
     """Only calls of these tools; `*` and `?` make a name a glob."""
     allow: Count = 0
-    """How many errors are forgiven."""
+    """The number of errors allowed."""
 
     examples: ClassVar[tuple[Example, ...]] = (
         Example(config={"type": "no_tool_errors"}, reply=_search_reply("ok"), passes=True),
@@ -54,7 +54,7 @@ class NoToolErrors(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fiel
     )
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """One constraint."""
+        """Decide the one constraint."""
         tally = ConstraintTally()
         if ctx.calls is None:
             return result_from(self, tally, value=self._from_counts(ctx, tally), calls=[])
@@ -86,48 +86,48 @@ class NoToolErrors(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fiel
     def _decide(self, reasons: list[str], stray: list[str], tally: ConstraintTally) -> None:
         counted = f"{_errors(len(reasons))} (allowed: {self.allow})"
         if len(reasons) > self.allow:
-            tally.fails(*([counted] if self.allow else []), *truncate_list(reasons))
+            tally.add_miss(*([counted] if self.allow else []), *truncate_list(reasons))
         elif len(reasons) + len(stray) > self.allow:
             tally.undecided += truncate_list(stray)
         else:
-            tally.holds(counted if reasons else "no tool call ended in an error")
+            tally.add_hit(counted if reasons else "no tool call ended in an error")
 
-    def _trace_errors(self, ctx: Context, told: set[str | None]) -> tuple[list[str], list[str]]:
-        """The `error` events of a trace: those of these tools, and those that do not say which tool they are about."""
+    def _trace_errors(self, ctx: Context, known_ids: set[str | None]) -> tuple[list[str], list[str]]:
+        """Return the `error` events of these tools in a trace, and those that name no tool."""
         ids = {call.id: call.tool for call in ctx.calls or () if call.id is not None}
-        found: list[str] = []
+        errors: list[str] = []
         stray: list[str] = []
         for place, event in enumerate(ctx.trace or ()):
-            if event.type != "error" or (event.id is not None and event.id in told):
+            if event.type != "error" or (event.id is not None and event.id in known_ids):
                 continue
             tool = event.name or ids.get(event.id or "", "")
             if self.tools is UNSET or (tool and match_tools(self.tools, [tool])):
                 words = "" if event.text is None else f": {quote(event.text)}"
-                found.append(f"trace event {place} is an error{f' of {tool}' if tool else ''}{words}")
+                errors.append(f"trace event {place} is an error{f' of {tool}' if tool else ''}{words}")
             elif not tool:
                 stray.append(f"trace event {place} is an error that names no tool; give it a `name`")
-        return found, stray
+        return errors, stray
 
     def _from_counts(self, ctx: Context, tally: ConstraintTally) -> int | None:
-        counts, summary = counts_told(ctx), ctx.trace_summary
+        counts, summary = reported_counts(ctx), ctx.trace_summary
         if counts is not None and not any(counts[tool] for tool in match_tools(self.tools, counts)):
-            tally.holds("no tool call ended in an error: none of these tools was called")
+            tally.add_hit("no tool call ended in an error: none of these tools was called")
             return 0
-        # A summary without `error_count` reads as 0, so only another number was certainly reported.
+        # A missing `error_count` is read as 0, so only another number was certainly reported.
         if summary is None or self.tools is not UNSET or not summary.error_count:
             tally.undecided.append(f"tool errors (allowed: {self.allow}): {missing_calls_reason(ctx)}")
             return None
         sentence = f"{_errors(summary.error_count)} in the `trace_summary` (allowed: {self.allow})"
-        tally.count(good=summary.error_count <= self.allow, sentence=sentence)
+        tally.add(good=summary.error_count <= self.allow, sentence=sentence)
         return summary.error_count
 
 
-class Retries(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Retries(EvaluatorBase, kw_only=True):
     """After an error the same tool was tried again at most so many times in a row."""
 
     type: Literal["retries"] = "retries"
     max: Count
-    """How often in a row a tool may be tried again; a call that does not fail ends the row."""
+    """The number of retries of a tool in a row; a call that does not fail ends the row."""
     tools: Names | UnsetType = UNSET
     """Only calls of these tools; `*` and `?` make a name a glob."""
 
@@ -137,25 +137,27 @@ class Retries(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     )
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """One constraint."""
+        """Decide the one constraint."""
         tally = ConstraintTally()
         if ctx.calls is None:
             self._from_counts(ctx, tally)
             return result_from(self, tally, value=None, retries=[])
-        rows = retried(ctx.calls, match_tools(self.tools, [call.tool for call in ctx.calls]))
-        told = [{"tool": ctx.calls[row[0]].tool, "calls": row} for row in rows]
+        rows = retry_rows(ctx.calls, match_tools(self.tools, [call.tool for call in ctx.calls]))
+        reported = [{"tool": ctx.calls[row[0]].tool, "calls": row} for row in rows]
         if not ctx.calls_complete:
             self._decide_lower_bound(rows, ctx, tally)
-            return result_from(self, tally, value=None, at_least=int(bool(rows)), retries=told)
+            return result_from(self, tally, value=None, at_least=int(bool(rows)), retries=reported)
         longest = max((len(row) - 1 for row in rows), default=0)
-        over = [self._told(ctx.calls[row[0]].tool, row) for row in rows if len(row) - 1 > self.max]
+        over = [self._sentence(ctx.calls[row[0]].tool, row) for row in rows if len(row) - 1 > self.max]
         if over:
-            tally.fails(*truncate_list(over))
+            tally.add_miss(*truncate_list(over))
         elif rows:
-            tally.holds(f"after an error a tool was tried again {n_times(longest)} in a row at most (max: {self.max})")
+            tally.add_hit(
+                f"after an error a tool was tried again {n_times(longest)} in a row at most (max: {self.max})"
+            )
         else:
-            tally.holds(f"no tool was tried again after an error (max: {self.max})")
-        return result_from(self, tally, value=longest, retries=told)
+            tally.add_hit(f"no tool was tried again after an error (max: {self.max})")
+        return result_from(self, tally, value=longest, retries=reported)
 
     def _decide_lower_bound(self, rows: Sequence[Sequence[int]], ctx: Context, tally: ConstraintTally) -> None:
         """Decide a partly understood reply: that a tool was tried again is certain, how often in a row is not.
@@ -163,24 +165,24 @@ class Retries(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         A call of the tool that did not fail may stand between any two of its calls and end the row.
         """
         if rows and not self.max:
-            tally.fails(*truncate_list([self._told((ctx.calls or ())[row[0]].tool, row[:2]) for row in rows]))
+            tally.add_miss(*truncate_list([self._sentence((ctx.calls or ())[row[0]].tool, row[:2]) for row in rows]))
         else:
             tally.undecided.append(f"retries (max: {self.max}): {unread_calls(ctx)}")
 
-    def _told(self, tool: str, row: Sequence[int]) -> str:
-        again = f"was tried again {n_times(len(row) - 1)} in a row at {listed('call', row[1:])}"
+    def _sentence(self, tool: str, row: Sequence[int]) -> str:
+        again = f"was tried again {n_times(len(row) - 1)} in a row at {join_numbers('call', row[1:])}"
         return f"{tool} ended in an error at call {row[0]} and {again} (max: {self.max})"
 
     def _from_counts(self, ctx: Context, tally: ConstraintTally) -> None:
-        counts = counts_told(ctx)
+        counts = reported_counts(ctx)
         if counts is not None and all(counts[tool] <= self.max + 1 for tool in match_tools(self.tools, counts)):
-            tally.holds(f"no tool was called more than {n_times(self.max + 1)}, retries included (max: {self.max})")
+            tally.add_hit(f"no tool was called more than {n_times(self.max + 1)}, retries included (max: {self.max})")
         else:
             tally.undecided.append(f"retries (max: {self.max}): {missing_calls_reason(ctx)}")
 
 
-def retried(calls: Iterable[ToolCall], tools: set[str]) -> list[list[int]]:
-    """Each error after which its tool was called again: its number, and those of the tries that followed in a row."""
+def retry_rows(calls: Iterable[ToolCall], tools: set[str]) -> list[list[int]]:
+    """Return the calls of each row of retries: the error and the attempts that followed it."""
     rows: list[list[int]] = []
     unsettled: dict[str, list[int]] = {}
     for number, call in enumerate(calls):
@@ -206,16 +208,16 @@ def _failure(number: int, call: ToolCall) -> str:
     return f"call {number} {call.tool or UNNAMED} ended in an error{why}"
 
 
-class NoRedundantCalls(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class NoRedundantCalls(EvaluatorBase, kw_only=True):
     """No call was made twice: the same tool with an equal input."""
 
     type: Literal["no_redundant_calls"] = "no_redundant_calls"
     tools: Names | UnsetType = UNSET
     """Only calls of these tools; `*` and `?` make a name a glob."""
     ignore: list[Name] = []
-    """Keys of the input that make no difference; globs, and a dotted path reaches deeper."""
+    """Keys of the input that are ignored; globs, and a dotted path reaches deeper."""
     calls: CallFilter | None = None
-    """Which calls count, by their status; denied and pending ones do not, unless it says so."""
+    """The calls that count, by their status; denied and pending ones do not, unless it says so."""
 
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
@@ -235,58 +237,52 @@ class NoRedundantCalls(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_
     )
 
     def check(self, path: str) -> list[Problem]:
-        """What cannot be meant."""
+        """Return the problems of the configuration as a whole."""
         return list(check_filter(self.calls, path))
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """One constraint."""
+        """Decide the one constraint."""
         tally = ConstraintTally()
         if ctx.calls is None:
             self._from_counts(ctx, tally)
             return result_from(self, tally, repeated=[])
         count = count_calls if ctx.calls_complete else count_certain_calls
-        made = count(ctx.calls, excluded_statuses(self.calls))
-        meant = match_tools(self.tools, [call.tool for call in made.calls])
+        counted = count(ctx.calls, excluded_statuses(self.calls))
+        meant = match_tools(self.tools, [call.tool for call in counted.calls])
         first: dict[Hashable, int] = {}
         pairs: list[tuple[int, int]] = []
-        for number, key in zip(made.numbers, keys_of(made.calls, self.ignore), strict=True):
+        for number, key in zip(counted.numbers, keys_of(counted.calls, self.ignore), strict=True):
             earlier = first.setdefault(key, number)
             if earlier != number and ctx.calls[number].tool in meant:
                 pairs.append((number, earlier))
         if pairs:
-            tally.fails(*truncate_list([_told(ctx.calls[number], number, earlier) for number, earlier in pairs]))
+            tally.add_miss(*truncate_list([_sentence(ctx.calls[number], number, earlier) for number, earlier in pairs]))
         elif ctx.calls_complete:
-            tally.holds("no call was made twice")
+            tally.add_hit("no call was made twice")
         else:
             tally.undecided.append(f"repeated calls: {unread_calls(ctx)}")
         return result_from(self, tally, repeated=[number for number, _ in pairs])
 
     def _from_counts(self, ctx: Context, tally: ConstraintTally) -> None:
-        counts = counts_told(ctx)
+        counts = reported_counts(ctx)
         if counts is not None and all(counts[tool] <= 1 for tool in match_tools(self.tools, counts)):
-            tally.holds("no call was made twice: no tool was called more than once")
+            tally.add_hit("no call was made twice: no tool was called more than once")
         else:
             tally.undecided.append(f"repeated calls: {missing_calls_reason(ctx)}")
 
 
 def keys_of(calls: Sequence[ToolCall], ignore: Sequence[str]) -> list[Hashable]:
-    """What two calls share exactly when they are the same tool with an equal input; one without a name is like none."""
+    """Return a key per call, equal for the same tool and input; unnamed calls are all different."""
     rule = InputRule(tuple(ignore)) if ignore else PLAIN_RULE
-    return [
-        (call.tool, _input_key(rule.prepare(call.input))) if call.tool else number for number, call in enumerate(calls)
-    ]
+    return [(call.tool, key_of(rule.prepare(call.input))) if call.tool else number for number, call in enumerate(calls)]
 
 
-def _input_key(value: Any) -> Hashable:
-    return UNSET if value is UNSET else canonical(value)
-
-
-def _told(call: ToolCall, number: int, earlier: int) -> str:
+def _sentence(call: ToolCall, number: int, earlier: int) -> str:
     silent = " (neither tells its input)" if call.input is UNSET else ""
     return f"call {number} {wording.call_label(call)} repeats call {earlier}{silent}"
 
 
-# Every length is one more look at all the calls.
+# Every length takes another pass over all calls.
 LONGEST = 50
 
 
@@ -296,28 +292,28 @@ class RepeatedSequence(NamedTuple):
     start: int
     """The number of its first call."""
     length: int
-    """How many calls make up the cycle."""
+    """The number of calls in the cycle."""
     end: int
     """The number of the first call that is no longer in it."""
 
     @property
     def rounds(self) -> int:
-        """How many times the whole cycle was gone through."""
+        """The number of complete repetitions."""
         return (self.end - self.start) // self.length
 
 
-class LoopDetection(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class LoopDetection(EvaluatorBase, kw_only=True):
     """No cycle of calls was repeated so many times in a row."""
 
     type: Literal["loop_detection"] = "loop_detection"
     times: Annotated[int, Meta(ge=2)] = 3
-    """From how many rounds on a cycle is a loop."""
+    """The number of rounds from which a cycle is a loop."""
     max_length: Annotated[int, Meta(ge=1, le=LONGEST)] = 10
-    """Of how many calls a cycle may consist at most."""
+    """The largest number of calls in a cycle."""
     input_match: Literal["exact", "ignore"] = "exact"
-    """Whether calls are the same only with equal inputs, or by the name of the tool alone."""
+    """Compares calls with their inputs, or by the name of the tool alone."""
     ignore: list[Name] = []
-    """Keys of the input that make no difference; globs, and a dotted path reaches deeper."""
+    """Keys of the input that are ignored; globs, and a dotted path reaches deeper."""
 
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
@@ -332,35 +328,35 @@ class LoopDetection(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
     )
 
     def check(self, path: str) -> list[Problem]:
-        """What cannot be meant."""
+        """Return the problems of the configuration as a whole."""
         if self.ignore and self.input_match == "ignore":
             return [Problem(f"{path}.ignore", "means nothing with `input_match: ignore`, which leaves out all of it")]
         return []
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """One constraint."""
+        """Decide the one constraint."""
         tally = ConstraintTally()
         if ctx.calls is None:
             self._from_counts(ctx, tally)
             return result_from(self, tally, loops=[])
         if not ctx.calls_complete:
-            # A call that was not read may stand between any two, so that no cycle is known to be one.
+            # A call that was not read may be between any two, so that no cycle is certain.
             tally.undecided.append(f"loops of {n_times(self.times)} or more: {unread_calls(ctx)}")
             return result_from(self, tally, loops=[])
         loops = find_loops(self._keys(ctx.calls), self.times, self.max_length)
         if loops:
-            tally.fails(*truncate_list([self._told(loop, ctx.calls) for loop in loops]))
+            tally.add_miss(*truncate_list([self._sentence(loop, ctx.calls) for loop in loops]))
         else:
-            tally.holds(f"no cycle of calls came {n_times(self.times)} in a row")
-        told = [{"calls": [loop.start, loop.end - 1], "length": loop.length, "rounds": loop.rounds} for loop in loops]
-        return result_from(self, tally, loops=told)
+            tally.add_hit(f"no cycle of calls came {n_times(self.times)} in a row")
+        rows = [{"calls": [loop.start, loop.end - 1], "length": loop.length, "rounds": loop.rounds} for loop in loops]
+        return result_from(self, tally, loops=rows)
 
     def _keys(self, calls: Sequence[ToolCall]) -> Sequence[Hashable]:
         if self.input_match == "ignore":
             return [call.tool or number for number, call in enumerate(calls)]
         return keys_of(calls, self.ignore)
 
-    def _told(self, loop: RepeatedSequence, calls: Sequence[ToolCall]) -> str:
+    def _sentence(self, loop: RepeatedSequence, calls: Sequence[ToolCall]) -> str:
         cycle = calls[loop.start : loop.start + loop.length]
         by_name = self.input_match == "ignore"
         label = ", ".join(call.tool if by_name else wording.call_label(call) for call in cycle)
@@ -369,38 +365,38 @@ class LoopDetection(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fie
         return f"calls {loop.start} to {loop.end - 1} are [{label}] {rounds}"
 
     def _from_counts(self, ctx: Context, tally: ConstraintTally) -> None:
-        counts = counts_told(ctx)
+        counts = reported_counts(ctx)
         if counts is not None and all(number < self.times for number in counts.values()):
-            tally.holds(f"no cycle of calls came {n_times(self.times)} in a row: no tool was called that often")
+            tally.add_hit(f"no cycle of calls came {n_times(self.times)} in a row: no tool was called that often")
         else:
             tally.undecided.append(f"loops of {n_times(self.times)} or more: {missing_calls_reason(ctx)}")
 
 
 def find_loops(keys: Sequence[Hashable], rounds: int, longest: int) -> list[RepeatedSequence]:
-    """Every longest stretch that goes through one cycle so many times; a cycle within a shorter one's loop is none."""
+    """Return the longest stretches that repeat one cycle; cycles within the loop of a shorter one are left out."""
     numbers: dict[Hashable, int] = {}
     calls = [numbers.setdefault(key, len(numbers)) for key in keys]  # small numbers compare faster than keys
-    found: list[RepeatedSequence] = []
-    reach = [0] * len(calls)  # by call, how far the loops go that begin there or before
+    loops: list[RepeatedSequence] = []
+    reach = [0] * len(calls)  # by call, the end of the loops that begin there or before
     for length in range(1, min(longest, len(calls) // rounds) + 1):
         fresh = [loop for loop in _loops_of(length, calls, rounds) if reach[loop.start] < loop.end]
         if fresh:
-            found += fresh
+            loops += fresh
             for loop in fresh:
                 reach[loop.start] = loop.end
             reach = list(accumulate(reach, max))
-    return sorted(found)
+    return sorted(loops)
 
 
 def _loops_of(length: int, calls: list[int], rounds: int) -> list[RepeatedSequence]:
-    """The longest stretches in which every call is the same as the one so many calls before it."""
-    found: list[RepeatedSequence] = []
+    """Return the longest stretches in which every call equals the one `length` calls before it."""
+    loops: list[RepeatedSequence] = []
     start = 0
     for end, (before, call) in enumerate(zip(calls, calls[length:], strict=False), length):
         if before != call:
             if end - start >= rounds * length:
-                found.append(RepeatedSequence(start, length, end))
+                loops.append(RepeatedSequence(start, length, end))
             start = end - length + 1
     if len(calls) - start >= rounds * length:
-        found.append(RepeatedSequence(start, length, len(calls)))
-    return found
+        loops.append(RepeatedSequence(start, length, len(calls)))
+    return loops

@@ -1,1 +1,1 @@
-"""How two values, or two lists of them, are held against each other: pure and without I/O."""
+"""Comparison of values and of lists of values, without I/O."""

@@ -14,12 +14,12 @@ from itertools import pairwise
 from typing import Any
 
 Pair = tuple[int, int]
-# Above this many bits they are turned as text, which is done in C.
+# Above this many bits, rows are transposed as text, which is done in C.
 MANY_BITS = 50_000
 
 
 def subsequence(rows: list[int], wanted: int) -> list[Pair] | None:
-    """All expectations in order at their earliest calls, or `None` when they are no subsequence."""
+    """Return all expectations in order at their earliest calls; `None` if they are no subsequence."""
     pairs: list[Pair] = []
     if wanted:
         bit = 1
@@ -34,12 +34,12 @@ def subsequence(rows: list[int], wanted: int) -> list[Pair] | None:
 
 
 def longest_sequence(rows: list[int], wanted: int) -> list[Pair]:
-    """The longest common subsequence, by bit-parallel rows: a thousand by a thousand in about a millisecond."""
-    found = subsequence(rows, wanted)
-    if found is not None:
-        return found
-    # Bits are mirrored and calls walked backwards, so that the rows describe what is still possible
-    # from a given call and expectation on: that is what choosing the *earliest* calls needs.
+    """Return the longest common subsequence by bit-parallel rows: 1,000 by 1,000 take about a millisecond."""
+    complete_sequence = subsequence(rows, wanted)
+    if complete_sequence is not None:
+        return complete_sequence
+    # Bits are mirrored and calls processed backwards, so that the rows describe what is still possible from a
+    # given call and expectation on, as needed to choose the *earliest* calls.
     mirrored = _mirror(rows, wanted)
     full = (1 << wanted) - 1
     ahead = [full] * (len(rows) + 1)
@@ -56,7 +56,7 @@ def longest_sequence(rows: list[int], wanted: int) -> list[Pair]:
         if not remaining:
             break
         top = (row & ((1 << left) - 1)).bit_length()
-        # Zeros among the low bits count how long a sequence is still possible after this pair.
+        # The number of zeros among the low bits is the longest sequence still possible after this pair.
         if top and (top - 1) - (ahead[call + 1] & ((1 << (top - 1)) - 1)).bit_count() == remaining - 1:
             pairs.append((wanted - top, call))
             left = top - 1
@@ -76,10 +76,10 @@ def _mirror(rows: list[int], width: int) -> list[int]:
 
 
 def largest_assignment(rows: list[int], wanted: int) -> list[Pair]:
-    """A maximum matching between expectations and calls, order free."""
+    """Return a maximum matching between expectations and calls, in any order."""
     by_call = _augment(rows, wanted)
     if len(by_call) < wanted:
-        # The calls are the earliest possible; now, of those calls, serve the earliest expectations.
+        # The calls are the earliest possible; now pair them with the earliest expectations.
         calls = sorted(by_call)
         by_expectation = _augment(_columns([rows[call] for call in calls], wanted), len(calls))
         return [(expectation, calls[position]) for expectation, position in sorted(by_expectation.items())]
@@ -87,7 +87,7 @@ def largest_assignment(rows: list[int], wanted: int) -> list[Pair]:
 
 
 def _columns(rows: list[int], width: int) -> list[int]:
-    """For each column the rows that have it, as bits."""
+    """Return for each column the rows that have it, as bits."""
     alike: dict[int, int] = {}
     for place, row in enumerate(rows):
         alike[row] = alike.get(row, 0) | 1 << place
@@ -102,13 +102,13 @@ def _columns(rows: list[int], width: int) -> list[int]:
 
 
 def _augment(rows: list[int], width: int) -> dict[int, int]:
-    """Row -> column of a maximum matching that never gives up an earlier row for a later one."""
+    """Return a maximum matching (row -> column) that never gives up an earlier row for a later one."""
     greedy = _scarcest_first(rows, width)
     return greedy if len(greedy) == len(rows) else complete(rows, width, {})
 
 
 def complete(rows: list[int], width: int, begun: dict[int, int]) -> dict[int, int]:
-    """A matching (row -> column) made as large as possible; what is matched stays matched, maybe to another."""
+    """Extend a matching (row -> column) to a maximum one; matched rows stay matched, maybe to another column."""
     owner = [-1] * width
     chosen = dict(begun)
     free = (1 << width) - 1
@@ -128,7 +128,7 @@ def complete(rows: list[int], width: int, begun: dict[int, int]) -> dict[int, in
             continue
         reached, end, seen = _search(rows, start, owner, free, dead)
         if end < 0:
-            # Nothing that this search touched can ever lead to a free column again.
+            # Nothing that this search reached can lead to a free column later.
             dead = seen
             continue
         free ^= 1 << end
@@ -141,7 +141,7 @@ def complete(rows: list[int], width: int, begun: dict[int, int]) -> dict[int, in
 
 
 def _scarcest_first(rows: list[int], width: int) -> dict[int, int]:
-    """Serve the rows with fewest columns first: nearly always that completes it, and there is nothing to prove."""
+    """Match the rows with fewest columns first, which nearly always gives a maximum matching."""
     chosen: dict[int, int] = {}
     free = (1 << width) - 1
     for row in sorted(range(len(rows)), key=[row.bit_count() for row in rows].__getitem__):
@@ -155,7 +155,7 @@ def _scarcest_first(rows: list[int], width: int) -> dict[int, int]:
 
 
 def _search(rows: list[int], start: int, owner: list[int], free: int, seen: int) -> tuple[dict[int, int], int, int]:
-    """Breadth-first from a row to a free column: (column -> the row it was reached from, that column or -1, seen)."""
+    """Search breadth-first from a row to a free column: (column -> previous row, that column or -1, seen)."""
     reached: dict[int, int] = {}
     queue = [start]
     for row in queue:
@@ -172,7 +172,7 @@ def _search(rows: list[int], start: int, owner: list[int], free: int, seen: int)
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The positions of the set bits, lowest first."""
+    """Yield the positions of the set bits, lowest first."""
     while mask:
         lowest = mask & -mask
         yield lowest.bit_length() - 1
@@ -181,16 +181,16 @@ def bits(mask: int) -> Iterator[int]:
 
 Worth = dict[Pair, tuple[int, int]]
 
-# Above this many cells the order of the calls no longer enters the weights, which would be integers of that many bits.
+# Above this many cells, weights ignore the order of calls: they would be integers of that many bits.
 MAX_EXACT_CELLS = 40_000
-# Above this many steps a part of an assignment is not weighed pair by pair.
+# Above this many steps, a component is not weighed pair by pair.
 MAX_STEPS = 3_000_000
-# Above this many kinds of calls not even these are weighed.
+# Above this many kinds of calls, these are not weighed either.
 MAX_KINDS = 100
 
 
 def weigh(rows: list[int], wanted: int, worth: Worth) -> list[dict[int, int]]:
-    """For each call, expectation -> one integer that ranks as the rules above do, when added up."""
+    """Return for each call expectation -> weight, such that sums of weights rank by the rules above."""
     calls = len(rows)
     limits = 1 + wanted * max((unbroken for _, unbroken in worth.values()), default=0)
     exact = calls * wanted <= MAX_EXACT_CELLS
@@ -208,7 +208,7 @@ def weigh(rows: list[int], wanted: int, worth: Worth) -> list[dict[int, int]]:
 
 
 def heaviest_sequence(rows: list[int], wanted: int, worth: Worth) -> list[Pair]:
-    """The in-order alignment of the greatest weight."""
+    """Return the in-order alignment of the greatest weight."""
     weights = weigh(rows, wanted, worth)
     best = [[0] * (wanted + 1) for _ in range(len(rows) + 1)]
     for call in range(len(rows) - 1, -1, -1):
@@ -224,14 +224,14 @@ def heaviest_sequence(rows: list[int], wanted: int, worth: Worth) -> list[Pair]:
             expectation += 1
         if best[call][expectation] == best[call + 1][expectation]:
             continue
-        # Only taking this call can reach the best value, and only with the expectation we stopped at.
+        # The best value needs this call, paired with the current expectation.
         pairs.append((expectation, call))
         expectation += 1
     return pairs
 
 
 def heaviest_assignment(rows: list[int], worth: Worth) -> list[Pair]:
-    """The order-free alignment of the greatest weight, part by part where the parts have nothing in common."""
+    """Return the order-free alignment of the greatest weight, computed per connected component."""
     pairs: list[Pair] = []
     for expectations, calls in _parts(rows):
         place = {expectation: position for position, expectation in enumerate(expectations)}
@@ -249,7 +249,7 @@ def heaviest_assignment(rows: list[int], worth: Worth) -> list[Pair]:
 
 
 def _parts(rows: list[int]) -> list[tuple[list[int], list[int]]]:
-    """Expectations and calls that can only be paired among themselves."""
+    """Return the connected components: expectations and calls that can only be paired among themselves."""
     masks: list[int] = []
     for row in dict.fromkeys(rows):
         merged = row
@@ -269,50 +269,50 @@ def _parts(rows: list[int]) -> list[tuple[list[int], list[int]]]:
 
 
 def _by_kinds(rows: list[int], wanted: int, worth: Worth) -> list[Pair]:
-    """For parts too large to weigh pair by pair: calls that are alike are weighed as one, and so are expectations."""
+    """Solve a large component by kinds: calls that are alike are weighed as one, and so are expectations."""
     kinds: dict[Any, list[int]] = {}
     for call, row in enumerate(rows):
         kinds.setdefault(tuple([(row >> e & 1, worth.get((e, call))) for e in range(wanted)]), []).append(call)
         if len(kinds) > MAX_KINDS:
-            return _kept_first(rows, wanted, worth)
-    judged: list[Any] = list(kinds)
+            return _greedy_by_limits(rows, wanted, worth)
+    rows_by_kind: list[Any] = list(kinds)
     calls = list(kinds.values())
     columns: dict[Any, list[int]] = {}
-    for expectation, column in enumerate(zip(*judged, strict=True)):
+    for expectation, column in enumerate(zip(*rows_by_kind, strict=True)):
         columns.setdefault(column, []).append(expectation)
     expectations = list(columns.values())
     limits = 1 + wanted * max((unbroken for _, unbroken in worth.values()), default=0)
     weights: list[dict[int, int]] = []
-    for told_of in judged:
-        fits = [(kind, told_of[same[0]]) for kind, same in enumerate(expectations)]
-        pairs = [(kind, told or (0, 0)) for kind, (accepted, told) in fits if accepted]
-        weights.append({kind: (limits + kept) * limits + unbroken for kind, (kept, unbroken) in pairs})
-    found: list[Pair] = []
+    for cells in rows_by_kind:
+        columns_of = [(kind, cells[same[0]]) for kind, same in enumerate(expectations)]
+        accepted = [(kind, value or (0, 0)) for kind, (accepts, value) in columns_of if accepts]
+        weights.append({kind: (limits + kept) * limits + unbroken for kind, (kept, unbroken) in accepted})
+    pairs: list[Pair] = []
     for (call, kind), times in _shares(weights, [len(c) for c in calls], [len(e) for e in expectations]).items():
-        found += [(expectations[kind].pop(0), calls[call].pop(0)) for _ in range(times)]
-    return sorted(found)
+        pairs += [(expectations[kind].pop(0), calls[call].pop(0)) for _ in range(times)]
+    return sorted(pairs)
 
 
 def _shares(weights: list[dict[int, int]], calls: list[int], room: list[int]) -> dict[Pair, int]:
-    """How many calls of each kind stand for how many expectations of each kind, at the greatest weight."""
-    given: dict[Pair, int] = {}
-    while path := _best_shift(weights, calls, room, given):
-        # Each step of the path but the first takes back what the step before it needs.
+    """Return how many calls of each kind are paired with each kind of expectations, at the greatest weight."""
+    flow: dict[Pair, int] = {}
+    while path := _best_shift(weights, calls, room, flow):
+        # Each step of the path but the first frees what the step before it needs.
         back = [(call, kind) for (call, _), (_, kind) in pairwise(path)]
-        times = min(calls[path[-1][0]], room[path[0][1]], *[given[pair] for pair in back])
+        times = min(calls[path[-1][0]], room[path[0][1]], *[flow[pair] for pair in back])
         for pair in back:
-            given[pair] -= times
+            flow[pair] -= times
         for pair in path:
-            given[pair] = given.get(pair, 0) + times
+            flow[pair] = flow.get(pair, 0) + times
         calls[path[-1][0]] -= times
         room[path[0][1]] -= times
-    return given
+    return flow
 
 
 def _best_shift(
-    weights: list[dict[int, int]], calls: list[int], room: list[int], given: dict[Pair, int]
+    weights: list[dict[int, int]], calls: list[int], room: list[int], flow: dict[Pair, int]
 ) -> list[Pair] | None:
-    """As `_best_path` does, for kinds: (kind of calls, kind of expectations) from end to start."""
+    """Return the best path of kinds, as (kind of calls, kind of expectations) from end to start."""
     gain: dict[int, int] = {}
     reached: dict[int, int] = {}
     base = {call: 0 for call, left in enumerate(calls) if left}
@@ -325,7 +325,7 @@ def _best_shift(
                 if kind in gain and total <= gain[kind]:
                     continue
                 gain[kind], reached[kind] = total, call
-                for holder in [holder for holder, held in given if held == kind and given[holder, held]]:
+                for holder in [holder for holder, held in flow if held == kind and flow[holder, held]]:
                     rest = total - weights[holder][kind]
                     if holder not in base or rest > base[holder]:
                         base[holder], freed[holder] = rest, kind
@@ -342,8 +342,8 @@ def _best_shift(
     return path
 
 
-def _kept_first(rows: list[int], wanted: int, worth: Worth) -> list[Pair]:
-    """For parts too large to weigh: as many kept limits as there can be, then as many pairs as there can be.
+def _greedy_by_limits(rows: list[int], wanted: int, worth: Worth) -> list[Pair]:
+    """Solve a very large component greedily: as many kept limits as possible, then as many pairs as possible.
 
     Best whenever every expectation of the part accepts every call of it; otherwise a pair that was added may have cost
     a kept limit that another choice would have saved.
@@ -357,7 +357,7 @@ def _kept_first(rows: list[int], wanted: int, worth: Worth) -> list[Pair]:
 
 
 def _by_paths(rows: list[int], wanted: int, worth: Worth) -> list[Pair]:
-    """Shortest augmenting paths over the heaviest pairs."""
+    """Solve a component by shortest augmenting paths over the heaviest pairs."""
     weights = weigh(rows, wanted, worth)
     owner: dict[int, int] = {}
     chosen: dict[int, int] = {}
@@ -369,7 +369,7 @@ def _by_paths(rows: list[int], wanted: int, worth: Worth) -> list[Pair]:
 
 
 def _best_path(weights: list[dict[int, int]], owner: dict[int, int], chosen: dict[int, int]) -> list[Pair] | None:
-    """The alternating path that adds one pair and loses least, as (call, expectation) from end to start."""
+    """Return the alternating path that adds one pair and loses least, as (call, expectation) from end to start."""
     gain: dict[int, int] = {}
     reached: dict[int, int] = {}
     queue = [call for call in range(len(weights)) if call not in chosen]

@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agentv.matching.equality import same
+from agentv.matching.equality import json_equal
 from agentv.matching.matchers import equals, has_matcher, is_matcher
 
 MAX_DIGITS = 12
 
 
 def bad_pointer(pointer: str) -> str | None:
-    """Why this is no JSON pointer; `None` when it is one."""
+    """Return why this is no JSON pointer; `None` if it is one."""
     if pointer and not pointer.startswith("/"):
         return f"not a JSON pointer: it begins with '/', as {'/' + pointer.replace('.', '/')!r} does"
     at = next(
@@ -24,12 +24,12 @@ def bad_pointer(pointer: str) -> str | None:
 
 
 def pointer_steps(pointer: str) -> tuple[str, ...]:
-    """The keys and positions that lead to its place."""
+    """Return the keys and positions of a JSON pointer."""
     return tuple(step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
 
 
 def at_steps(value: Any, steps: tuple[str, ...]) -> Any:
-    """What stands there, or `NOTHING`."""
+    """Return the value at the end of these steps, or `NOTHING`."""
     for step in steps:
         value = at_step(value, step)
         if value is NOTHING:
@@ -38,7 +38,7 @@ def at_steps(value: Any, steps: tuple[str, ...]) -> Any:
 
 
 def at_step(value: Any, step: str) -> Any:
-    """What stands under one key or position."""
+    """Return the value under one key or position, or `NOTHING`."""
     if isinstance(value, dict):
         return value.get(step, NOTHING)
     if not isinstance(value, list) or not (step.isascii() and step.isdecimal() and len(step) < MAX_DIGITS):
@@ -61,7 +61,7 @@ NOTHING = Nothing()
 
 
 class Difference(NamedTuple):
-    """One path at which the call is not what was expected."""
+    """A path at which two values differ."""
 
     path: str
     expected: Any
@@ -72,18 +72,18 @@ class Difference(NamedTuple):
 
 
 def quote(value: Any) -> str:
-    """A value as JSON on one line, cut so that a page of output never lands in a sentence."""
+    """Return a value as JSON on one line, truncated so that it fits into a sentence."""
     if value is NOTHING:
         return "nothing"
     try:
         text = msgspec.json.encode(value).decode()
     except (TypeError, ValueError, RecursionError):
-        text = _described(value)
+        text = _describe(value)
     return text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 1] + "…"
 
 
-def _described(value: Any) -> str:
-    """A value that is not quite JSON: a lone surrogate, an object, a number too long to be written."""
+def _describe(value: Any) -> str:
+    """Describe a value that is not JSON: a lone surrogate, an object, a number too long to be written."""
     try:
         return repr(value).encode("utf-8", "replace").decode()
     except (ValueError, RecursionError):
@@ -91,7 +91,7 @@ def _described(value: Any) -> str:
 
 
 def differences(expected: Any, actual: Any, path: str, *, partial: bool = False) -> Iterator[Difference]:
-    """Every path at which `actual` is not `expected`; `partial` forgives extra keys at every level."""
+    """Return every path at which `actual` differs from `expected`; `partial` allows extra keys at every level."""
     if is_matcher(expected):
         if not equals(expected)(actual):
             yield Difference(path, expected, actual)
@@ -100,42 +100,42 @@ def differences(expected: Any, actual: Any, path: str, *, partial: bool = False)
     elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
         for index, value in enumerate(expected):
             yield from differences(value, actual[index], f"{path}.{index}", partial=partial)
-    elif has_matcher(expected) or not same(expected, actual):
+    elif has_matcher(expected) or not json_equal(expected, actual):
         yield Difference(path, expected, actual)
 
 
 def plain_differences(expected: Any, actual: Any, path: str) -> list[Difference]:
-    """The same for an expected value without matchers that is known to differ, at a quarter of the cost."""
+    """Return the differences to an expected value without matchers, known to differ, at a quarter of the cost."""
     if isinstance(expected, dict) and isinstance(actual, dict):
-        return plain_key_differences(expected, actual, unlike_keys(expected, actual), path)
+        return plain_key_differences(expected, actual, differing_keys(expected, actual), path)
     if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
-        found: list[Difference] = []
+        result: list[Difference] = []
         for index, value in enumerate(expected):
-            if not same(value, actual[index]):
-                found += plain_differences(value, actual[index], f"{path}.{index}")
-        return found
+            if not json_equal(value, actual[index]):
+                result += plain_differences(value, actual[index], f"{path}.{index}")
+        return result
     return [Difference(path, expected, actual)]
 
 
-def unlike_keys(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
-    """The expected keys that are missing or have another value."""
-    return [key for key, value in expected.items() if key not in actual or not same(value, actual[key])]
+def differing_keys(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
+    """Return the expected keys that are missing or have another value."""
+    return [key for key, value in expected.items() if key not in actual or not json_equal(value, actual[key])]
 
 
 def plain_key_differences(
     expected: dict[str, Any], actual: dict[str, Any], unlike: list[str], path: str
 ) -> list[Difference]:
-    """The differences under these keys, and the keys that nobody expected."""
-    found: list[Difference] = []
+    """Return the differences under these keys, and the unexpected keys."""
+    result: list[Difference] = []
     for key in unlike:
         if key in actual:
-            found += plain_differences(expected[key], actual[key], f"{path}.{key}")
+            result += plain_differences(expected[key], actual[key], f"{path}.{key}")
         else:
-            found.append(Difference(f"{path}.{key}", expected[key], NOTHING))
+            result.append(Difference(f"{path}.{key}", expected[key], NOTHING))
     for key, value in actual.items():
         if key not in expected:
-            found.append(Difference(f"{path}.{key}", NOTHING, value))
-    return found
+            result.append(Difference(f"{path}.{key}", NOTHING, value))
+    return result
 
 
 def _key_differences(

@@ -1,4 +1,4 @@
-"""Whether a call's input is the expected one, under a matching mode and a per-tool rule."""
+"""Comparison of a call's input with the expected one, by match mode and per-tool rule."""
 
 from collections.abc import Hashable, Iterator
 from typing import Any, Literal, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec import UNSET
 
 from agentv.matching.diff import NOTHING, Difference, differences
-from agentv.matching.equality import canonical, same
+from agentv.matching.equality import canonical_key, json_equal
 from agentv.matching.matchers import Predicate, contains, equals, has_matcher, is_matcher
 from agentv.matching.text import glob_match
 
@@ -14,13 +14,13 @@ InputMode = Literal["exact", "partial", "subset", "ignore"] | tuple[str, ...]
 
 
 class InputRule(NamedTuple):
-    """What holds for every call of a tool, whichever the mode."""
+    """Ignored keys and defaults of one tool, in every mode."""
 
     ignore: tuple[str, ...] = ()
     defaults: dict[str, Any] = {}
 
     def prepare(self, value: Any, *, expected: bool = False) -> Any:
-        """The value with its absent keys filled in and its ignored ones gone; never changes it in place."""
+        """Return a copy of the value with defaults filled in and ignored keys removed."""
         if not isinstance(value, dict) or not (self.ignore or self.defaults):
             return value
         value = {**self.defaults, **value}
@@ -34,7 +34,7 @@ MAX_DIGITS = 12
 
 
 class ExpectedInput:
-    """An expected input, ready to judge many calls."""
+    """An expected input, compiled for comparison with many calls."""
 
     def __init__(self, expected: Any, mode: InputMode, rule: InputRule = PLAIN_RULE) -> None:
         self.mode = mode
@@ -43,21 +43,21 @@ class ExpectedInput:
         self.written = self.expected = expected
         if self._is_object and rule is not PLAIN_RULE:
             self.written = rule._replace(defaults={}).prepare(expected, expected=True)
-            # An absent key of a partial expectation is not compared, so there is nothing to complete.
+            # A key that a partial expectation lacks is not compared, so no default is needed.
             self.expected = self.written if mode == "partial" else rule.prepare(expected, expected=True)
         self._test: Predicate | None = None
         self._expects: bool | None = None
         self.is_plain = not has_matcher(expected)
 
     def matches(self, actual: Any) -> bool:
-        """Whether a call with this input (`UNSET` when it has none) is the expected one."""
+        """Return whether an input (`UNSET` if there is none) is the expected one."""
         if self.mode == "ignore":
             return True
         if actual is UNSET:
             return False
         if self._test is None:
             if self.is_plain and self.mode == "exact" and self.rule is PLAIN_RULE:
-                return same(self.expected, actual)
+                return json_equal(self.expected, actual)
             self._test = self._predicate()
         return self._test(self.rule.prepare(actual) if self.rule is not PLAIN_RULE else actual)
 
@@ -86,28 +86,28 @@ class ExpectedInput:
         )
 
     def projection(self, prepared: Any) -> Hashable:
-        """For `exact` and for paths: a key that a plain expectation and the calls it matches have in common."""
+        """Return the key that a plain expectation shares with the inputs it matches, for `exact` and for paths."""
         if not isinstance(self.mode, tuple) or not isinstance(prepared, dict):
-            return canonical(prepared)
-        # Marked, so that it never equals a whole input that happens to be a list of the same values.
-        return (NOTHING, *[canonical(lookup(prepared, path)) for path in self.mode])
+            return canonical_key(prepared)
+        # Tagged, so that it never equals an input that is a list of the same values.
+        return (NOTHING, *[canonical_key(lookup(prepared, path)) for path in self.mode])
 
     @property
     def is_keyed(self) -> bool:
-        """Whether it is an object that is compared key by key, and nothing else."""
+        """True if it is an object that is compared key by key, and nothing else."""
         return self._is_object and self.mode in ("exact", "partial")
 
     def anchors(self) -> list[tuple[str, Hashable]]:
-        """For `exact` and `partial`: arguments that every matching call must have just so."""
+        """Return the arguments that every matching call must have exactly, for `exact` and `partial`."""
         if not self.is_keyed:
             return []
         fixed = [(key, value) for key, value in self.expected.items() if not has_matcher(value)]
         if self.mode == "partial":
             fixed = [(key, value) for key, value in fixed if not isinstance(value, (dict, list))]
-        return [(key, canonical(value)) for key, value in fixed]
+        return [(key, canonical_key(value)) for key, value in fixed]
 
     def differences(self, actual: Any) -> list[Difference]:
-        """Every path at which the call's input is not the expected one."""
+        """Return every path at which the input differs from the expected one."""
         if self.mode == "ignore":
             return []
         if actual is UNSET:
@@ -133,20 +133,20 @@ class ExpectedInput:
             yield from differences(self.expected, actual, "input", partial=self.mode == "partial")
 
     def expects_arguments(self) -> bool:
-        """Whether a call can agree or disagree with any argument."""
+        """Return whether any argument is expected."""
         if self._expects is None:
             self._expects = self.agreement([]) is not None
         return self._expects
 
-    def agreement(self, found: list[Difference]) -> float | None:
-        """The share of expected argument keys without a difference; `None` when no argument is expected."""
+    def agreement(self, differences: list[Difference]) -> float | None:
+        """Return the share of expected argument keys without a difference; `None` if no argument is expected."""
         if self.mode == "ignore":
             return None
         if not self._is_object:
-            return 0.0 if any(_is_input(difference.path) for difference in found) else 1.0
-        paths = [difference.path for difference in found if _is_input(difference.path)]
+            return 0.0 if any(_is_input(difference.path) for difference in differences) else 1.0
+        paths = [difference.path for difference in differences if _is_input(difference.path)]
         if isinstance(self.mode, tuple):
-            # A path that neither side has is not compared, so it is no argument either.
+            # A path that neither side has is not compared, and does not count as an argument.
             held = [path for path in self.mode if lookup(self.expected, path) is not NOTHING]
             keys = held + [path for path in self.mode if path not in held and f"input.{path}" in paths]
         else:
@@ -164,7 +164,7 @@ def _is_input(path: str) -> bool:
 
 
 def lookup(value: Any, path: str) -> Any:
-    """What stands at a dotted path of keys and list positions, or `NOTHING`."""
+    """Return the value at a dotted path of keys and list positions, or `NOTHING`."""
     if isinstance(value, dict) and path in value:
         return value[path]
     head, _, rest = path.partition(".")
@@ -178,7 +178,7 @@ def lookup(value: Any, path: str) -> Any:
 
 
 def _drop(value: Any, pattern: str, *, expected: bool) -> Any:
-    """The value without what the pattern names; a dot reaches one level deeper, but never into a matcher."""
+    """Return the value without what the pattern names; a dot reaches one level deeper, but never into a matcher."""
     if isinstance(value, list):
         items = _drop(dict(zip(map(str, range(len(value))), value, strict=True)), pattern, expected=expected)
         return list(items.values())

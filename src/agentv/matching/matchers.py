@@ -5,24 +5,25 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from math import ulp
+from operator import ge, gt, le, lt
 from typing import Any
 
 from agentv.errors import EvaluationError, Problem
-from agentv.matching.equality import same
+from agentv.matching.equality import json_equal
 from agentv.matching.text import glob_test
 
 QUICK_SECONDS = 0.005
-"""What an event loop can wait for: nearly every search ends within a hundredth of it."""
+"""The time that an event loop can wait: nearly every search ends within a hundredth of it."""
 QUICK_LENGTH = 50_000
-"""On longer texts the engine looks at its clock too rarely for that."""
+"""The length of text up to which the engine checks its clock often enough for that."""
 
 
-class Slow(Exception):  # noqa: N818 - no error: the same search with more time may well end
-    """A search did not end within the few milliseconds that it was given."""
+class SlowSearchError(Exception):
+    """Error for a search that did not end within a few milliseconds."""
 
 
 class Pattern:
-    """A pattern in Python's syntax, ready to search any number of texts."""
+    """A compiled pattern in Python's syntax."""
 
     def __init__(self, pattern: str, *, ignore_case: bool = False, full: bool = False) -> None:
         import regex  # noqa: PLC0415 - costs as much as starting Python, and few suites use it
@@ -32,7 +33,7 @@ class Pattern:
         self._search = compiled.fullmatch if full else compiled.search
 
     def find(self, text: str) -> tuple[int, int] | None:
-        """Where it is found, within the limit; the other threads of this process go on meanwhile."""
+        """Return the position of a match within the time limit; other threads of this process continue meanwhile."""
         try:
             return self._span(text, REGEX_SECONDS)
         except TimeoutError:
@@ -41,28 +42,28 @@ class Pattern:
             raise EvaluationError(msg) from None
 
     def find_quickly(self, text: str) -> tuple[int, int] | None:
-        """The same within milliseconds, or `Slow`."""
+        """Return the position of a match within milliseconds, or raise `SlowSearchError`."""
         if len(text) > QUICK_LENGTH:
-            raise Slow
+            raise SlowSearchError
         try:
             return self._span(text, QUICK_SECONDS)
         except TimeoutError:
-            raise Slow from None
+            raise SlowSearchError from None
 
     def _span(self, text: str, seconds: float) -> tuple[int, int] | None:
-        # The agent wrote this text: the standard library's engine could be made to run for hours on it.
-        found = self._search(text, timeout=seconds)
-        return None if found is None else found.span()
+        # The agent wrote this text and could make the standard library's engine run for hours.
+        match = self._search(text, timeout=seconds)
+        return None if match is None else match.span()
 
 
 def bad_pattern(pattern: Any) -> str | None:
-    """Why this is no pattern; `None` when it is one."""
+    """Return why this is no pattern; `None` if it is one."""
     return _bad_regex(pattern)
 
 
 @lru_cache(maxsize=256)
 def pattern_of(pattern: str) -> Pattern:
-    """A pattern that is asked for again and again, compiled once."""
+    """Compile a pattern; the result is cached."""
     return Pattern(pattern)
 
 
@@ -79,7 +80,7 @@ OPERATORS = (
 
 
 def is_number(value: Any) -> bool:
-    """Whether this is a JSON number, which a boolean is not."""
+    """Return whether this is a JSON number, which a boolean is not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -95,14 +96,14 @@ TYPES: dict[str, Predicate] = {
 
 
 def is_matcher(value: Any) -> bool:
-    """Whether this expected value is a mapping of operators."""
+    """Return whether this expected value is a mapping of operators."""
     if not isinstance(value, dict):
         return False
     return any([isinstance(key, str) and key[:1] == "$" for key in value])  # noqa: C419 - a list is twice as fast here
 
 
 def has_matcher(value: Any) -> bool:
-    """Whether a matcher stands anywhere in this expected value."""
+    """Return whether an expected value contains a matcher."""
     if isinstance(value, dict):
         return is_matcher(value) or any(
             [has_matcher(item) for item in value.values() if isinstance(item, (dict, list))]  # noqa: C419 - as above
@@ -111,7 +112,7 @@ def has_matcher(value: Any) -> bool:
 
 
 def check_expected(value: Any, path: str, depth: int = 0) -> Iterator[Problem]:
-    """What is wrong with an expected value: operators unknown, mixed with plain keys, or given nonsense."""
+    """Return the problems of an expected value: operators unknown, mixed with plain keys, or with invalid arguments."""
     if depth > MAX_DEPTH:
         yield Problem(f"{path[:MAX_PATH]}…", f"nested deeper than {MAX_DEPTH} levels")
     elif isinstance(value, list):
@@ -188,24 +189,24 @@ def _bad_regex(pattern: Any) -> str | None:
 
 
 def _python_syntax(pattern: str) -> str:
-    """The pattern with every brace that is no repeat escaped: to `regex`, `{i}` would mean fuzzy matching."""
+    """Return the pattern with every brace that is no repeat escaped: to `regex`, `{i}` would mean fuzzy matching."""
     return re.sub(
         r"\\.|\{(?!\d+(?:,\d*)?\}|,\d+\})",
-        lambda found: found[0] if found[0].startswith("\\") else "\\{",
+        lambda match: match[0] if match[0].startswith("\\") else "\\{",
         pattern,
         flags=re.DOTALL,
     )
 
 
 def _bad_approx(argument: Any) -> str | None:
-    given = isinstance(argument, dict) and argument.keys() == {"value", "within"}
-    if given and is_number(argument["value"]) and is_number(argument["within"]) and argument["within"] >= 0:
+    has_both = isinstance(argument, dict) and argument.keys() == {"value", "within"}
+    if has_both and is_number(argument["value"]) and is_number(argument["within"]) and argument["within"] >= 0:
         return None
     return f"expected {{value: number, within: number of at least 0}}, got {argument!r}"
 
 
 def equals(expected: Any) -> Predicate:
-    """A predicate for deep JSON equality, with matchers wherever they stand in `expected`."""
+    """Return a predicate for deep JSON equality, with matchers anywhere in `expected`."""
     if is_matcher(expected):
         return _all_operators(expected)
     if not has_matcher(expected):
@@ -221,7 +222,7 @@ def equals(expected: Any) -> Predicate:
 
 
 def contains(expected: Any) -> Predicate:
-    """A predicate for `partial`: extra keys allowed at every level, lists element by element."""
+    """Return a predicate for `partial`: extra keys allowed at every level, lists element by element."""
     if isinstance(expected, dict) and not is_matcher(expected):
         fields = [(key, contains(value)) for key, value in expected.items()]
         return lambda actual: (
@@ -233,7 +234,7 @@ def contains(expected: Any) -> Predicate:
 
 
 def _plain(expected: Any) -> Predicate:
-    return lambda actual: same(expected, actual)
+    return lambda actual: json_equal(expected, actual)
 
 
 def _elements(tests: list[Predicate]) -> Predicate:
@@ -280,10 +281,10 @@ def _operator(name: str, argument: Any) -> Predicate:  # noqa: PLR0911 - one lin
 
 def _near(actual: float, middle: float, within: float) -> bool:
     try:
-        # 0.1 + 0.2 lies within 0.1 of 0.2 for everybody but the last bits of a float; an integer has none.
+        # 0.1 + 0.2 is within 0.1 of 0.2 except for rounding errors of floats, which integers do not have.
         bits = 4 * ulp(max(abs(actual), abs(middle), within)) if float in map(type, (actual, middle, within)) else 0
         return abs(actual - middle) <= within + bits
-    except OverflowError:  # an integer beyond all floats is near to none
+    except OverflowError:  # an integer beyond the range of floats is near none
         return False
 
 
@@ -291,16 +292,15 @@ def _holds(actual: Any, wanted: Any) -> bool:
     if isinstance(actual, str):
         return isinstance(wanted, str) and wanted in actual
     if isinstance(actual, list):
-        return any(same(wanted, item) for item in actual)
+        return any(json_equal(wanted, item) for item in actual)
     return isinstance(actual, dict) and isinstance(wanted, str) and wanted in actual
 
 
-def _comparison(name: str, bound: Any) -> Predicate:
-    import operator  # noqa: PLC0415 - named here, where it is read
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 
-    compare: Callable[[Any, Any], bool] = getattr(
-        operator, {"$gt": "gt", "$gte": "ge", "$lt": "lt", "$lte": "le"}[name]
-    )
+
+def _comparison(name: str, bound: Any) -> Predicate:
+    compare = COMPARISONS[name]
     if isinstance(bound, str):
         return lambda actual: isinstance(actual, str) and compare(actual, bound)
     return lambda actual: is_number(actual) and compare(actual, bound)
@@ -313,7 +313,7 @@ def _regex(pattern: str) -> Predicate:
 
     def test(actual: Any) -> bool:
         try:
-            # The agent wrote this text: the standard library's engine could be made to run for hours on it.
+            # The agent wrote this text and could make the standard library's engine run for hours.
             return isinstance(actual, str) and search(actual, timeout=REGEX_SECONDS) is not None
         except TimeoutError:
             msg = f"$regex {pattern!r} took longer than {REGEX_SECONDS:g} s on a text of {len(actual)} characters"

@@ -3,26 +3,26 @@
 from collections.abc import Callable
 
 MOST_NEAR = 16
-"""How many changes are looked for among nearly equal texts; their cost grows with the square."""
+"""The largest distance searched for among nearly equal texts; the cost grows with its square."""
 
 
-def effort(left: str, right: str) -> float:
-    """About how many microseconds their distance takes: a step a character of the longer text, wider for the other."""
+def estimate_microseconds(left: str, right: str) -> float:
+    """Estimate the microseconds that the distance takes: a step per character of the longer text."""
     shorter, longer = sorted((len(left), len(right)))
     return longer * (1 + shorter / 2500)
 
 
 def differing_parts(left: str, right: str) -> tuple[str, str]:
-    """Both texts without the beginning and the end that they share, which never add to their distance."""
+    """Return both texts without their common beginning and end, which never add to their distance."""
     shorter = min(len(left), len(right))
-    start = _shared(left, right, shorter)
+    start = _common_prefix(left, right, shorter)
     left, right = left[start:], right[start:]
-    end = _shared(left[::-1], right[::-1], shorter - start)
+    end = _common_prefix(left[::-1], right[::-1], shorter - start)
     return left[: len(left) - end], right[: len(right) - end]
 
 
-def _shared(left: str, right: str, most: int) -> int:
-    """How many characters both begin with, found by halves: comparing slices is done in C."""
+def _common_prefix(left: str, right: str, most: int) -> int:
+    """Return the length of the common prefix, by bisection: comparing slices is done in C."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -34,7 +34,7 @@ def _shared(left: str, right: str, most: int) -> int:
 
 
 def distance(left: str, right: str) -> int:
-    """The Levenshtein distance of two texts."""
+    """Return the Levenshtein distance of two texts."""
     left, right = differing_parts(left, right)
     if len(left) < len(right):
         left, right = right, left
@@ -45,43 +45,43 @@ def distance(left: str, right: str) -> int:
 
 
 def _near_distance(left: str, right: str, most: int) -> int | None:
-    """Their distance if it is small, by the furthest place that so many changes reach on each diagonal (Ukkonen 1985).
+    """Return a small distance by the furthest place that so many changes reach on each diagonal (Ukkonen 1985).
 
     Nearly equal texts are the usual ones: a dozen changes in 1,500 characters are found in a third of the time.
     """
     goal = len(left) - len(right)
     if abs(goal) > most:
         return None
-    reached = {0: 0}  # they differ from the first character on
+    reached = {0: 0}  # they differ in the first character
     for changes in range(1, most + 1):
         further: dict[int, int] = {}
         for diagonal in range(-changes, changes + 1):
             at = max(reached.get(diagonal, -2) + 1, reached.get(diagonal - 1, -2) + 1, reached.get(diagonal + 1, -1))
             at = min(at, len(left), len(right) + diagonal)
             if at >= max(0, diagonal):
-                further[diagonal] = at + _shared_from(left, right, at, at - diagonal)
+                further[diagonal] = at + _common_length(left, right, at, at - diagonal)
         if further.get(goal, -1) >= len(left):
             return changes
         reached = further
     return None
 
 
-def _shared_from(left: str, right: str, here: int, there: int) -> int:
-    """How many characters both have in common from these places on."""
+def _common_length(left: str, right: str, here: int, there: int) -> int:
+    """Return the number of characters in common from these places on."""
     most = min(len(left) - here, len(right) - there)
     length, step = 0, 8
-    while length < most:  # ever larger slices while they agree, then by halves
+    while length < most:  # double the slices while they agree, then bisect
         step = min(step, most - length)
         one, other = left[here + length : here + length + step], right[there + length : there + length + step]
         if one != other:
-            return length + _shared(one, other, step)
+            return length + _common_prefix(one, other, step)
         length += step
         step *= 4
     return length
 
 
 def _column_distance(left: str, right: str) -> int:
-    """The same for any two texts.
+    """Return the distance of any two texts.
 
     A column of the table is one large integer with a bit a row (Myers 1999, Hyyrö 2001), so that 10,000 characters
     against 10,000 take 50 ms and not a minute.
@@ -90,30 +90,30 @@ def _column_distance(left: str, right: str) -> int:
     for index, char in enumerate(right):
         rows[char] = rows.get(char, 0) | (1 << index)
     everything, last = (1 << len(right)) - 1, 1 << (len(right) - 1)
-    ups, downs, found = everything, 0, len(right)
+    ups, downs, changes = everything, 0, len(right)
     for char in left:
         equal = rows.get(char, 0)
         across = (((equal & ups) + ups) ^ ups) | equal
         more = downs | (everything & ~(across | ups))
         fewer = ups & across
         if more & last:
-            found += 1
+            changes += 1
         elif fewer & last:
-            found -= 1
+            changes -= 1
         more, fewer = (more << 1) | 1, fewer << 1
         kept = equal | downs
         ups = (fewer | ~(kept | more)) & everything
         downs = more & kept & everything
-    return found
+    return changes
 
 
 def is_glob(pattern: str) -> bool:
-    """Whether the pattern stands for more than itself."""
+    """Return whether the pattern is a glob."""
     return "*" in pattern or "?" in pattern
 
 
 def glob_match(pattern: str, text: str) -> bool:
-    """Whether the whole text fits the pattern.
+    """Return whether the whole text matches the glob.
 
     Not a regular expression: the text is an agent's, and `*a*a*a*b` must not stall a run. Between two stars the
     leftmost place is always as good as any other, so nothing is ever tried twice.
@@ -135,7 +135,7 @@ def glob_match(pattern: str, text: str) -> bool:
 
 
 def glob_test(pattern: str) -> Callable[[str], bool]:
-    """The same, ready for many texts: the shapes that most patterns have are not taken apart again for each."""
+    """Return a test of a glob for many texts, with shortcuts for common shapes."""
     head, *parts = pattern.split("*")
     if "?" not in pattern:
         if len(parts) == 1:
@@ -160,5 +160,5 @@ def _find(part: str, text: str, start: int, end: int) -> int:
 
 
 def name_match(pattern: str, name: str) -> bool:
-    """Whether a tool of this name is meant by the pattern."""
+    """Return whether a tool name matches the pattern."""
     return pattern == name or (is_glob(pattern) and glob_match(pattern, name))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agentv.run.judges import Judges
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun, ShardPlan
-    from agentv.scoring.scorer import Follow
+    from agentv.scoring.scorer import TraceLoader
 
 MAX_BUSY_S = 0.001
 """Longest time without a pause for the event loop: signals, timeouts and other workers wait that long."""
@@ -45,7 +45,7 @@ class Engine:
         execution_id: str,
         runs: Iterator[PlannedRun],
         providers: Mapping[tuple[str, str], Provider],
-        follow: Callable[[PlannedRun], Follow],
+        follow: Callable[[PlannedRun], TraceLoader],
         options: RunOptions,
         emit: Callable[[RunFinished, tuple[Attempt, ...]], asyncio.Event | None],
         shard: ShardPlan | None = None,

@@ -1,1 +1,1 @@
-"""From a reply to what evaluators see, and from their findings to an outcome: pure and without I/O."""
+"""Scoring of replies: tool calls, contexts, outcomes and statistics, without I/O."""

@@ -1,4 +1,4 @@
-"""Choose the source that tells the calls of a reply; convert between traces and messages."""
+"""Source of a reply's tool calls; conversion between traces and messages."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from agentv.model.response import ProviderResponse, Unread
 
 
 def summarize_calls(calls: Sequence[ToolCall]) -> TraceSummary:
-    """The summary of an agent that sent messages: events are its calls."""
+    """Return the summary of an agent that sent messages: its calls are the events."""
     counts: dict[str, int] = {}
     errors = 0
     for call in calls:
@@ -25,7 +25,7 @@ def summarize_calls(calls: Sequence[ToolCall]) -> TraceSummary:
 
 
 def summarize_trace(trace: Iterable[TraceEvent]) -> TraceSummary:
-    """The summary of an agent that sent a trace: events are events."""
+    """Return the summary of an agent that sent a trace."""
     counts: dict[str, int] = {}
     total = errors = 0
     for event in trace:
@@ -49,7 +49,7 @@ _STATUSES = get_args(Status)
 
 
 def trace_from_messages(messages: Iterable[Message]) -> tuple[TraceEvent, ...]:
-    """One `tool_call` event per call, in order."""
+    """Return one `tool_call` event per call, in order."""
     return tuple(
         TraceEvent(
             type="tool_call",
@@ -65,7 +65,7 @@ def trace_from_messages(messages: Iterable[Message]) -> tuple[TraceEvent, ...]:
 
 
 def calls_from_trace(trace: Iterable[TraceEvent]) -> tuple[ToolCall, ...]:
-    """The calls of a trace, each with the result that a `tool_result` event gave it by id, else by order."""
+    """Return the calls of a trace, each with the result of its `tool_result` event, matched by id, else by order."""
     calls: list[ToolCall] = []
     waiting: list[int] = []
     answered: set[int] = set()
@@ -138,7 +138,7 @@ def _elapsed(call: ToolCall, result: TraceEvent) -> float | None:
         elapsed = (end - start).total_seconds() * 1000
     except (ValueError, TypeError):  # not ISO 8601, or only one of the two has a time zone
         return None
-    # A clock that went backwards measured nothing.
+    # The clock went backwards: the duration is unknown.
     return round(elapsed, 3) if elapsed >= 0 else None
 
 
@@ -148,23 +148,23 @@ TRACE_ONLY = "`trace` is deprecated: send `output_messages`, which carry the cal
 NAMES_ALONE = "`trace_summary` names tools but not how often they were called: send `tool_calls_by_name`"
 WITHOUT_NAME = "a call without a name"
 MESSAGE_PATH = re.compile(r"output_messages\[(\d+)\]")
-"""How the path of a place in a message begins; its group is the index of the message."""
+"""The beginning of the path of a place in a message; its group is the index of the message."""
 MAX_WARNINGS = 10
-"""How many places that were not understood get a warning of their own."""
+"""The number of places that were not understood with a warning of their own."""
 
 
 class Calls(Struct, frozen=True, kw_only=True):
-    """What is known about the agent's calls."""
+    """The known tool calls of a reply."""
 
     source: Source | None
-    """`None` when the agent sent nothing to tell from."""
+    """`None` when the agent sent nothing that reports calls."""
     calls: tuple[ToolCall, ...] | None
     """Every call in order; `None` when only counts, or nothing, is known."""
     summary: TraceSummary | None = None
     complete: bool = True
-    """Whether everything that may hold a call was understood; when false, `calls` is a lower bound."""
+    """True if everything that may hold a call was understood; when false, `calls` is a lower bound."""
     unread: tuple[Unread, ...] = ()
-    """All places of the reply that were not understood, those that are about another source too."""
+    """All places of the reply that were not understood, including those of other sources."""
     warnings: tuple[str, ...] = ()
 
 
@@ -180,9 +180,9 @@ def resolve_calls(response: ProviderResponse) -> Calls:
         return _from_messages(response, sent, counted)
     unread = (*response.unread, *_unnamed_in_messages(response), *_unnamed_in_trace(response.trace or ()))
     traced = calls_from_trace(response.trace) if response.trace else ()
-    found = _completely_understood(response, sent, counted, traced, unread)
-    if found is not None:
-        return found
+    calls = _completely_understood(response, sent, counted, traced, unread)
+    if calls is not None:
+        return calls
     if any(map(about_messages, unread)):
         return _from_messages(response, sent, counted, unread, complete=False)
     if unread:
@@ -244,7 +244,7 @@ def _unread_warnings(unread: Sequence[Unread]) -> tuple[str, ...]:
 
 
 def _without_names(response: ProviderResponse, sent: tuple[ToolCall, ...], traced: tuple[ToolCall, ...]) -> Calls:
-    """An agent that spoke and called nothing is known to have called nothing; a silent one is not."""
+    """Return no calls if the agent sent messages without any; a reply without messages leaves them unknown."""
     if any(message.role == "assistant" for message in response.output_messages or ()):
         return _from_messages(response, sent, summarize_calls(sent))
     if response.trace:
@@ -276,7 +276,7 @@ def _from_messages(
     return Calls(
         source="output_messages",
         calls=calls,
-        # Zeros would say that nothing was called.
+        # Zeros would mean that nothing was called.
         summary=summary if complete or response.output_messages else None,
         complete=complete,
         unread=unread,

@@ -1,4 +1,4 @@
-"""Evaluate one reply: contexts, findings, and the rule of the outcome."""
+"""Scoring of one reply: context, evaluation, and the outcome of the case."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
@@ -19,11 +19,11 @@ TOLERANCE = 1e-9
 
 
 Outcome = tuple[Verdict, float | None]
-"""How a case ended: its status and its score."""
+"""The outcome of a case: its status and its score."""
 
 
 def reaches(score: float, threshold: float) -> bool:
-    """Whether a score is good enough."""
+    """Return whether a score reaches the threshold, within rounding errors."""
     return score >= threshold - TOLERANCE
 
 
@@ -33,7 +33,7 @@ def is_open(result: EvaluatorResult) -> bool:
 
 
 def decide_outcome(results: Iterable[EvaluatorResult], threshold: float | None = None) -> Outcome:
-    """Pass, fail or error, and the weighted mean over the assertions that gate."""
+    """Return status and weighted mean over the assertions that gate."""
     weight = total = 0.0
     held = required_held = True
     uncertain: list[EvaluatorResult] = []
@@ -70,18 +70,18 @@ def without_echo(response: ProviderResponse) -> ProviderResponse | None:
     start, messages = response.echo_end, response.output_messages
     if not start or messages is None:
         return None
-    unread = tuple(_moved(response.unread, start))
+    unread = tuple(_shift_places(response.unread, start))
     return replace(response, output_messages=messages[start:], unread=unread, echo_end=None)
 
 
-def _moved(unread: Iterable[Unread], start: int) -> Iterator[Unread]:
+def _shift_places(unread: Iterable[Unread], start: int) -> Iterator[Unread]:
     """Yield the places with the numbers that messages have when they are counted from `start`."""
     for place in unread:
-        found = MESSAGE_PATH.match(place.path)
-        if found is None:
+        match = MESSAGE_PATH.match(place.path)
+        if match is None:
             yield place
-        elif int(found[1]) >= start:
-            path = f"output_messages[{int(found[1]) - start}]{place.path[found.end() :]}"
+        elif int(match[1]) >= start:
+            path = f"output_messages[{int(match[1]) - start}]{place.path[match.end() :]}"
             yield Unread(path=path, reason=place.reason)
 
 
@@ -94,7 +94,7 @@ def reconcile(results: Sequence[EvaluatorResult], messages: Sequence[int]) -> Ev
     whole, new = results
     if whole.status != new.status:
         return _disagreement(results, "verdict", (whole.status, new.status), messages)
-    # What is recorded of a metric is its value: it always passes.
+    # A metric always passes; its value is recorded.
     values = [result.details.get("value") for result in results]
     if whole.kind == "metric" and values[0] != values[1]:
         return _disagreement(results, "value", (str(values[0]), str(values[1])), messages)
@@ -104,9 +104,9 @@ def reconcile(results: Sequence[EvaluatorResult], messages: Sequence[int]) -> Ev
 
 
 def _disagreement(
-    results: Sequence[EvaluatorResult], what: str, found: tuple[str, str], messages: Sequence[int]
+    results: Sequence[EvaluatorResult], what: str, values: tuple[str, str], messages: Sequence[int]
 ) -> EvaluatorResult:
-    both = f"{found[0]} for all {messages[0]} messages, {found[1]} for the {messages[1]} after the last user message"
+    both = f"{values[0]} for all {messages[0]} messages, {values[1]} for the {messages[1]} after the last user message"
     details: dict[str, Any] = {"error": f"the {what} depends on which part of the reply is new: {both}; {REMEDY}"}
     undecided = [*_undecided(results[0], 0), *_undecided(results[1], messages[0] - messages[1])]
     if undecided:
@@ -117,25 +117,25 @@ def _disagreement(
 def _undecided(result: EvaluatorResult, start: int) -> Iterator[str]:
     """Yield what a reading left undecided, with places as they are in the whole reply."""
     for sentence in result.details.get("undecided") or ():
-        yield MESSAGE_PATH.sub(lambda found: f"output_messages[{int(found[1]) + start}]", str(sentence))
+        yield MESSAGE_PATH.sub(lambda match: f"output_messages[{int(match[1]) + start}]", str(sentence))
 
 
 UNEXPLAINED = "the agent says that it failed, and not why (`success` is false, and there is no `error`)"
-Found = EvaluatorResult | Coroutine[Any, Any, EvaluatorResult]
+ResultOrCoroutine = EvaluatorResult | Coroutine[Any, Any, EvaluatorResult]
 """A result, or the coroutine that returns it."""
-Follow = Callable[[ProviderResponse], ProviderResponse]
-"""Fetches what a `trace_ref` names, or warns that it could not."""
+TraceLoader = Callable[[ProviderResponse], ProviderResponse]
+"""Loads the trace that a `trace_ref` names, or adds a warning."""
 
 
 class CaseScorer:
-    """The evaluators of one case, ready for any number of replies."""
+    """Evaluators of one case, used for any number of replies."""
 
     def __init__(
         self,
         checks: Sequence[ConfiguredEvaluator],
         case: Case,
         *,
-        follow: Follow,
+        follow: TraceLoader,
         scope: Scope | None = None,
         ask: JudgeClient | None = None,
     ) -> None:
@@ -147,16 +147,16 @@ class CaseScorer:
         self._warnings = tuple([warning for checked in checks for warning in checked.warnings])
 
     async def evaluate(self, response: ProviderResponse) -> RunResult:
-        """How one reply did."""
+        """Evaluate one reply."""
         known, context = self.read(response)
         if context is None:
             return self.unmeasured(response, known)
         readings = self.readings(context)
-        results = [await finished(evaluate_readings(checked, readings)) for checked in self._checks]
+        results = [await await_result(evaluate_readings(checked, readings)) for checked in self._checks]
         return self.conclude(context.response, known, results)
 
     def read(self, response: ProviderResponse) -> tuple[Calls, Context | None]:
-        """What evaluators are handed; nothing when the agent gave no usable reply."""
+        """Return the known calls and the context of evaluators; no context if the agent gave no usable reply."""
         known = resolve_calls(response)
         if _needs_trace_file(response, known):
             response = self._follow(response)
@@ -201,7 +201,7 @@ class CaseScorer:
         return (context,) if new is None else (context, new)
 
     def conclude(self, response: ProviderResponse, known: Calls, results: Sequence[EvaluatorResult]) -> RunResult:
-        """What the findings mean for the case."""
+        """Return the result of the case."""
         status, score = decide_outcome(results, self._case.threshold)
         return RunResult(
             status=status,
@@ -213,7 +213,7 @@ class CaseScorer:
         )
 
     def unmeasured(self, response: ProviderResponse, known: Calls) -> RunResult:
-        """The result of a reply that cannot be evaluated at all."""
+        """Return the result of a reply that cannot be evaluated."""
         return RunResult(
             status="error",
             score=None,
@@ -224,10 +224,10 @@ class CaseScorer:
         )
 
     def sides(self, response: ProviderResponse, result: RunResult) -> list[DiffLabels | None]:
-        """For each finding, what the indices of its alignment stand for; `None` where there is nothing to align."""
+        """Return for each result the labels of its alignment, or `None` if there is none."""
         _, context = self.read(response)
         return [
-            DiffLabels(*found) if context is not None and (found := checked.evaluator.sides(context)) else None
+            DiffLabels(*labels) if context is not None and (labels := checked.evaluator.sides(context)) else None
             for checked in self._checks[: len(result.evaluators)]
         ]
 
@@ -239,62 +239,62 @@ def _needs_trace_file(response: ProviderResponse, known: Calls) -> bool:
     return not (known.complete and any(call.tool for call in known.calls or ()))
 
 
-def evaluate(checked: ConfiguredEvaluator, context: Context) -> Found:
-    """One evaluator's finding; what it throws is its result, never the run's end."""
+def evaluate(checked: ConfiguredEvaluator, context: Context) -> ResultOrCoroutine:
+    """Run one evaluator; an exception becomes its result and never ends the run."""
     if checked.evaluator.skip:
         return checked.evaluator.result("skipped", None)
     try:
-        found = checked.evaluator.evaluate(replace(context, config=checked.config))
-    except Exception as error:  # noqa: BLE001 - whatever an evaluator throws, the others must still be heard
-        return _crashed(checked, error)
-    if not isinstance(found, EvaluatorResult):
-        return _awaited(found, checked)
-    return negated(found, checked.evaluator) if getattr(checked.evaluator, "negate", False) else found
+        result = checked.evaluator.evaluate(replace(context, config=checked.config))
+    except Exception as error:  # noqa: BLE001 - whatever one evaluator raises, the others must still run
+        return _error_result(checked, error)
+    if not isinstance(result, EvaluatorResult):
+        return _await_evaluator(result, checked)
+    return negated(result, checked.evaluator) if checked.evaluator.negate else result
 
 
-async def _awaited(found: Awaitable[EvaluatorResult], checked: ConfiguredEvaluator) -> EvaluatorResult:
-    """Return the finding of an asynchronous evaluator."""
+async def _await_evaluator(pending: Awaitable[EvaluatorResult], checked: ConfiguredEvaluator) -> EvaluatorResult:
+    """Return the result of an asynchronous evaluator."""
     try:
-        result = await found
+        result = await pending
     except Exception as error:  # noqa: BLE001 - see `evaluate`
-        return _crashed(checked, error)
-    return negated(result, checked.evaluator) if getattr(checked.evaluator, "negate", False) else result
+        return _error_result(checked, error)
+    return negated(result, checked.evaluator) if checked.evaluator.negate else result
 
 
-async def finished(found: Found) -> EvaluatorResult:
-    """Return the result, awaited where it has to be."""
-    return found if isinstance(found, EvaluatorResult) else await found
+async def await_result(result: ResultOrCoroutine) -> EvaluatorResult:
+    """Return the result, awaited if it is a coroutine."""
+    return result if isinstance(result, EvaluatorResult) else await result
 
 
-def evaluate_readings(checked: ConfiguredEvaluator, readings: Sequence[Context]) -> Found:
+def evaluate_readings(checked: ConfiguredEvaluator, readings: Sequence[Context]) -> ResultOrCoroutine:
     """Evaluate every reading of a reply; where they do not agree, the result is an error that names both."""
     if len(readings) == 1:
         return evaluate(checked, readings[0])
-    found = [evaluate(checked, reading) for reading in readings]
-    results = [result for result in found if isinstance(result, EvaluatorResult)]
+    pending = [evaluate(checked, reading) for reading in readings]
+    results = [result for result in pending if isinstance(result, EvaluatorResult)]
     messages = [len(reading.output_messages or ()) for reading in readings]
-    return reconcile(results, messages) if len(results) == len(found) else _reconciled_later(found, messages)
+    return reconcile(results, messages) if len(results) == len(pending) else _reconcile_async(pending, messages)
 
 
-async def _reconciled_later(found: Sequence[Found], messages: Sequence[int]) -> EvaluatorResult:
-    return reconcile([await finished(result) for result in found], messages)
+async def _reconcile_async(pending: Sequence[ResultOrCoroutine], messages: Sequence[int]) -> EvaluatorResult:
+    return reconcile([await await_result(result) for result in pending], messages)
 
 
 def negated(result: EvaluatorResult, evaluator: Evaluator) -> EvaluatorResult:
-    """The finding of an evaluator that says `not: true`; what could not be decided stays undecided."""
+    """Return the result with `not: true` applied; undecided results stay undecided."""
     if result.score is None or result.status in ("error", "skipped"):
         return result
     score = 1.0 - result.score
     return replace(
         result,
-        status="pass" if reaches(score, getattr(evaluator, "threshold", 1.0)) else "fail",
+        status="pass" if reaches(score, evaluator.threshold) else "fail",
         score=score,
         hits=tuple([f"does not hold, as wanted: {miss}" for miss in result.misses]),
         misses=tuple([f"holds and should not: {hit}" for hit in result.hits]),
     )
 
 
-def _crashed(checked: ConfiguredEvaluator, error: Exception) -> EvaluatorResult:
+def _error_result(checked: ConfiguredEvaluator, error: Exception) -> EvaluatorResult:
     if isinstance(error, UndecidedError):
         return checked.evaluator.result("error", None, details={"undecided": [str(error)]})
     reason = str(error) if isinstance(error, EvaluationError) else f"{type(error).__name__}: {error}"

@@ -12,42 +12,42 @@ Interval = tuple[float, float]
 """The lower and the upper end."""
 CONFIDENCE = 0.95
 _STEPS = 1000
-_CLOSE = 1e-15
+_CONVERGED = 1e-15
 
 
 def normal_quantile(share: float) -> float:
-    """Below which value this share of a standard normal distribution lies."""
+    """Return the value below which this share of a standard normal distribution lies."""
     if not 0.0 < share < 1.0:
         msg = f"expected a share between 0 and 1, got {share!r}"
         raise ValueError(msg)
     if share > 0.5:  # noqa: PLR2004 - the middle
         return -normal_quantile(1.0 - share)
-    # A small share is known more exactly than what is left of 1. From the middle outwards the curve bends to one side
-    # only: Newton's steps from there never overshoot.
-    found = 0.0
+    # A small share is more precise than 1 minus it. From the middle outwards the curve bends to one side only, so that
+    # Newton's method never overshoots.
+    value = 0.0
     for _ in range(_STEPS):
-        step = (normal_share(-found) - share) / (exp(-found * found / 2.0) / sqrt(2.0 * pi))
-        found += step
-        if abs(step) <= _CLOSE * max(1.0, found):
+        step = (normal_share(-value) - share) / (exp(-value * value / 2.0) / sqrt(2.0 * pi))
+        value += step
+        if abs(step) <= _CONVERGED * max(1.0, value):
             break
-    return 0.0 - found
+    return 0.0 - value
 
 
 def normal_share(value: float) -> float:
-    """Which share of a standard normal distribution lies below this value."""
+    """Return the share of a standard normal distribution below this value."""
     return 0.5 * erfc(-value / sqrt(2.0))
 
 
 def two_sided(confidence: float) -> float:
-    """How many standard deviations to either side hold this share; 1.96 for 0.95."""
+    """Return the number of standard deviations to either side that hold this share; 1.96 for 0.95."""
     return -normal_quantile((1.0 - confidence) / 2.0)
 
 
 def wilson(passed: float, measured: float, confidence: float = CONFIDENCE) -> Interval | None:
-    """Wilson's score interval of a rate; `None` when nothing was measured.
+    """Return Wilson's score interval of a rate; `None` if nothing was measured.
 
     `passed` may be a sum of rates instead of a count: a mean of numbers from 0 to 1 varies at most as much as a rate
-    of yes and no does, so that the interval is then rather too wide than too narrow.
+    of yes and no, so that the interval is then rather too wide than too narrow.
     """
     if not measured:
         return None
@@ -62,13 +62,13 @@ def wilson(passed: float, measured: float, confidence: float = CONFIDENCE) -> In
 
 
 def pass_at_k(measured: int, passed: int, k: int) -> float | None:
-    """How likely at least one of `k` runs passes, without bias: 1 - C(n - c, k) / C(n, k); `None` with fewer runs."""
+    """Return the unbiased pass@k: 1 - C(n - c, k) / C(n, k); `None` with fewer than `k` runs."""
     missed = pass_hat_k(measured, measured - passed, k)
     return None if missed is None else 1.0 - missed
 
 
 def pass_hat_k(measured: int, passed: int, k: int) -> float | None:
-    """How likely all of `k` runs pass (pass^k), without bias: C(c, k) / C(n, k); `None` with fewer runs."""
+    """Return the unbiased pass^k: C(c, k) / C(n, k); `None` with fewer than `k` runs."""
     if not 1 <= k <= measured:
         return None
     if passed < k:
@@ -82,16 +82,16 @@ def pass_hat_k(measured: int, passed: int, k: int) -> float | None:
 RESAMPLES = 2_000
 POWER = 0.8
 MAX_RESAMPLED = 2_000
-"""How many differences are drawn from at random; of more, the distribution of their mean is computed."""
+"""The number of differences up to which they are resampled; beyond, the distribution is computed."""
 _NEGLIGIBLE = 1e-17
 
 
 def mcnemar(wins: int, losses: int) -> float:
-    """The exact two-sided p-value of McNemar's test: so lopsided or more, if either were as likely."""
+    """Return the exact two-sided p-value of McNemar's test."""
     pairs, fewer = wins + losses, min(wins, losses)
     if wins == losses:
         return 1.0
-    # From the middle outwards the terms only fall, so that a sum of floats loses nothing that counts.
+    # From the middle outwards the terms only decrease, so that the sum loses no precision that matters.
     term = exp(_log_binomial(pairs, fewer, 0.5))
     total = 0.0
     for count in range(fewer, -1, -1):
@@ -110,7 +110,7 @@ def _log_binomial(trials: int, count: int, share: float) -> float:
 def paired_difference(
     both: int, wins: int, losses: int, neither: int, confidence: float = CONFIDENCE
 ) -> Interval | None:
-    """Newcombe's interval of the difference of two rates over the same cases: his tenth method, of two of Wilson's.
+    """Return Newcombe's interval (his tenth method) of the difference of two rates over the same cases.
 
     `wins` are the cases that only the second passed, `losses` those that only the first did.
     """
@@ -121,14 +121,14 @@ def paired_difference(
         return None
     before, after = first / cases, second / cases
     alike = _correlation(both, wins, losses, neither)
-    down = _combined(after - two[0], one[1] - before, alike)
-    up = _combined(two[1] - after, before - one[0], alike)
+    down = _combine_errors(after - two[0], one[1] - before, alike)
+    up = _combine_errors(two[1] - after, before - one[0], alike)
     difference = after - before
     return max(-1.0, difference - down), min(1.0, difference + up)
 
 
 def _correlation(both: int, wins: int, losses: int, neither: int) -> float:
-    """How far the two go together, phi; a positive one is taken with caution."""
+    """Return the correlation phi of the two; a positive one is reduced for caution."""
     product = (both + wins) * (losses + neither) * (both + losses) * (wins + neither)
     if not product:
         return 0.0
@@ -138,21 +138,21 @@ def _correlation(both: int, wins: int, losses: int, neither: int) -> float:
     return over / sqrt(product)
 
 
-def _combined(one: float, other: float, alike: float) -> float:
+def _combine_errors(one: float, other: float, alike: float) -> float:
     return sqrt(max(0.0, one * one - 2.0 * alike * one * other + other * other))
 
 
 def cases_needed(
     difference: float, discordant: float, *, confidence: float = CONFIDENCE, power: float = POWER
 ) -> int | None:
-    """How many pairs show a difference of two rates, when this share of pairs differs at all.
+    """Return the number of pairs needed to show a difference of two rates, if this share of pairs differs at all.
 
-    Connor's formula; `None` for a difference of next to nothing, which no number of cases shows.
+    By Connor's formula; `None` for a difference near 0, which no number of cases shows.
     """
     wanted = abs(difference)
     if not wanted:
         return None
-    differing = min(1.0, max(discordant, wanted))  # a difference needs at least as many pairs that differ
+    differing = min(1.0, max(discordant, wanted))  # a difference needs at least as many differing pairs
     alpha, beta = two_sided(confidence), normal_quantile(power)
     root = alpha * sqrt(differing) + beta * sqrt(max(0.0, differing - wanted * wanted))
     cases = (root / wanted) * (root / wanted)
@@ -162,27 +162,27 @@ def cases_needed(
 def paired_bootstrap(
     differences: Sequence[float], *, seed: int = 0, confidence: float = CONFIDENCE, resamples: int = RESAMPLES
 ) -> Interval | None:
-    """The bootstrap's percentile interval of a mean difference; the same seed gives the same interval.
+    """Return the bootstrap's percentile interval of a mean difference; the same seed gives the same interval.
 
-    Cases that do not differ add nothing to a sum. So of each resample only the number of cases that differ is drawn,
-    which is binomial, and then those: its cost is that of the cases that differ. Of more than 2,000 of these nothing is
-    drawn: the quantiles to which ever more resamples would lead follow from the first four moments (Cornish and
-    Fisher), and at that size they are closer to them than 2,000 resamples come.
+    Cases that do not differ add nothing to a sum. So each resample draws only the number of differing cases, which is
+    binomial, and then those: the cost depends on the differing cases alone. With more than 2,000 of them nothing is
+    drawn: the limiting quantiles follow from the first four moments (Cornish and Fisher), which is more precise at
+    that size than 2,000 resamples.
     """
     if not differences:
         return None
-    differing = array("d", [each for each in differences if each])
+    differing = array("d", [difference for difference in differences if difference])
     tail = (1.0 - confidence) / 2.0
     if len(differing) > MAX_RESAMPLED:
-        return _expanded(differences, tail)
+        return _limit_quantiles(differences, tail)
     if not differing:
         return 0.0, 0.0
-    means = _resampled(differing, len(differences), seed, resamples)
+    means = _resample_means(differing, len(differences), seed, resamples)
     return _quantile(means, tail), _quantile(means, 1.0 - tail)
 
 
-def _resampled(differing: Sequence[float], cases: int, seed: int, resamples: int) -> list[float]:
-    """The means of so many resamples, in order of size."""
+def _resample_means(differing: Sequence[float], cases: int, seed: int, resamples: int) -> list[float]:
+    """Return the sorted means of so many resamples."""
     from random import Random  # noqa: PLC0415 - only a comparison needs it
 
     random = Random(seed)  # noqa: S311 - nobody's secret hangs on it
@@ -195,35 +195,35 @@ def _resampled(differing: Sequence[float], cases: int, seed: int, resamples: int
 
 
 def _counts(cases: int, differing: int) -> tuple[int, list[float]]:
-    """How many cases of a resample differ: the least likely number, and from it on the shares up to each."""
+    """Return the distribution of the number of differing cases: its least value, and the cumulative shares."""
     if differing == cases:
         return differing, []
     share = differing / cases
     reach = ceil(9.0 * sqrt(cases * share * (1.0 - share))) + 9
     least, most = max(0, differing - reach), min(cases, differing + reach)
-    each = (exp(_log_binomial(cases, count, share)) for count in range(least, most + 1))
-    shares = list(accumulate(each))
-    shares[-1] = 1.0  # whatever rounding left
+    terms = (exp(_log_binomial(cases, count, share)) for count in range(least, most + 1))
+    shares = list(accumulate(terms))
+    shares[-1] = 1.0  # despite rounding
     return least, shares
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
-    """Between the two nearest, in proportion."""
+    """Return a quantile by linear interpolation."""
     at = share * (len(ordered) - 1)
     below = int(at)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (ordered[above] - ordered[below]) * (at - below)
 
 
-def _expanded(differences: Sequence[float], tail: float) -> Interval:
-    """The quantiles of the mean of ever more resamples."""
+def _limit_quantiles(differences: Sequence[float], tail: float) -> Interval:
+    """Return the quantiles of the mean in the limit of many resamples."""
     cases = len(differences)
     mean = fsum(differences) / cases
-    second = fsum((each - mean) ** 2 for each in differences) / cases
+    second = fsum((difference - mean) ** 2 for difference in differences) / cases
     if not second:
         return mean, mean
-    third = fsum((each - mean) ** 3 for each in differences) / cases
-    fourth = fsum((each - mean) ** 4 for each in differences) / cases
+    third = fsum((difference - mean) ** 3 for difference in differences) / cases
+    fourth = fsum((difference - mean) ** 4 for difference in differences) / cases
     skew = third / second**1.5 / sqrt(cases)
     tails = (fourth / second**2 - 3.0) / cases
     spread = sqrt(second / cases)
@@ -235,28 +235,28 @@ def _cornish_fisher(z: float, skew: float, tails: float) -> float:
     return z + (z**2 - 1) * skew / 6 + (z**3 - 3 * z) * tails / 24 - (2 * z**3 - 5 * z) * skew**2 / 36
 
 
-_NOTHING = 1e-12
-"""A variance below this is none."""
+_ZERO_VARIANCE = 1e-12
+"""A variance below this counts as 0."""
 
 
 class Agreement(NamedTuple):
-    """What a table of two raters comes to."""
+    """Agreement of two raters."""
 
     n: int
     agreement: float | None
     """The share of decisions in which they agree; `None` without any."""
     kappa: float | None
-    """Cohen's kappa; `None` when it is not defined: both said the same one thing throughout."""
+    """Cohen's kappa; `None` if undefined: both raters gave the same one rating throughout."""
     low: float | None
     """The lower end of its interval of 95 %."""
     high: float | None
     """The upper end of that interval."""
     table: dict[str, dict[str, int]]
-    """How often the second said this where the first said that: `table[first][second]`."""
+    """Counts of pairs of ratings: `table[first][second]`."""
 
 
-def agree(pairs: Sequence[tuple[str, str]], labels: Sequence[str] = ()) -> Agreement:
-    """Cohen's kappa of two raters, with the interval of Fleiss, Cohen and Everitt (1969), and their table."""
+def cohens_kappa(pairs: Sequence[tuple[str, str]], labels: Sequence[str] = ()) -> Agreement:
+    """Return Cohen's kappa of two raters with the interval of Fleiss, Cohen and Everitt (1969), and their table."""
     names = list(dict.fromkeys([*labels, *(name for pair in pairs for name in pair)]))
     counts = Counter(pairs)
     table = {first: {second: counts[first, second] for second in names} for first in names}
@@ -268,16 +268,16 @@ def agree(pairs: Sequence[tuple[str, str]], labels: Sequence[str] = ()) -> Agree
     columns = {name: sum(share.get((other, name), 0.0) for other in names) for name in names}
     observed = sum(share.get((name, name), 0.0) for name in names)
     expected = sum(rows[name] * columns[name] for name in names)
-    if expected >= 1.0 - _NOTHING:
+    if expected >= 1.0 - _ZERO_VARIANCE:
         return Agreement(n, observed, None, None, None, table)
     kappa = (observed - expected) / (1 - expected)
     variance = _variance(share, rows, columns, observed, expected)
-    if variance > _NOTHING:
+    if variance > _ZERO_VARIANCE:
         spread = two_sided(CONFIDENCE) * sqrt(variance / n)
         low, high = kappa - spread, kappa + spread
     else:
-        # Four decisions that all agree are no proof: by that formula they would be, with an interval of no width.
-        # Wilson's interval of the agreement, put through the same chance, says how little they tell.
+        # If all decisions agree, that formula gives an interval of no width, even for four of them. Wilson's interval
+        # of the agreement, corrected for chance, is used instead.
         ends = wilson(observed * n, n) or (0.0, 1.0)
         low, high = ((end - expected) / (1 - expected) for end in ends)
     return Agreement(n, observed, kappa, max(-1.0, low), min(1.0, high), table)
@@ -290,7 +290,7 @@ def _variance(
     observed: float,
     expected: float,
 ) -> float:
-    """The variance of kappa for one decision, by the delta method, whatever the true kappa is."""
+    """Return the variance of kappa for one decision, by the delta method, whatever the true kappa is."""
     chance, missed = 1 - expected, 1 - observed
     total = 0.0
     for (first, second), part in share.items():

@@ -240,7 +240,7 @@ class CaseReader:
     ) -> None:
         self._defaults = defaults
         self._default_checks = default_checks
-        self._default_names = {name for checked in default_checks if (name := _name(checked))}
+        self._default_names = {name for checked in default_checks if (name := checked.evaluator.name)}
         self._root = root
         self._folder = folder
         self._judges = judges
@@ -356,8 +356,9 @@ class CaseReader:
             own = check_evaluators(entry.evaluators) if entry.evaluators else []
             if own and self._judges is not None:
                 problems += self._judges.check(own, "evaluators")
-            names = {_name(checked) for checked in own} & self._default_names if own else ()
-            checks = [checked for checked in self._default_checks if not names or _name(checked) not in names] + own
+            names = {checked.evaluator.name for checked in own} & self._default_names if own else ()
+            kept = [item for item in self._default_checks if not names or item.evaluator.name not in names]
+            checks = kept + own
             if has_calls or any(checked.evaluator.type == "expected_messages" for checked in iter_evaluators(checks)):
                 checks = with_expected_messages(checks, expected)
             is_empty = not can_fail(checks)
@@ -402,11 +403,6 @@ def _check_nothing(configs: list[Any], problems: Sequence[Problem]) -> bool:
         checks_anything(config, [problem for problem in problems if problem.path.startswith(path)], path)
         for config, path in zip(configs, paths, strict=True)
     )
-
-
-def _name(checked: ConfiguredEvaluator) -> str | None:
-    name: str | None = getattr(checked.evaluator, "name", None)
-    return name
 
 
 def _content_path(path: str, data: Any, index: int) -> str:

@@ -44,6 +44,8 @@ class EvaluatorDescription(NamedTuple):
     name: str
     summary: str
     executes: bool
+    nested: str | None
+    """The key that holds nested evaluators, if any."""
     keys: list[EvaluatorKey]
     examples: tuple[Any, ...]
 
@@ -54,7 +56,7 @@ def describe(name: str) -> EvaluatorDescription:
     common = _common_fields(cls)
     _, parts = msgspec.json.schema_components([cls], ref_template=REF)
     schemas, docs = parts[cls.__name__]["properties"], field_docs(cls)
-    nested = getattr(cls, "nested", None)
+    nested: str | None = cls.nested
     keys = [
         EvaluatorKey(
             name=field.encode_name,
@@ -71,9 +73,10 @@ def describe(name: str) -> EvaluatorDescription:
     return EvaluatorDescription(
         name=name.replace("-", "_"),
         summary=first_paragraph(cls.__doc__),
-        executes=getattr(cls, "executes", False),
+        executes=cls.executes,
+        nested=nested,
         keys=keys,
-        examples=tuple(getattr(cls, "examples", ())),
+        examples=cls.examples,
     )
 
 

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 NOTHING_CHECKED = "checks nothing: add `evaluators` or tool calls in `expected_messages`"
-REQUIRED_ATTRIBUTES = ("type", "kind", "weight", "skip", "check", "warnings", "sides", "result")
+REQUIRED_ATTRIBUTES = (
+    *("type", "name", "kind", "weight", "threshold", "required", "skip", "negate", "executes", "nested"),
+    *("asks", "inner", "check", "warnings", "sides", "result"),
+)
 """Attributes that an evaluator object must have, besides `evaluate`."""
 Key = tuple[str, bytes]
 """Path of a configuration (its warnings contain the path), and its JSON."""
@@ -122,7 +125,7 @@ def _check_mapping(config: Mapping[str, Any], text: bytes, path: str) -> _Checke
     evaluator, problems = build(cls, text, path)
     if evaluator is not None:
         return _configure(evaluator, config, path)
-    nested = getattr(cls, "nested", None)
+    nested = cls.nested
     inside = config.get(nested) if nested else None
     # Problems of nested evaluators are reported in the same pass.
     inner = _check_each(inside, f"{path}.{nested}")[1] if isinstance(inside, (list, tuple)) else []
@@ -130,7 +133,7 @@ def _check_mapping(config: Mapping[str, Any], text: bytes, path: str) -> _Checke
 
 
 def _configure(evaluator: Any, config: Mapping[str, Any], path: str) -> _Checked:
-    nested = getattr(evaluator, "nested", None)
+    nested = evaluator.nested
     inner, problems = _check_each(getattr(evaluator, nested), f"{path}.{nested}") if nested else ([], [])
     if inner and not problems:
         evaluator = evaluator.with_inner(tuple(inner))

@@ -114,8 +114,8 @@ def merge_defaults(shared: DefaultsEntry, own: DefaultsEntry) -> DefaultsEntry:
 
 def merge_checks(shared: list[ConfiguredEvaluator], own: list[ConfiguredEvaluator]) -> list[ConfiguredEvaluator]:
     """Return both lists, without evaluators of `shared` whose name is used again in `own`."""
-    names = {name for checked in own if (name := getattr(checked.evaluator, "name", None))}
-    return [checked for checked in shared if getattr(checked.evaluator, "name", None) not in names] + own
+    names = {name for checked in own if (name := checked.evaluator.name)}
+    return [checked for checked in shared if checked.evaluator.name not in names] + own
 
 
 def display_path(path: Path) -> str:

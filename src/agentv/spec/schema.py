@@ -160,7 +160,7 @@ def _build_definitions(root: type[Struct]) -> Definitions:
         definitions["Template"] = _template(definitions["CaseEntry"])
         definitions["DatasetEntry"]["properties"]["template"]["anyOf"][0] = _ref("Template")
     for evaluator in evaluators.values():
-        if evaluator is not None and (nested := getattr(evaluator, "nested", None)):
+        if evaluator is not None and (nested := evaluator.nested):
             definitions[evaluator.__name__]["properties"][nested]["items"] = _ref("Evaluator")
     definitions["Evaluator"] = _choice(definitions, evaluators, "type")
     definitions["Target"] = _choice(definitions, providers, "provider", "name")

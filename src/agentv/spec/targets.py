@@ -86,12 +86,9 @@ class JudgeNames:
         problems: list[Problem] = []
         for index, checked in enumerate(checks):
             evaluator = checked.evaluator
-            judges = getattr(evaluator, "asks", None)
-            if judges is not None and not evaluator.skip:
-                problems += self._check(judges, f"{path}[{index}]")
-            inner = getattr(evaluator, "inner", None)
-            if inner:
-                problems += self.check(inner, f"{path}[{index}].{getattr(evaluator, 'nested', 'evaluators')}")
+            if evaluator.asks is not None and not evaluator.skip:
+                problems += self._check(evaluator.asks, f"{path}[{index}]")
+            problems += self.check(evaluator.inner, f"{path}[{index}].{evaluator.nested}")
         return problems
 
     def _check(self, judges: Sequence[str | None], path: str) -> Iterator[Problem]:

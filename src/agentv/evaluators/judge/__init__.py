@@ -1,1 +1,1 @@
-"""Checks that ask a model, without letting the agent answer for it."""
+"""Evaluators that ask a model, protected against instructions in the agent's output."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
+from shlex import quote as shell_quote
 from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct, to_builtins
@@ -12,7 +13,7 @@ from agentv.errors import EvaluationError
 from agentv.evaluators.base import EvaluatorBase
 from agentv.evaluators.judge.verdict import UnreadableError
 from agentv.jsonio import dump_json
-from agentv.matching.diff import quote
+from agentv.matching.diff import MAX_QUOTED, quote
 from agentv.model.conversation import Message
 from agentv.model.judging import JudgeReply, JudgeUsage, sum_usage
 from agentv.scoring.scorer import reaches
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-Trouble = tuple[str, str]
-"""A reply that could not be used, and why."""
-Compose = Callable[[Trouble | None], Sequence[Message]]
+FailedReply = tuple[str, str]
+"""A reply that could not be used, and the reason."""
+Compose = Callable[[FailedReply | None], Sequence[Message]]
 TRIES = 2
 NO_JUDGE = (
     "there is no judge to ask here: in an eval, name a target with `judge: NAME`; "
@@ -35,7 +36,7 @@ NO_JUDGE = (
 
 
 class JudgeError(EvaluationError):
-    """A judge that decided nothing, with what it took all the same."""
+    """Error of a judge call, with the usage that it caused."""
 
     def __init__(self, reason: str, usage: JudgeUsage, reply: str | None = None) -> None:
         super().__init__(reason)
@@ -45,21 +46,21 @@ class JudgeError(EvaluationError):
     @property
     def details(self) -> dict[str, Any]:
         """For the result."""
-        said = {} if self.reply is None else {"reply": quote(self.reply)}
-        return {"error": str(self), "judge": to_builtins(self.usage), **said}
+        reply = {} if self.reply is None else {"reply": quote(self.reply)}
+        return {"error": str(self), "judge": to_builtins(self.usage), **reply}
 
 
 class JudgeAnswer(NamedTuple, Generic[T]):
-    """What a judge decided, and what it took."""
+    """The value read from a judge's reply, and its usage."""
 
     value: T
     usage: JudgeUsage
-    trouble: str | None = None
-    """What was wrong with its first reply, when it was asked twice."""
+    failure: str | None = None
+    """The problem with its first reply, when it was asked twice."""
 
 
 def judge_client(ctx: Context) -> JudgeClient:
-    """How to reach a judge, or an `EvaluationError` that says what is missing."""
+    """Return the judge client; raise `EvaluationError` if there is none."""
     if ctx.ask is None:
         raise EvaluationError(NO_JUDGE)
     return ctx.ask
@@ -68,13 +69,13 @@ def judge_client(ctx: Context) -> JudgeClient:
 async def ask_with_retry(
     ask: JudgeClient, target: str | None, compose: Compose, read: Callable[[str], T]
 ) -> JudgeAnswer[T]:
-    """The judge's answer as `read` understands it; `JudgeError` when it could not be had or read."""
+    """Ask a judge and read its reply, with one retry; raise `JudgeError` if it fails or cannot be read."""
     judged: list[JudgeReply] = []
-    trouble: Trouble | None = None
+    failure: FailedReply | None = None
     name = target or ask.default or ""
     for _ in range(TRIES):
         try:
-            one = await ask.judge(target, compose(trouble))
+            one = await ask.judge(target, compose(failure))
         except EvaluationError as error:
             raise JudgeError(str(error), sum_usage(name, judged)) from error
         judged.append(one)
@@ -88,13 +89,13 @@ async def ask_with_retry(
         try:
             value = read(response.text)
         except UnreadableError as error:
-            trouble = response.text, str(error)
+            failure = response.text, str(error)
             continue
         ask.remember(judged)
-        return JudgeAnswer(value, sum_usage(name, judged), trouble[1] if trouble else None)
-    assert trouble is not None  # noqa: S101 - every way through the loop but this one has left it
-    reason = f"the reply of the judge {name!r} could not be read, {TRIES} times: {trouble[1]}"
-    raise JudgeError(reason, sum_usage(name, judged), trouble[0])
+        return JudgeAnswer(value, sum_usage(name, judged), failure[1] if failure else None)
+    assert failure is not None  # noqa: S101 - every way through the loop but this one has left it
+    reason = f"the reply of the judge {name!r} could not be read, {TRIES} times: {failure[1]}"
+    raise JudgeError(reason, sum_usage(name, judged), failure[0])
 
 
 MAX_CHARS = 60_000
@@ -102,29 +103,29 @@ NOT_JUDGED = frozenset((
     *("type", "name", "weight", "required", "kind", "skip", "not"),
     *("judge", "judges", "decide", "require_calibration"),
 ))  # fmt: skip
-"""What makes no difference to what a judge is asked."""
+"""Keys that do not influence what a judge is asked."""
 
 
 class RequiredCalibration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How well the judge must have agreed with people, before its verdict counts."""
+    """Required agreement of the judge with people, before its verdict counts."""
 
     kappa: Annotated[float, Meta(ge=-1, le=1)]
-    """The least Cohen's kappa that `agentv calibrate` must have found."""
+    """The lowest Cohen's kappa that `agentv calibrate` must have found."""
     n: Annotated[int, Meta(ge=1)] = 1
-    """On how many decisions at least."""
+    """The lowest number of decisions in that calibration."""
     max_errors: Annotated[int, Meta(ge=0)] = 0
-    """How many of the labelled replies the judge may have left undecided: they are in no kappa."""
+    """The number of labelled replies that the judge may have left undecided: kappa does not include them."""
 
 
-class JudgeBase(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """A check that asks a model."""
+class JudgeBase(EvaluatorBase, kw_only=True):
+    """Base class of evaluators that ask a model."""
 
     threshold: Annotated[float, Meta(ge=0, le=1)] = 0.7
     """The score from which it passes."""
     judge: Annotated[str, Meta(min_length=1)] | None = None
     """The target that judges; by default the `judge` of the eval, then of `agentv.yaml`."""
     max_chars: Annotated[int, Meta(ge=1_000, le=10_000_000)] = MAX_CHARS
-    """How much of a long transcript the judge is shown; what does not fit is folded, and said to be."""
+    """The size of the transcript that the judge is shown; a longer one is truncated, which the judge is told."""
     require_calibration: RequiredCalibration | None = None
     """Makes it an error unless `agentv calibrate` found this judge to agree with people on this rubric."""
 
@@ -139,40 +140,37 @@ class JudgeBase(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=
         return rubric_key(self)
 
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """What the judge decided."""
+        """Ask the judge and return the result."""
         raise NotImplementedError
 
     def check_calibration(self, ask: JudgeClient, judge: str | None) -> None:
         """Raise an `EvaluationError` unless this judge is known to agree with people."""
-        wanted = self.require_calibration
-        if wanted is None:
+        required = self.require_calibration
+        if required is None:
             return
-        from shlex import quote  # noqa: PLC0415 - only this needs it
-
         name = judge or ask.default or "NAME"
-        found = ask.calibration(judge, self.rubric_key)
+        calibration = ask.calibration(judge, self.rubric_key)
         label = self.name or self.type
-        run = f"run `agentv calibrate LABELS.jsonl --judge {quote(name)} --evaluator {quote(label)}`"
-        if found is None:
+        run = f"run `agentv calibrate LABELS.jsonl --judge {shell_quote(name)} --evaluator {shell_quote(label)}`"
+        if calibration is None:
             msg = f"the judge {name!r} is not calibrated for this rubric; {run}"
-        elif found.kappa is None:
+        elif calibration.kappa is None:
             msg = f"the calibration of {name!r} found no kappa: label cases of both kinds, and {run}"
-        elif found.kappa < wanted.kappa:
-            msg = (
-                f"the judge {name!r} agrees with people by a kappa of {found.kappa:.2f}, and {wanted.kappa:g} is wanted"
-            )
-            msg = f"{msg}; improve the rubric or the judge, and {run}"
-        elif found.n < wanted.n:
-            msg = f"the judge {name!r} was calibrated on {found.n} decisions, and {wanted.n} are wanted; {run}"
-        elif found.errors > wanted.max_errors:
-            msg = f"the judge {name!r} left {found.errors} of the labelled replies undecided when it was calibrated"
-            msg = f"{msg}, and kappa knows nothing of them; {run}, or allow them with `max_errors`"
+        elif calibration.kappa < required.kappa:
+            msg = f"the judge {name!r} agrees with people by a kappa of {calibration.kappa:.2f}"
+            msg = f"{msg}, and {required.kappa:g} is wanted; improve the rubric or the judge, and {run}"
+        elif calibration.n < required.n:
+            msg = f"the judge {name!r} was calibrated on {calibration.n} decisions, and {required.n} are wanted; {run}"
+        elif calibration.errors > required.max_errors:
+            count = f"{calibration.errors} of the labelled replies"
+            msg = f"the judge {name!r} left {count} undecided when it was calibrated, and kappa knows nothing of them"
+            msg = f"{msg}; {run}, or allow them with `max_errors`"
         else:
             return
         raise EvaluationError(msg)
 
-    def concluded(self, decisions: Sequence[Decision], details: dict[str, Any]) -> EvaluatorResult:
-        """The finding that these decisions come to."""
+    def to_result(self, decisions: Sequence[Decision], details: dict[str, Any]) -> EvaluatorResult:
+        """Return the result for these decisions."""
         status, score = outcome(decisions, self.threshold)
         return self.result(
             status,
@@ -184,14 +182,14 @@ class JudgeBase(EvaluatorBase, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def rubric_key(evaluator: EvaluatorBase) -> str:
-    """A hash of all that an evaluator says about what is to be decided."""
-    said = {key: value for key, value in to_builtins(evaluator).items() if key not in NOT_JUDGED}
-    said["type"] = "llm_judge" if evaluator.type == "panel" else evaluator.type
-    return blake2b(dump_json(dict(sorted(said.items()))), digest_size=16).hexdigest()
+    """Return a hash of the settings that influence what is asked and decided."""
+    settings = {key: value for key, value in to_builtins(evaluator).items() if key not in NOT_JUDGED}
+    settings["type"] = "llm_judge" if evaluator.type == "panel" else evaluator.type
+    return blake2b(dump_json(dict(sorted(settings.items()))), digest_size=16).hexdigest()
 
 
 def outcome(decisions: Sequence[Decision], threshold: float) -> tuple[Verdict, float]:
-    """The weighted mean, and whether it suffices; no score makes up for a required item that is not met."""
+    """Return status and weighted mean; a required item that is not met fails whatever the score is."""
     weight = sum(decision.point.weight for decision in decisions)
     score = sum(decision.point.weight * decision.value for decision in decisions) / weight
     held = all(decision.is_met for decision in decisions if decision.point.required)
@@ -199,9 +197,7 @@ def outcome(decisions: Sequence[Decision], threshold: float) -> tuple[Verdict, f
 
 
 def item_details(decision: Decision) -> dict[str, Any]:
-    """A decision as results hold it."""
-    from agentv.matching.diff import MAX_QUOTED  # noqa: PLC0415 - only a verdict needs it
-
+    """Return a decision as `details` of a result."""
     scored = {} if decision.score is None else {"score": decision.score}
     return {
         "id": decision.point.id,

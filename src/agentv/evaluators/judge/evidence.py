@@ -8,59 +8,59 @@ from typing import Any, NamedTuple
 
 from agentv.jsonio import dump_json, scrub_text
 
-# Characters that a person does not see and a model may read: control codes, changes of direction, zero-width spaces,
-# fillers, and the tag characters and variation selectors in which whole sentences can be hidden. Joiners and the
-# selectors of emoji belong to real words where they stand alone, and to nothing where they follow each other.
+# Characters that are invisible to people but not to models: control codes, changes of direction, zero-width spaces,
+# fillers, and the tag characters and variation selectors that can hide whole sentences. Single joiners and emoji
+# selectors belong to real words; several in a row do not.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
     "|(?<=[\u200c\u200d\ufe0e\ufe0f])[\u200c\ufe0e\ufe0f]|(?<=[\u200c\u200d])\u200d"
 )
-_SPELT = re.compile("⟨U\\+[0-9A-F]{4,6}⟩|[\u200c\u200d\ufe0e\ufe0f]")
+_ESCAPED = re.compile("⟨U\\+[0-9A-F]{4,6}⟩|[\u200c\u200d\ufe0e\ufe0f]")
 MAX_TRIES = 100
 
 
 class Fence(NamedTuple):
-    """The word of one call, and how data is put between two of it."""
+    """Delimiters around data, marked with the nonce of one call."""
 
     word: str
 
     def block(self, label: str, text: str) -> str:
-        """Several lines of data under a label of ours."""
+        """Return several lines of data under a label."""
         return f"BEGIN {self.word} {label}\n{visible(text)}\nEND {self.word}"
 
     def inline(self, value: Any) -> str:
-        """A value within a line, as JSON: nothing in it can end the line."""
+        """Return a value within a line, as JSON, so that nothing in it can end the line."""
         return f"«{self.word} {visible(dump_json(value).decode())} {self.word}»"
 
 
 def make_fence(word: Callable[[bytes], str], texts: Sequence[str]) -> Fence:
-    """A fence whose word does not occur in any of the texts."""
+    """Return a fence whose nonce does not occur in any of the texts."""
     content = dump_json(list(texts))
     for attempt in range(MAX_TRIES):
-        made = word(content + b"\0%d" % attempt)
-        if not any(made in text for text in texts):
-            return Fence(made)
+        candidate = word(content + b"\0%d" % attempt)
+        if not any(candidate in text for text in texts):
+            return Fence(candidate)
     msg = "every word that could fence the data occurs in it: the source of words is not random"
     raise AssertionError(msg)
 
 
 def visible(text: str) -> str:
-    """The text with what cannot be seen written out, as `⟨U+202E⟩`."""
+    """Return the text with invisible characters written out, as `⟨U+202E⟩`."""
     text = scrub_text(text).replace("\r\n", "\n").replace("\r", "\n")
-    return _HIDDEN.sub(_named, text) if not text.isascii() or not text.isprintable() else text
+    return _HIDDEN.sub(_escape_hidden, text) if not text.isascii() or not text.isprintable() else text
 
 
 def without_hidden(text: str) -> str:
-    """The text without what cannot be seen, whether it stands there or is written out."""
-    return _SPELT.sub("", visible(text))
+    """Return the text without invisible characters, written out or not."""
+    return _ESCAPED.sub("", visible(text))
 
 
-def _named(found: re.Match[str]) -> str:
-    return f"⟨U+{ord(found[0]):04X}⟩"
+def _escape_hidden(match: re.Match[str]) -> str:
+    return f"⟨U+{ord(match[0]):04X}⟩"
 
 
-_SAME = str.maketrans(
+_EQUIVALENT = str.maketrans(
     {
         **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb", '"'),
         **dict.fromkeys("\u2018\u2019\u201a\u201b\u0060\u00b4", "'"),
@@ -69,22 +69,22 @@ _SAME = str.maketrans(
 )
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"[^\W_]")
-_OURS = re.compile(r'"(?:type|step)":"?\w*"?|"name":"(?:assistant|user|system|developer|tool)"|"\w+":')
-"""Names of fields, and what we put into some."""
+_OUR_FIELDS = re.compile(r'"(?:type|step)":"?\w*"?|"name":"(?:assistant|user|system|developer|tool)"|"\w+":')
+"""Field names, and the values that we fill in ourselves."""
 GAP = re.compile(r"\[\u2026 [\d,]+ characters left out \u2026\]")
-"""Our words, where a long text was shortened."""
+"""Our mark in a shortened text."""
 SHORT = 2
-"""So few letters stand in almost any text."""
+"""Quotations of so few letters occur in almost any text."""
 
 
 class FencedFields(str):
-    """Values as JSON, in which the names of the fields are ours and only the values the agent's."""
+    """JSON in which the field names are ours and only the values the agent's."""
 
     __slots__ = ()
 
 
 def fields(value: Any) -> FencedFields:
-    """Values that a judge is shown as JSON, as something to quote from."""
+    """Return values as JSON to quote from."""
     return FencedFields(dump_json(value).decode())
 
 
@@ -95,7 +95,7 @@ class Evidence:
         self._texts = tuple(texts)
 
     def holds(self, quote: str) -> bool:
-        """Whether it stands in one of the texts; spaces, kinds of quotation marks and upper case make no difference.
+        """Return whether a quotation occurs in the texts, ignoring spaces, case and kinds of quotation marks.
 
         Of one or two letters, it has to be a word there.
         """
@@ -106,12 +106,12 @@ class Evidence:
             return any(alone.search(text) for text in self._worded)
         if any(plain in text for text in self._plain):
             return True
-        # A name of a field alone is nothing that the agent said.
-        valued = ":" in plain and _WORD.search(_OURS.sub("", plain)) is not None
+        # A field name alone is not a quotation of the agent.
+        valued = ":" in plain and _WORD.search(_OUR_FIELDS.sub("", plain)) is not None
         return valued and any(plain in text for text in self._fields)
 
     def __bool__(self) -> bool:
-        return any(says_something(text) for text in self._texts)
+        return any(has_letters(text) for text in self._texts)
 
     @cached_property
     def _worded(self) -> tuple[str, ...]:
@@ -127,11 +127,11 @@ class Evidence:
         return tuple(_SPACE.sub("", _words(text)) for text in self._texts if isinstance(text, FencedFields))
 
 
-def says_something(quote: str) -> bool:
-    """Whether there is a letter or a digit in it: a dot stands in every text."""
+def has_letters(quote: str) -> bool:
+    """Return whether a quotation has a letter or digit: punctuation occurs in every text."""
     return _WORD.search(without_hidden(quote)) is not None
 
 
 def _words(text: str) -> str:
-    text = unicodedata.normalize("NFKC", without_hidden(text)).translate(_SAME)
+    text = unicodedata.normalize("NFKC", without_hidden(text)).translate(_EQUIVALENT)
     return _SPACE.sub(" ", text).casefold()

@@ -11,10 +11,10 @@ from agentv.errors import Problem
 from agentv.evaluators.base import Example
 from agentv.evaluators.judge.base import (
     Compose,
+    FailedReply,
     JudgeAnswer,
     JudgeBase,
     JudgeError,
-    Trouble,
     ask_with_retry,
     item_details,
     judge_client,
@@ -30,7 +30,7 @@ from agentv.evaluators.judge.prompt import (
     template_body,
 )
 from agentv.evaluators.judge.rubric import RubricItem, RubricPoint, Words, check_rubric, points_of
-from agentv.evaluators.judge.transcript import JudgeInput, check_steps, gather, with_trace
+from agentv.evaluators.judge.transcript import JudgeInput, build_judge_input, check_steps, with_trace
 from agentv.evaluators.judge.verdict import Decision, read_decisions
 from agentv.model.conversation import Message
 from agentv.model.results import EvaluatorResult, Verdict
@@ -40,25 +40,25 @@ Shown = Literal["tool_calls", "trace", "trace_summary"]
 Reply = tuple[Decision, ...]
 
 
-class RubricJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """A check in which models decide by a rubric."""
+class RubricJudge(JudgeBase, kw_only=True):
+    """Base class of evaluators with a rubric."""
 
     rubric: list[Words | RubricItem] = []
-    """What has to hold: sentences, or mappings with `criterion`, `id`, `weight`, `required`, `scores` and `min`."""
+    """The criteria: sentences, or mappings with `criterion`, `id`, `weight`, `required`, `scores` and `min`."""
     criterion: Words | None = None
-    """One more thing that has to hold, in free words."""
+    """A further criterion, in free words."""
     show: list[Shown] = []
-    """What the judge is shown beside the question, the expectation and the answer."""
+    """The parts of the run that the judge is shown besides the question, the expectation and the answer."""
     prompt: Annotated[str, Meta(min_length=1, max_length=200_000)] | None = None
     """A Jinja template that shows the run in words of your own; what to decide, and how, is added after it."""
 
     @property
     def points(self) -> tuple[RubricPoint, ...]:
-        """Everything to decide."""
+        """The points to decide."""
         return points_of(self.rubric, self.criterion)
 
     def check(self, path: str) -> list[Problem]:
-        """That something is decided, and that the template can be rendered."""
+        """Return problems of the rubric and of the template."""
         problems = list(check_rubric(self.rubric, path))
         if not self.rubric and self.criterion is None:
             problems.append(Problem(path, "checks nothing: add a `rubric` or a `criterion`", "whole"))
@@ -75,23 +75,23 @@ class RubricJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if shown:
             check_steps(ctx, " and ".join(shown))
 
-    def material(self, ctx: Context, ask: JudgeClient) -> JudgeInput:
-        """What the judge is shown of this run."""
+    def judge_input(self, ctx: Context, ask: JudgeClient) -> JudgeInput:
+        """Return the input of the judge for this run."""
         names = self.show if self.prompt is None else names_in(self.prompt) - {"trace"}
-        material = gather(ctx, ask.redact, names, self.max_chars)
+        judge_input = build_judge_input(ctx, ask.redact, names, self.max_chars)
         if self.prompt is not None and "trace" in names_in(self.prompt):
-            material = with_trace(material, ctx, ask.redact, self.max_chars)
-        return material
+            judge_input = with_trace(judge_input, ctx, ask.redact, self.max_chars)
+        return judge_input
 
-    def question(self, material: JudgeInput, ask: JudgeClient) -> tuple[Compose, Callable[[str], Reply]]:
-        """What is said to the judge, and how its reply is read."""
+    def question(self, judge_input: JudgeInput, ask: JudgeClient) -> tuple[Compose, Callable[[str], Reply]]:
+        """Return the messages to the judge, and the reader of its reply."""
         points = self.points
         words = [point.line for point in points]
-        fence = make_fence(ask.nonce, [*material.texts, *words, self.prompt or ""])
-        return _compose(self, material, points, fence), _reader(fence, points, material.evidence)
+        fence = make_fence(ask.nonce, [*judge_input.texts, *words, self.prompt or ""])
+        return _compose(self, judge_input, points, fence), _reader(fence, points, judge_input.evidence)
 
 
-class LlmJudge(RubricJudge, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class LlmJudge(RubricJudge, kw_only=True):
     """A model decides whether the answer meets a rubric, and quotes what it goes by."""
 
     type: Literal["llm_judge"] = "llm_judge"
@@ -110,36 +110,36 @@ class LlmJudge(RubricJudge, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     )
 
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """What the judge decided; an error when it could not be asked or understood."""
+        """Ask the judge; the result is an error if it could not be asked or understood."""
         self.check_shown(ctx)
         ask = judge_client(ctx)
         self.check_calibration(ask, self.judge)
-        material = self.material(ctx, ask)
+        judge_input = self.judge_input(ctx, ask)
         try:
-            answer = await ask_with_retry(ask, self.judge, *self.question(material, ask))
+            answer = await ask_with_retry(ask, self.judge, *self.question(judge_input, ask))
         except JudgeError as error:
-            return self.result("error", None, details=error.details | folded_details(material))
-        return self.concluded(answer.value, answer_details(answer) | folded_details(material))
+            return self.result("error", None, details=error.details | truncation_details(judge_input))
+        return self.to_result(answer.value, answer_details(answer) | truncation_details(judge_input))
 
 
 def answer_details(answer: JudgeAnswer[Any]) -> dict[str, Any]:
-    """What it took, and what was wrong at first."""
-    retried = {} if answer.trouble is None else {"asked_again": answer.trouble}
+    """Return the usage, and the problem with the first reply."""
+    retried = {} if answer.failure is None else {"asked_again": answer.failure}
     return {"judge": to_builtins(answer.usage), **retried}
 
 
-def folded_details(material: JudgeInput) -> dict[str, Any]:
-    """What the judge was not shown in full."""
-    return {"folded": material.folded} if material.folded else {}
+def truncation_details(judge_input: JudgeInput) -> dict[str, Any]:
+    """Return the parts that the judge was not shown in full."""
+    return {"folded": judge_input.truncation} if judge_input.truncation else {}
 
 
-def _compose(judge: RubricJudge, material: JudgeInput, points: Sequence[RubricPoint], fence: Fence) -> Compose:
+def _compose(judge: RubricJudge, judge_input: JudgeInput, points: Sequence[RubricPoint], fence: Fence) -> Compose:
     own = judge.prompt
-    body = default_body(material, fence) if own is None else template_body(own, material, points, fence)
+    body = default_body(judge_input, fence) if own is None else template_body(own, judge_input, points, fence)
     task = rubric_task(points, fence)
 
-    def compose(trouble: Trouble | None) -> Sequence[Message]:
-        return judge_messages(body, task, fence, trouble)
+    def compose(failure: FailedReply | None) -> Sequence[Message]:
+        return judge_messages(body, task, fence, failure)
 
     return compose
 
@@ -154,14 +154,14 @@ def _reader(fence: Fence, points: Sequence[RubricPoint], evidence: Sequence[str]
 Name = Annotated[str, Meta(min_length=1)]
 
 
-class Panel(RubricJudge, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Panel(RubricJudge, kw_only=True):
     """Several models decide whether the answer meets a rubric, by majority or by mean."""
 
     type: Literal["panel"] = "panel"
     judges: Annotated[list[Name], Meta(min_length=2, max_length=25)]
     """The targets that judge."""
     decide: Literal["majority", "mean"] = "majority"
-    """How several decisions of one item become one: what more than half say, or their mean."""
+    """The way to combine the decisions of one item: the majority, or the mean."""
 
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
@@ -182,7 +182,7 @@ class Panel(RubricJudge, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return tuple(self.judges)
 
     def check(self, path: str) -> list[Problem]:
-        """That each judge sits in it once."""
+        """Return a problem if a judge occurs twice."""
         problems = super().check(path)
         if self.judge is not None:
             problems.append(Problem(f"{path}.judge", "a panel has several: they belong in `judges`"))
@@ -193,60 +193,60 @@ class Panel(RubricJudge, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return problems
 
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """What they decided together; an error when those that could not be understood might change it."""
+        """Ask all judges; the result is an error if those that could not be understood might change it."""
         import asyncio  # noqa: PLC0415 - a configuration is checked without it
 
         self.check_shown(ctx)
         ask = judge_client(ctx)
         for name in self.judges:
             self.check_calibration(ask, name)
-        material = self.material(ctx, ask)
-        answers = await asyncio.gather(*[self._ask(ask, name, material) for name in self.judges])
-        return self._conclude(answers, material)
+        judge_input = self.judge_input(ctx, ask)
+        answers = await asyncio.gather(*[self._ask(ask, name, judge_input) for name in self.judges])
+        return self._conclude(answers, judge_input)
 
-    async def _ask(self, ask: JudgeClient, name: str, material: JudgeInput) -> JudgeAnswer[Reply] | JudgeError:
+    async def _ask(self, ask: JudgeClient, name: str, judge_input: JudgeInput) -> JudgeAnswer[Reply] | JudgeError:
         try:
-            return await ask_with_retry(ask, name, *self.question(material, ask))
+            return await ask_with_retry(ask, name, *self.question(judge_input, ask))
         except JudgeError as error:
             return error
 
-    def _conclude(self, answers: Sequence[JudgeAnswer[Reply] | JudgeError], material: JudgeInput) -> EvaluatorResult:
-        heard = [answer for answer in answers if isinstance(answer, JudgeAnswer)]
-        silent = [answer for answer in answers if isinstance(answer, JudgeError)]
-        given = [answer.value for answer in heard]
+    def _conclude(self, answers: Sequence[JudgeAnswer[Reply] | JudgeError], judge_input: JudgeInput) -> EvaluatorResult:
+        readable = [answer for answer in answers if isinstance(answer, JudgeAnswer)]
+        errors = [answer for answer in answers if isinstance(answer, JudgeError)]
+        replies = [answer.value for answer in readable]
         details: dict[str, Any] = {
             "judge": [to_builtins(answer.usage) for answer in answers],
-            "agreement": _agreement(given),
-            "verdicts": {answer.usage.target: outcome(answer.value, self.threshold)[0] for answer in heard},
-            **folded_details(material),
+            "agreement": _agreement(replies),
+            "verdicts": {answer.usage.target: outcome(answer.value, self.threshold)[0] for answer in readable},
+            **truncation_details(judge_input),
         }
-        if silent:
-            details["undecided"] = [str(error) for error in silent]
-        if not given:
+        if errors:
+            details["undecided"] = [str(error) for error in errors]
+        if not replies:
             return self.result("error", None, details=details)
-        decisions = [self._together([reply[at] for reply in given]) for at in range(len(self.points))]
+        decisions = [self._combine([reply[at] for reply in replies]) for at in range(len(self.points))]
         status, score = outcome(decisions, self.threshold)
-        possible = {self._status(given, self.points, value, len(silent)) for value in (0.0, 1.0)}
+        possible = {self._status(replies, self.points, value, len(errors)) for value in (0.0, 1.0)}
         if len(possible) > 1:
             return self.result("error", score, details=details)
         details["items"] = [
-            item_details(decision) | {"judges": [reply[at].is_met for reply in given]}
+            item_details(decision) | {"judges": [reply[at].is_met for reply in replies]}
             for at, decision in enumerate(decisions)
         ]
         hits = [decision.sentence for decision in decisions if decision.is_met]
         misses = [decision.sentence for decision in decisions if not decision.is_met]
-        return self.result(possible.pop() if silent else status, score, hits, misses, details)
+        return self.result(possible.pop() if errors else status, score, hits, misses, details)
 
-    def _status(self, given: Sequence[Reply], points: Sequence[RubricPoint], value: float, silent: int) -> Verdict:
-        """How it would end if everybody who was not understood had said this of every item."""
+    def _status(self, replies: Sequence[Reply], points: Sequence[RubricPoint], value: float, errors: int) -> Verdict:
+        """Return the status if every judge that was not understood had decided every item like this."""
         decisions = []
         for at, point in enumerate(points):
-            unheard = [Decision(point, value, None, "", "")] * silent
-            decisions.append(self._together([*(reply[at] for reply in given), *unheard]))
+            assumed = [Decision(point, value, None, "", "")] * errors
+            decisions.append(self._combine([*(reply[at] for reply in replies), *assumed]))
         return outcome(decisions, self.threshold)[0]
 
-    def _together(self, decisions: Sequence[Decision]) -> Decision:
-        """Several decisions of one item as one, in the words of one who is of that opinion."""
+    def _combine(self, decisions: Sequence[Decision]) -> Decision:
+        """Combine several decisions of one item, with the words of a judge who agrees with the outcome."""
         values = [decision.value for decision in decisions]
         mean = sum(values) / len(values)
         if self.decide == "mean":
@@ -261,11 +261,11 @@ class Panel(RubricJudge, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return spokesman._replace(value=value, score=None, reason=reason)
 
 
-def _agreement(given: Sequence[Reply]) -> float | None:
-    """The share of pairs of judges that say the same, over all items; `None` with fewer than two."""
+def _agreement(replies: Sequence[Reply]) -> float | None:
+    """Return the share of pairs of judges that agree, over all items; `None` with fewer than two."""
     pairs = [
         one.is_met == other.is_met
-        for first, second in combinations(given, 2)
+        for first, second in combinations(replies, 2)
         for one, other in zip(first, second, strict=True)
     ]
     return round(sum(pairs) / len(pairs), 6) if pairs else None

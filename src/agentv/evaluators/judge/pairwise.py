@@ -1,12 +1,12 @@
-"""Which of two answers is better: asked in both orders, and a tie when the order decides."""
+"""Pairwise preference: ask for the better of two answers in both orders; a tie if the order decides."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from agentv.evaluators.judge.base import JudgeAnswer, JudgeError, Trouble, ask_with_retry
+from agentv.evaluators.judge.base import FailedReply, JudgeAnswer, JudgeError, ask_with_retry
 from agentv.evaluators.judge.evidence import Evidence, Fence, make_fence
 from agentv.evaluators.judge.prompt import judge_messages
-from agentv.evaluators.judge.transcript import shorten, spoken
+from agentv.evaluators.judge.transcript import labelled_texts, shorten
 from agentv.evaluators.judge.verdict import UnreadableError, read_object, read_quote
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message
@@ -20,7 +20,7 @@ _SIDES = {"a": "A", "b": "B", "tie": "tie"}
 
 
 class Opinion(NamedTuple):
-    """What the judge said in one order."""
+    """The judge's answer in one order."""
 
     better: Side
     quote: str
@@ -28,17 +28,17 @@ class Opinion(NamedTuple):
 
 
 class Preference(NamedTuple):
-    """Which answer a judge prefers."""
+    """The answer that a judge prefers."""
 
     winner: Side
     """`tie` too when the judge said one thing in one order and another in the other."""
     consistent: bool
-    """Whether both orders came to the same."""
+    """True if both orders had the same outcome."""
     opinions: tuple[Opinion, Opinion]
     """With `a` first, then with `b` first."""
     usage: JudgeUsage
     shortened: bool = False
-    """Whether the judge saw only the beginning and the end of some text."""
+    """True if the judge saw only the beginning and the end of some text."""
 
     @property
     def sentence(self) -> str:
@@ -54,20 +54,20 @@ class Preference(NamedTuple):
 async def prefer(  # noqa: PLR0913 - what is compared, by what, and by whom
     ask: JudgeClient, judge: str | None, *, input_messages: Sequence[Message], a: str, b: str, criterion: str = BETTER
 ) -> Preference:
-    """Which of two answers to the same question is better; `EvaluationError` when the judge cannot say.
+    """Ask for the better of two answers to the same question; raise `EvaluationError` if the judge cannot say.
 
     Each answer stands first once, so that a judge who likes whatever comes first decides nothing.
     """
-    whole = spoken(input_messages, ask.redact)
-    asked = tuple((label, shorten(text, MAX_CHARS)) for label, text in whole)
+    texts = labelled_texts(input_messages, ask.redact)
+    questions = tuple((label, shorten(text, MAX_CHARS)) for label, text in texts)
     answers = ask.redact(a), ask.redact(b)
     one, other = (shorten(answer, MAX_CHARS) for answer in answers)
-    shortened = (*asked, one, other) != (*whole, *answers)
-    forward = await _ask(ask, judge, asked, (one, other), criterion)
+    shortened = (*questions, one, other) != (*texts, *answers)
+    forward = await _ask(ask, judge, questions, (one, other), criterion)
     try:
-        backward = await _ask(ask, judge, asked, (other, one), criterion)
-    except JudgeError as error:  # the first order was paid for all the same
-        raise JudgeError(str(error), _added(forward.usage, error.usage), error.reply) from error
+        backward = await _ask(ask, judge, questions, (other, one), criterion)
+    except JudgeError as error:  # the first order has been paid for
+        raise JudgeError(str(error), _sum_usage(forward.usage, error.usage), error.reply) from error
     turned: dict[Side, Side] = {"a": "b", "b": "a", "tie": "tie"}
     second = backward.value._replace(better=turned[backward.value.better])
     consistent = forward.value.better == second.better
@@ -75,21 +75,21 @@ async def prefer(  # noqa: PLR0913 - what is compared, by what, and by whom
         winner=second.better if consistent else "tie",
         consistent=consistent,
         opinions=(forward.value, second),
-        usage=_added(forward.usage, backward.usage),
+        usage=_sum_usage(forward.usage, backward.usage),
         shortened=shortened,
     )
 
 
 async def _ask(
-    ask: JudgeClient, judge: str | None, asked: Sequence[tuple[str, str]], answers: tuple[str, str], criterion: str
+    ask: JudgeClient, judge: str | None, questions: Sequence[tuple[str, str]], answers: tuple[str, str], criterion: str
 ) -> JudgeAnswer[Opinion]:
-    texts = [text for _, text in asked]
+    texts = [text for _, text in questions]
     fence = make_fence(ask.nonce, [*texts, *answers, criterion])
-    blocks = [fence.block(f"what was asked, {label}", text) for label, text in asked]
+    blocks = [fence.block(f"what was asked, {label}", text) for label, text in questions]
     blocks += [fence.block(f"the {nth} answer", text) for nth, text in zip(("first", "second"), answers, strict=True)]
 
-    def compose(trouble: Trouble | None) -> Sequence[Message]:
-        return judge_messages("\n\n".join(blocks), _task(criterion, fence), fence, trouble)
+    def compose(failure: FailedReply | None) -> Sequence[Message]:
+        return judge_messages("\n\n".join(blocks), _task(criterion, fence), fence, failure)
 
     return await ask_with_retry(ask, judge, compose, lambda reply: _read(reply, fence, answers))
 
@@ -118,10 +118,10 @@ Reply with one JSON object and nothing else. "verdict" must be "{fence.word}". I
 def _read(reply: str, fence: Fence, answers: tuple[str, str]) -> Opinion:
     data: dict[str, Any] = read_object(reply, fence.word)
     sides: dict[Any, Side] = {"first": "a", "second": "b", "tie": "tie"}
-    said = data.get("better")
-    better = sides.get(said) if isinstance(said, str) else None
+    choice = data.get("better")
+    better = sides.get(choice) if isinstance(choice, str) else None
     if better is None:
-        msg = f'"better" has to be "first", "second" or "tie", not {dump_json(said).decode()[:100]}.'
+        msg = f'"better" has to be "first", "second" or "tie", not {dump_json(choice).decode()[:100]}.'
         raise UnreadableError(msg)
     quote, wrong = read_quote(data, "the decision", Evidence(answers), needed=better != "tie")
     if wrong:
@@ -130,7 +130,7 @@ def _read(reply: str, fence: Fence, answers: tuple[str, str]) -> Opinion:
     return Opinion(better, quote, " ".join(reason.split()) if isinstance(reason, str) else "")
 
 
-def _added(one: JudgeUsage, other: JudgeUsage) -> JudgeUsage:
+def _sum_usage(one: JudgeUsage, other: JudgeUsage) -> JudgeUsage:
     costs, times = (one.cost_usd, other.cost_usd), (one.latency_ms, other.latency_ms)
     return JudgeUsage(
         target=one.target,
@@ -138,5 +138,5 @@ def _added(one: JudgeUsage, other: JudgeUsage) -> JudgeUsage:
         cached=one.cached + other.cached,
         tokens_usage=add_tokens([one.tokens_usage, other.tokens_usage]),
         cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
-        latency_ms=None if None in times else sum(each for each in times if each is not None),
+        latency_ms=None if None in times else sum(time for time in times if time is not None),
     )

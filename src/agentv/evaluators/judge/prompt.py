@@ -1,4 +1,4 @@
-"""Prompts of judges, templates of the user's, and a scripted judge for examples."""
+"""Prompts of judges, user templates, and a scripted judge for examples."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ _WORD = re.compile(r'"verdict" must be "([^"]+)"')
 
 
 def scripted(verdict: Mapping[str, Any]) -> Callable[[str], str]:
-    """A function that can be a judge, and gives this verdict under the word of each call."""
+    """Return a judge function that gives this verdict with the nonce of each call."""
 
     def judge(prompt: str) -> str:
-        return dump_json({"verdict": word_in(prompt), **verdict}).decode()
+        return dump_json({"verdict": find_nonce(prompt), **verdict}).decode()
 
     return judge
 
 
-def word_in(prompt: str) -> str:
-    """The word that a verdict has to carry: the last one that is asked for, as data comes before the instructions."""
-    found = _WORD.findall(prompt)
-    return found[-1] if found else ""
+def find_nonce(prompt: str) -> str:
+    """Return the nonce of a verdict: the last one in the messages, as data comes before the instructions."""
+    nonces = _WORD.findall(prompt)
+    return nonces[-1] if nonces else ""
 
 
-NAMES = ("input", "expected", "candidate", "tool_calls", "trace", "trace_summary", "rubric")
-"""What a template may speak of."""
+VARIABLES = ("input", "expected", "candidate", "tool_calls", "trace", "trace_summary", "rubric")
+"""The variables of a template."""
 STEPS = frozenset(("tool_calls", "trace"))
 
 
-class Trusted(str):
-    """Words of the eval's author, which need no fence."""
+class TrustedText(str):
+    """Text of the eval's author, which needs no fence."""
 
     __slots__ = ()
 
 
 def check_template(text: str, path: str) -> list[Problem]:
-    """What is wrong with a template; nothing of it is rendered."""
+    """Return the problems of a template without rendering it."""
     from jinja2 import TemplateError, meta  # noqa: PLC0415 - only a prompt of one's own needs it
 
     environment = _environment()
@@ -60,30 +60,32 @@ def check_template(text: str, path: str) -> list[Problem]:
         return [Problem(path, f"not a template, says Jinja{where}: {error.message!r}")]
     if any(True for _ in meta.find_referenced_templates(tree)):
         return [Problem(path, "a prompt is one template: it includes, imports and extends no other")]
-    unknown = sorted(meta.find_undeclared_variables(tree) - set(NAMES))
+    unknown = sorted(meta.find_undeclared_variables(tree) - set(VARIABLES))
     return [
-        Problem(path, f"{name!r} is no variable here{suggest(name, NAMES) or '; there are ' + ', '.join(NAMES)}")
+        Problem(
+            path, f"{name!r} is no variable here{suggest(name, VARIABLES) or '; there are ' + ', '.join(VARIABLES)}"
+        )
         for name in unknown
     ]
 
 
 def names_in(text: str) -> frozenset[str]:
-    """Which of the variables a template uses."""
+    """Return the variables that a template uses."""
     from jinja2 import meta  # noqa: PLC0415 - as above
 
     return frozenset(meta.find_undeclared_variables(_environment().parse(text)))
 
 
 def render(text: str, values: Mapping[str, Any], fence: Fence) -> str:
-    """The template with these values: a text, or what holds one, stands between fences, whatever filters made of it."""
+    """Render the template; values with text are fenced, whatever the filters made of them."""
     from jinja2 import TemplateError, Undefined  # noqa: PLC0415 - as above
 
     def fenced(value: Any) -> Any:
-        # What is not there is left to Jinja, which says so.
+        # Jinja reports undefined names itself.
         if value is None or isinstance(value, (Undefined, bool, int, float)):
             return value
-        # Only the very words: what a method of theirs makes of others' is of the same class.
-        if isinstance(value, Trusted) and any(value is known for known in values.values()):
+        # Only the author's own text: methods return the same class for text that contains other people's words.
+        if isinstance(value, TrustedText) and any(value is known for known in values.values()):
             return value
         if isinstance(value, str) and "\n" in value:
             return "\n" + fence.block("data", value) + "\n"
@@ -108,7 +110,7 @@ def _environment(finalize: Any = None) -> Any:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    environment.globals.clear()  # a prompt speaks of the names above and of nothing else
+    environment.globals.clear()  # a prompt may use only the names above
     return environment
 
 
@@ -119,16 +121,15 @@ SYSTEM = (
 MAX_SHOWN_REPLY = 4_000
 
 
-def judge_messages(body: str, task: str, fence: Fence, trouble: tuple[str, str] | None = None) -> tuple[Message, ...]:
-    """The call: the data, the task after it, and of a second try what was wrong with the first.
+def judge_messages(body: str, task: str, fence: Fence, failure: tuple[str, str] | None = None) -> tuple[Message, ...]:
+    """Return the messages of a call: the data, then the task, and in a retry the problem with the first reply.
 
     All of it is in the last message, as some targets are given that one alone.
     """
     parts = [_preface(fence), body]
-    if trouble is not None:
-        # The judge knows the word, and may have been talked into closing the fence with it; and what was wrong with its
-        # reply quotes from it.
-        reply, reason = (text.replace(fence.word, "(the word)") for text in trouble)
+    if failure is not None:
+        # The judge knows the nonce, and data may have made it close the fence with it; the reason quotes its reply.
+        reply, reason = (text.replace(fence.word, "(the word)") for text in failure)
         shown = fence.block("your last reply", reply[:MAX_SHOWN_REPLY])
         wrong = fence.block("what was wrong with it", reason)
         parts.append(f"You were asked this before, and your reply could not be used. It was:\n\n{shown}\n\n{wrong}")
@@ -136,33 +137,33 @@ def judge_messages(body: str, task: str, fence: Fence, trouble: tuple[str, str] 
     return (Message(role="system", content=SYSTEM), Message(role="user", content="\n\n".join(parts)))
 
 
-def default_body(material: JudgeInput, fence: Fence) -> str:
-    """The run as data, each part under a label that says whose words it holds."""
-    return "\n\n".join([*_blocks(material, fence), *material.notes])
+def default_body(judge_input: JudgeInput, fence: Fence) -> str:
+    """Return the run as data, each part under a label that names its author."""
+    return "\n\n".join([*_blocks(judge_input, fence), *judge_input.notes])
 
 
-def template_body(template: str, material: JudgeInput, points: Sequence[RubricPoint], fence: Fence) -> str:
-    """The run as the author of the eval wants it shown."""
-    steps = material.steps
+def template_body(template: str, judge_input: JudgeInput, points: Sequence[RubricPoint], fence: Fence) -> str:
+    """Return the run rendered with the author's template."""
+    steps = judge_input.steps
     values = {
-        "input": _joined(material.input),
-        "expected": _joined(material.expected) or None,
-        "candidate": material.candidate,
+        "input": _join(judge_input.input),
+        "expected": _join(judge_input.expected) or None,
+        "candidate": judge_input.candidate,
         "tool_calls": None if steps is None else [step.as_data() for step in steps if step.type in (*CALLS, LEFT_OUT)],
-        "trace": material.trace,
-        "trace_summary": material.trace_summary,
-        "rubric": Trusted(criteria(points)),
+        "trace": judge_input.trace,
+        "trace_summary": judge_input.trace_summary,
+        "rubric": TrustedText(criteria(points)),
     }
-    return "\n\n".join([render(template, values, fence), *material.notes])
+    return "\n\n".join([render(template, values, fence), *judge_input.notes])
 
 
 def criteria(points: Sequence[RubricPoint]) -> str:
-    """The items, one below the other."""
+    """Return the items, one per line."""
     return "\n".join(point.line for point in points)
 
 
 def rubric_task(points: Sequence[RubricPoint], fence: Fence, evidence: str = "what the agent said or did") -> str:
-    """What to decide and how to write it down."""
+    """Return the instructions: what to decide, and the format of the reply."""
     example = {
         "verdict": fence.word,
         "items": [
@@ -201,21 +202,21 @@ def _preface(fence: Fence) -> str:
     )
 
 
-def _blocks(material: JudgeInput, fence: Fence) -> Iterator[str]:
-    for label, text in material.input:
+def _blocks(judge_input: JudgeInput, fence: Fence) -> Iterator[str]:
+    for label, text in judge_input.input:
         yield fence.block(f"what the agent was asked, {label}", text)
-    for label, text in material.expected:
+    for label, text in judge_input.expected:
         yield fence.block(f"what the author of the test expected, {label}", text)
-    if material.steps is not None:
-        for step in material.steps:
+    if judge_input.steps is not None:
+        for step in judge_input.steps:
             for label, text in step.parts():
                 yield fence.block(label, text)
-    if material.trace_summary is not None:
-        yield fence.block("how often each tool was called", as_text(material.trace_summary))
-    yield fence.block("the final answer of the agent", material.candidate)
+    if judge_input.trace_summary is not None:
+        yield fence.block("how often each tool was called", as_text(judge_input.trace_summary))
+    yield fence.block("the final answer of the agent", judge_input.candidate)
 
 
-def _joined(parts: Sequence[tuple[str, str]]) -> str:
+def _join(parts: Sequence[tuple[str, str]]) -> str:
     if len(parts) == 1:
         return parts[0][1]
     return "\n".join(f"{label}: {text}" for label, text in parts)

@@ -1,4 +1,4 @@
-"""What a judge is asked to decide: items that are met or not, or that are worth a score in a range."""
+"""Rubrics: items that are met or not, or that are scored on a scale."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,14 +14,14 @@ Words = Annotated[str, Meta(min_length=1, max_length=20_000)]
 
 
 class RubricItem(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One thing to decide."""
+    """An item of a rubric."""
 
     criterion: Words
-    """What has to hold, as a sentence that is either true or not; with `scores`, what is to be rated."""
+    """The criterion as a sentence that is either true or not; with `scores`, what is to be rated."""
     id: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
-    """How results call it; by default its place, from 1."""
+    """The name in results; by default its place, from 1."""
     weight: Annotated[float, Meta(gt=0, le=1e9)] = 1.0
-    """Its share in the score."""
+    """The share in the score."""
     required: bool = False
     """Must be met, whatever the score."""
     scores: Annotated[dict[str, Words], Meta(min_length=2)] | None = None
@@ -46,16 +46,16 @@ class Scale(NamedTuple):
         return self.ranges[-1][1]
 
     def holds(self, score: int) -> bool:
-        """Whether the score is in one of the ranges."""
+        """Return whether the score is in one of the ranges."""
         return any(low <= score <= high for low, high, _ in self.ranges)
 
     def share(self, score: float) -> float:
-        """The score from 0 to 1."""
+        """Return the score as a share from 0 to 1."""
         return (score - self.low) / (self.high - self.low)
 
 
 class RubricPoint(NamedTuple):
-    """An item with its id and its scale worked out."""
+    """A rubric item with its id and parsed scale."""
 
     id: str
     criterion: str
@@ -64,22 +64,22 @@ class RubricPoint(NamedTuple):
     scale: Scale | None = None
     least: int | None = None
     evidence: tuple[str, ...] | None = None
-    """The texts that a quotation for it may come from; `None`: anything the agent said or did."""
+    """The texts that a quotation for it may come from; `None` for all texts of the agent."""
     words: tuple[str, str] | None = None
-    """How results say that it is met and that it is not, where the criterion would be too long."""
+    """The texts of results for met and not met, if the criterion would be too long."""
 
-    def said(self, value: float, score: int | None) -> str:
-        """The decision in a few words."""
+    def summarize(self, value: float, score: int | None) -> str:
+        """Return the decision in a few words."""
         met = self.is_met(value)
         if self.words is not None:
             return self.words[0 if met else 1]
         if self.scale is not None and score is not None:
-            return f"{self.id} scores {score} of {self.scale.high}: {_cut(self.criterion)}"
-        return f"{self.id} is {'met' if met else 'not met'}: {_cut(self.criterion)}"
+            return f"{self.id} scores {score} of {self.scale.high}: {_truncate(self.criterion)}"
+        return f"{self.id} is {'met' if met else 'not met'}: {_truncate(self.criterion)}"
 
     @property
     def line(self) -> str:
-        """What the judge is told of it."""
+        """The line about it in the prompt."""
         if self.scale is None:
             return f'- id "{self.id}" (met or not met): {self.criterion}'
         ranges = [f"    {_shown(low, high)}: {means}" for low, high, means in self.scale.ranges]
@@ -87,14 +87,14 @@ class RubricPoint(NamedTuple):
         return "\n".join([head, *ranges])
 
     def is_met(self, value: float) -> bool:
-        """Whether this much of it is enough, as a share from 0 to 1."""
+        """Return whether this share, from 0 to 1, counts as met."""
         if self.scale is None or self.least is None:
             return value > 0.5  # noqa: PLR2004 - half of a panel is no majority
         return value >= self.scale.share(self.least) - 1e-9
 
 
 def points_of(rubric: Sequence[str | RubricItem], criterion: str | None) -> tuple[RubricPoint, ...]:
-    """Everything to decide, in order."""
+    """Return the points to decide, in order."""
     items = [RubricItem(criterion=item) if isinstance(item, str) else item for item in rubric]
     if criterion is not None:
         items = [*items, RubricItem(criterion=criterion, id="criterion")]
@@ -112,7 +112,7 @@ def points_of(rubric: Sequence[str | RubricItem], criterion: str | None) -> tupl
 
 
 def check_rubric(rubric: Sequence[str | RubricItem], path: str) -> Iterator[Problem]:
-    """What is wrong with the items."""
+    """Return the problems of the items."""
     seen: dict[str, int] = {}
     for at, item in enumerate(rubric):
         place = f"{path}.rubric[{at}]"
@@ -149,12 +149,12 @@ def _check_item(item: RubricItem, place: str) -> Iterator[Problem]:
 def _scale(scores: Mapping[str, str]) -> Scale:
     ranges = []
     for written, means in scores.items():
-        found = _RANGE.fullmatch(written.strip())
-        if found is None:
+        match = _RANGE.fullmatch(written.strip())
+        if match is None:
             msg = f"{written!r} is neither a whole number nor a range such as '0-3'"
             raise ValueError(msg)
-        low = int(found[1])
-        high = int(found[2]) if found[2] is not None else low
+        low = int(match[1])
+        high = int(match[2]) if match[2] is not None else low
         if high < low:
             msg = f"{written!r} runs backwards; write '{high}-{low}'"
             raise ValueError(msg)
@@ -167,7 +167,7 @@ def _scale(scores: Mapping[str, str]) -> Scale:
     return Scale(tuple(ranges))
 
 
-def _cut(text: str, most: int = 200) -> str:
+def _truncate(text: str, most: int = 200) -> str:
     text = " ".join(text.split())
     text = text if len(text) <= most else f"{text[: most - 1]}…"
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."

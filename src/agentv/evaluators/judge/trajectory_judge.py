@@ -8,12 +8,12 @@ from msgspec import Meta
 from agentv.errors import EvaluationError
 from agentv.evaluators.base import Example
 from agentv.evaluators.call_checks import NO_TURNS
-from agentv.evaluators.judge.base import JudgeBase, JudgeError, Trouble, ask_with_retry, judge_client
+from agentv.evaluators.judge.base import FailedReply, JudgeBase, JudgeError, ask_with_retry, judge_client
 from agentv.evaluators.judge.evidence import make_fence
-from agentv.evaluators.judge.llm_judge import answer_details, folded_details
+from agentv.evaluators.judge.llm_judge import answer_details, truncation_details
 from agentv.evaluators.judge.prompt import default_body, judge_messages, rubric_task
 from agentv.evaluators.judge.rubric import RubricPoint, Words
-from agentv.evaluators.judge.transcript import LEFT_OUT, JudgeInput, check_steps, gather
+from agentv.evaluators.judge.transcript import LEFT_OUT, JudgeInput, build_judge_input, check_steps
 from agentv.evaluators.judge.verdict import Decision, read_decisions
 from agentv.model.conversation import Message
 from agentv.model.results import EvaluatorResult
@@ -28,16 +28,16 @@ _TURN = {
 }
 
 
-class TrajectoryJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class TrajectoryJudge(JudgeBase, kw_only=True):
     """A model decides whether each step of the agent was reasonable, and whether it reached the goal."""
 
     type: Literal["trajectory_judge"] = "trajectory_judge"
     goal: Words | None = None
-    """What had to be reached, where the question does not say it."""
+    """The goal, if the question does not say it."""
     goal_weight: Annotated[float, Meta(ge=0, le=1)] = 0.5
     """The share of the goal in the score; the steps have the rest, each an equal part."""
     max_steps: Annotated[int, Meta(ge=1, le=1_000)] = MAX_STEPS
-    """How many steps are decided one by one: of more, the first half and the last half of these."""
+    """The number of steps that are decided one by one: of more, the first half and the last half of these."""
 
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
@@ -59,36 +59,36 @@ class TrajectoryJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_field
     )
 
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """What the judge decided; an error when there are no steps, or it could not be asked or understood."""
+        """Ask the judge; the result is an error if there are no steps, or it could not be asked or understood."""
         check_steps(ctx, "the steps")
         ask = judge_client(ctx)
         self.check_calibration(ask, self.judge)
-        material = gather(ctx, ask.redact, ("trace",), self.max_chars)
-        if material.steps is None:
+        judge_input = build_judge_input(ctx, ask.redact, ("trace",), self.max_chars)
+        if judge_input.steps is None:
             raise EvaluationError(NO_TURNS)
-        points, unjudged = self._points(material)
-        fence = make_fence(ask.nonce, [*material.texts, self.goal or ""])
-        body = default_body(material, fence)
+        points, omitted = self._points(judge_input)
+        fence = make_fence(ask.nonce, [*judge_input.texts, self.goal or ""])
+        body = default_body(judge_input, fence)
         task = rubric_task(points, fence, "the step that it is about (for the goal, from anywhere)")
 
-        def compose(trouble: Trouble | None) -> Sequence[Message]:
-            return judge_messages(body, task, fence, trouble)
+        def compose(failure: FailedReply | None) -> Sequence[Message]:
+            return judge_messages(body, task, fence, failure)
 
         def read(reply: str) -> tuple[Decision, ...]:
-            return read_decisions(reply, fence.word, points, material.evidence)
+            return read_decisions(reply, fence.word, points, judge_input.evidence)
 
-        details = folded_details(material)
-        if unjudged:
-            details["not_judged"] = {"steps": unjudged, "rule": f"the first and the last of {self.max_steps} are"}
+        details = truncation_details(judge_input)
+        if omitted:
+            details["not_judged"] = {"steps": omitted, "rule": f"the first and the last of {self.max_steps} are"}
         try:
             answer = await ask_with_retry(ask, self.judge, compose, read)
         except JudgeError as error:
             return self.result("error", None, details=error.details | details)
-        return self.concluded(answer.value, answer_details(answer) | details)
+        return self.to_result(answer.value, answer_details(answer) | details)
 
-    def _points(self, material: JudgeInput) -> tuple[tuple[RubricPoint, ...], int]:
-        """The goal and the steps that are decided one by one, and how many are not."""
-        steps = [step for step in material.steps or () if step.type != LEFT_OUT]
+    def _points(self, judge_input: JudgeInput) -> tuple[tuple[RubricPoint, ...], int]:
+        """Return the points for the goal and the steps, and the number of steps without one."""
+        steps = [step for step in judge_input.steps or () if step.type != LEFT_OUT]
         head = (self.max_steps + 1) // 2
         tail = self.max_steps - head
         chosen = steps if len(steps) <= self.max_steps else [*steps[:head], *(steps[-tail:] if tail else [])]
@@ -97,8 +97,8 @@ class TrajectoryJudge(JudgeBase, frozen=True, kw_only=True, forbid_unknown_field
         words = ("The goal was reached.", "The goal was not reached.")
         points = [RubricPoint("goal", goal, self.goal_weight, required=True, words=words)]
         for step in chosen:
-            said = STEP.format(number=step.number)
+            criterion = STEP.format(number=step.number)
             about = f"Step {step.number} ({step.name or step.type})"
             words = (f"{about} was reasonable.", f"{about} was not reasonable.")
-            points.append(RubricPoint(f"step {step.number}", said, share, evidence=step.texts, words=words))
-        return tuple(points), material.total_steps - len(chosen)
+            points.append(RubricPoint(f"step {step.number}", criterion, share, evidence=step.texts, words=words))
+        return tuple(points), judge_input.total_steps - len(chosen)

@@ -23,21 +23,21 @@ from agentv.scoring.calls import trace_from_messages
 
 Clean = Callable[[str], str]
 
-FROM = {
+AUTHORS = {
     "input": "what the agent gave to the tool",
     "output": "a tool result: it comes from the tool, not from the user and not from us",
     "error": "an error of the tool",
     "status": "how the call ended",
 }
-"""Whose words a field of a step holds."""
+"""The author of each field of a step."""
 CALLS = ("tool_call", "tool_result")
 TOOL_ROLES = ("tool", "function")
 MAX_BLOCK = 500
-"""Characters of each text in a block that is no text, as an image is."""
+"""The length of each text in a block that is not text, such as an image."""
 LEFT_OUT = "left_out"
-"""The type of the one step that stands for those that are only counted."""
-AROUND = 60
-"""Characters around each part: two words of a fence, and what tells where it begins and ends."""
+"""The type of the step that replaces omitted ones."""
+OVERHEAD = 60
+"""The length of the fence and label around each part."""
 _PLAIN_NAME = re.compile(r"[\w.:/-]{1,80}", re.ASCII)
 
 
@@ -52,29 +52,29 @@ class Step(NamedTuple):
     fields: tuple[tuple[str, Any], ...]
 
     def as_data(self) -> dict[str, Any]:
-        """For a template."""
+        """Return the step as data for a template."""
         named = {"name": self.name} if self.name else {}
         return {"step": self.number, "type": self.type, **named, **dict(self.fields)}
 
     def parts(self) -> Iterator[tuple[str, str]]:
-        """What is to be fenced, each under a label that says where it comes from."""
+        """Return the parts to fence, each under a label that names its source."""
         name = f'"{self.name or "unnamed"}"'
         if self.name and not _PLAIN_NAME.fullmatch(self.name):
-            # A name may be a sentence to the judge: then it is data like any other, and no part of a label.
+            # A name may contain instructions to the judge: then it is shown as data, not as part of a label.
             name = "of an unusual name"
             yield f"step {self.number}: the name of what it is about", self.name
         for field, value in self.fields:
             if self.type in CALLS:
-                whose = f"call of the tool {name}, {field} ({FROM.get(field, field)})"
+                whose = f"call of the tool {name}, {field} ({AUTHORS.get(field, field)})"
             elif self.type == "message" and self.name in TOOL_ROLES:
-                whose = f"message, {FROM['output']}"
+                whose = f"message, {AUTHORS['output']}"
             else:
                 whose = f"{self.type} of {name}, {field}" if self.name else f"{self.type}, {field}"
             yield f"step {self.number}: {whose}", as_text(value)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What can be quoted of it: not what we say of it, as whose message it is and what was left out."""
+        """The texts that may be quoted, without our own labels."""
         if self.type == LEFT_OUT:
             return ()
         named = [self.name] if self.name and self.type != "message" else []
@@ -82,24 +82,24 @@ class Step(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many characters it takes to show it, with labels and fences."""
-        return sum(len(label) + len(text) + AROUND for label, text in self.parts())
+        """The number of characters that it takes to show it, with labels and fences."""
+        return sum(len(label) + len(text) + OVERHEAD for label, text in self.parts())
 
 
 def as_text(value: Any) -> str:
-    """A text as it is, anything else as JSON."""
+    """Return a text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else dump_json(value).decode()
 
 
 def steps_of(ctx: Context, clean: Clean) -> tuple[Step, ...] | None:
-    """Everything that the agent reported, without secrets; `None` when it reported nothing."""
-    found: Iterable[tuple[str, str | None, list[tuple[str, Any]]]]
+    """Return the steps that the agent reported, without secrets; `None` if it reported none."""
+    raw_steps: Iterable[tuple[str, str | None, list[tuple[str, Any]]]]
     if ctx.output_messages:
-        found = _of_messages(ctx.output_messages)
+        raw_steps = _message_steps(ctx.output_messages)
     elif ctx.trace:
-        found = _of_events(ctx.trace)
+        raw_steps = _event_steps(ctx.trace)
     elif ctx.calls:
-        found = [_of_call(call) for call in ctx.calls]
+        raw_steps = [_call_step(call) for call in ctx.calls]
     else:
         return None
     return tuple(
@@ -107,22 +107,22 @@ def steps_of(ctx: Context, clean: Clean) -> tuple[Step, ...] | None:
             number,
             kind,
             clean(name) if name else name,
-            tuple([(field, cleaned(value, clean)) for field, value in fields]),
+            tuple([(field, redact_value(value, clean)) for field, value in fields]),
         )
-        for number, (kind, name, fields) in enumerate(found, 1)
+        for number, (kind, name, fields) in enumerate(raw_steps, 1)
     )
 
 
 def events_of(ctx: Context, clean: Clean) -> list[dict[str, Any]] | None:
-    """The agent's own trace, else one made of its messages; `None` when it sent neither."""
+    """Return the agent's own trace, else one made of its messages; `None` if it sent neither."""
     events = ctx.trace
     if events is None and ctx.output_messages is not None:
         events = trace_from_messages(ctx.output_messages)
-    return None if events is None else [cleaned(to_builtins(event), clean) for event in events]
+    return None if events is None else [redact_value(to_builtins(event), clean) for event in events]
 
 
-def cleaned(value: Any, clean: Clean) -> Any:
-    """The same value without secrets."""
+def redact_value(value: Any, clean: Clean) -> Any:
+    """Return the value without secrets."""
     if isinstance(value, str):
         return clean(value)
     if value is None or isinstance(value, (bool, int, float)):
@@ -130,8 +130,8 @@ def cleaned(value: Any, clean: Clean) -> Any:
     return parse_json(clean(dump_json(value).decode()))
 
 
-def spoken(messages: Sequence[Message], clean: Clean) -> tuple[tuple[str, str], ...]:
-    """Messages of a case as labels and texts."""
+def labelled_texts(messages: Sequence[Message], clean: Clean) -> tuple[tuple[str, str], ...]:
+    """Return messages of a case as labels and texts."""
     return tuple(
         (f"message {number} of role {dump_json(message.role).decode()}", clean(_words(message)))
         for number, message in enumerate(messages, 1)
@@ -140,48 +140,48 @@ def spoken(messages: Sequence[Message], clean: Clean) -> tuple[tuple[str, str], 
 
 def _words(message: Message) -> str:
     words = [message.text] if message.text else []
-    words += [dump_json(_described(block)).decode() for block in _other_blocks(message)]
+    words += [dump_json(_describe_block(block)).decode() for block in _other_blocks(message)]
     words += [f"calls {dump_json(call).decode()}" for call in message.tool_calls]
     return "\n".join(words)
 
 
-def _of_messages(messages: Sequence[Message]) -> Iterator[tuple[str, str | None, list[tuple[str, Any]]]]:
+def _message_steps(messages: Sequence[Message]) -> Iterator[tuple[str, str | None, list[tuple[str, Any]]]]:
     for message in messages:
         others = _other_blocks(message)
         if message.text or not (message.tool_calls or others):
             yield "message", message.role, [("text", message.text)]
         for block in others:
-            yield _of_block(block, message.role)
+            yield _block_step(block, message.role)
         for call in message.tool_calls:
-            yield _of_call(call)
+            yield _call_step(call)
 
 
 def _other_blocks(message: Message) -> list[dict[str, Any]]:
-    """The blocks of a message that are no text."""
+    """Return the blocks of a message that are not text."""
     blocks = message.content if isinstance(message.content, (list, tuple)) else ()
     return [block for block in blocks if isinstance(block, dict) and not isinstance(block.get("text"), str)]
 
 
-def _of_block(block: dict[str, Any], role: str) -> tuple[str, str | None, list[tuple[str, Any]]]:
-    """A result of a tool in a block is one, whoever's message it stands in."""
+def _block_step(block: dict[str, Any], role: str) -> tuple[str, str | None, list[tuple[str, Any]]]:
+    """Return a block as a step; a tool result is one in any message."""
     if block.get("type") == "tool_result":
         return "message", TOOL_ROLES[0], [("text", block.get("content"))]
     if block.get("type") == "tool_use":
         name = block.get("name")
         return "tool_call", name if isinstance(name, str) and name else None, [("input", block.get("input"))]
-    return "message", role, [("content", _described(block))]
+    return "message", role, [("content", _describe_block(block))]
 
 
-def _described(value: Any) -> Any:
-    """A block without the megabytes of an image: how long a long text is stands in its place."""
+def _describe_block(value: Any) -> Any:
+    """Return a block with long texts, such as images, replaced by their size."""
     if isinstance(value, str):
         return value if len(value) <= MAX_BLOCK else f"[… {len(value):,} characters left out …]"
     if isinstance(value, dict):
-        return {name: _described(each) for name, each in value.items()}
-    return [_described(each) for each in value] if isinstance(value, (list, tuple)) else value
+        return {name: _describe_block(item) for name, item in value.items()}
+    return [_describe_block(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _of_call(call: ToolCall) -> tuple[str, str | None, list[tuple[str, Any]]]:
+def _call_step(call: ToolCall) -> tuple[str, str | None, list[tuple[str, Any]]]:
     fields = [
         ("input", call.input),
         ("output", call.output),
@@ -191,7 +191,7 @@ def _of_call(call: ToolCall) -> tuple[str, str | None, list[tuple[str, Any]]]:
     return "tool_call", call.tool or None, [(name, value) for name, value in fields if value is not UNSET]
 
 
-def _of_events(events: Sequence[TraceEvent]) -> Iterator[tuple[str, str | None, list[tuple[str, Any]]]]:
+def _event_steps(events: Sequence[TraceEvent]) -> Iterator[tuple[str, str | None, list[tuple[str, Any]]]]:
     for event in events:
         fields = [("input", event.input), ("output", event.output), ("text", event.text)]
         yield (
@@ -211,13 +211,13 @@ RULE = (
 
 
 class TruncatedSteps(NamedTuple):
-    """Steps that fit, and what was done to them."""
+    """Steps that fit, and the number of those shortened or omitted."""
 
     steps: tuple[Step, ...]
     shortened: int = 0
-    """How many steps are not whole."""
+    """The number of shortened steps."""
     left_out: int = 0
-    """How many are only counted."""
+    """The number of omitted steps."""
     total: int = 0
 
     @property
@@ -238,7 +238,7 @@ class TruncatedSteps(NamedTuple):
 
 
 def truncate_steps(steps: Sequence[Step], most: int) -> TruncatedSteps:
-    """The steps within so many characters."""
+    """Truncate the steps to so many characters."""
     total = len(steps)
     if _size(steps) <= most:
         return TruncatedSteps(tuple(steps), total=total)
@@ -246,20 +246,20 @@ def truncate_steps(steps: Sequence[Step], most: int) -> TruncatedSteps:
     for limit in (SHORT, SHORTEST):
         kept = [_short_step(step, limit) if at in middle else step for at, step in enumerate(steps)]
         if _size(kept) <= most:
-            return _folded(steps, kept)
+            return _truncated(steps, kept)
     kept, left_out = _without_middle(steps, most) if middle else (list(steps), 0)
     if _size(kept) > most:
         texts = sum(len(step.fields) for step in kept) or 1
         kept = [_short_step(step, max(SHORTEST, most // texts)) for step in kept]
-    return _folded(steps, kept, left_out)
+    return _truncated(steps, kept, left_out)
 
 
 def _without_middle(steps: Sequence[Step], most: int) -> tuple[list[Step], int]:
-    """The ends of a run and as many short steps next to them as fit; how many are left out."""
+    """Return the first and last steps that fit, and the number of omitted ones."""
     head, tail = FIRST, len(steps) - LAST
     before: list[Step] = []
     after: list[Step] = []
-    room = most - _size((*steps[:head], *steps[tail:], _counted(steps[head:tail])))
+    room = most - _size((*steps[:head], *steps[tail:], _omitted_step(steps[head:tail])))
     while head < tail:
         at_start = len(before) <= len(after)
         step = _short_step(steps[head if at_start else tail - 1], SHORTEST)
@@ -268,12 +268,12 @@ def _without_middle(steps: Sequence[Step], most: int) -> tuple[list[Step], int]:
             break
         (before if at_start else after).append(step)
         head, tail = (head + 1, tail) if at_start else (head, tail - 1)
-    counted = [_counted(steps[head:tail])] if head < tail else []
+    counted = [_omitted_step(steps[head:tail])] if head < tail else []
     return [*steps[:FIRST], *before, *counted, *reversed(after), *steps[len(steps) - LAST :]], tail - head
 
 
 def shorten(text: str, most: int) -> str:
-    """The beginning and the end of a text, and how much stood between them."""
+    """Return the beginning and the end of a text, and the number of characters left out."""
     if len(text) <= most:
         return text
     head = most * 2 // 3
@@ -292,17 +292,17 @@ def _short_value(value: Any, most: int) -> Any:
     return value if len(text) <= most else shorten(text, most)
 
 
-def _counted(steps: Sequence[Step]) -> Step:
+def _omitted_step(steps: Sequence[Step]) -> Step:
     kinds = Counter(f"{step.type} {step.name}" if step.name else step.type for step in steps)
     named = [f"{times} of {name}" for name, times in kinds.most_common(MAX_NAMED)]
     more = ["…"] if len(kinds) > MAX_NAMED else []
-    said = f"steps {steps[0].number} to {steps[-1].number} are left out: {', '.join([*named, *more])}"
-    return Step(steps[0].number, LEFT_OUT, None, (("text", said),))
+    text = f"steps {steps[0].number} to {steps[-1].number} are left out: {', '.join([*named, *more])}"
+    return Step(steps[0].number, LEFT_OUT, None, (("text", text),))
 
 
-def _folded(steps: Sequence[Step], kept: Sequence[Step], left_out: int = 0) -> TruncatedSteps:
-    whole = {step.number: step for step in steps}
-    shortened = sum(step.type != LEFT_OUT and step is not whole[step.number] for step in kept)
+def _truncated(steps: Sequence[Step], kept: Sequence[Step], left_out: int = 0) -> TruncatedSteps:
+    originals = {step.number: step for step in steps}
+    shortened = sum(step.type != LEFT_OUT and step is not originals[step.number] for step in kept)
     return TruncatedSteps(tuple(kept), shortened, left_out, len(steps))
 
 
@@ -314,7 +314,7 @@ MAX_TOOLS = 200
 
 
 class JudgeInput(NamedTuple):
-    """One run, ready to be shown."""
+    """Parts of one run that a judge is shown."""
 
     input: tuple[tuple[str, str], ...]
     expected: tuple[tuple[str, str], ...]
@@ -324,24 +324,24 @@ class JudgeInput(NamedTuple):
     trace: list[dict[str, Any]] | None = None
     trace_summary: dict[str, Any] | None = None
     total_steps: int = 0
-    """How many there were before any were left out."""
+    """The number of steps before truncation."""
     notes: tuple[str, ...] = ()
-    """What was done to make it shorter, for the judge."""
-    folded: dict[str, Any] = {}
-    """The same for the result."""
+    """Notes for the judge about what was shortened."""
+    truncation: dict[str, Any] = {}
+    """The same for `details` of the result."""
 
     @property
     def evidence(self) -> tuple[str, ...]:
-        """What the agent said and did, as far as it is shown: quotations come from here."""
+        """The texts of the agent, as far as they are shown: quotations come from here."""
         steps = [step for step in self.steps or () if step.type != LEFT_OUT]
-        said = [text for step in steps for text in (*step.texts, fields(step.as_data()))]
+        texts = [text for step in steps for text in (*step.texts, fields(step.as_data()))]
         events = [text for event in self.trace or () for text in _event_texts(event)]
         counts = [] if self.trace_summary is None else [fields(self.trace_summary)]
-        return (*([self.candidate] if self.candidate else []), *said, *events, *counts)
+        return (*([self.candidate] if self.candidate else []), *texts, *events, *counts)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Everything in it that others wrote."""
+        """All texts that others wrote."""
         return (*[text for _, text in (*self.input, *self.expected)], *self.evidence)
 
 
@@ -353,59 +353,61 @@ def check_steps(ctx: Context, what: str) -> None:
         raise UndecidedError(msg)
 
 
-def gather(ctx: Context, clean: Clean, show: Collection[str], most: int) -> JudgeInput:
-    """What is to be shown of a run, in about so many characters."""
+def build_judge_input(ctx: Context, clean: Clean, show: Collection[str], most: int) -> JudgeInput:
+    """Return the parts of a run to show, in about so many characters."""
     candidate = clean(ctx.candidate)
-    asked, golden = spoken(ctx.case.input_messages, clean), spoken(ctx.expected_messages or (), clean)
+    questions = labelled_texts(ctx.case.input_messages, clean)
+    expected = labelled_texts(ctx.expected_messages or (), clean)
     notes: list[str] = []
-    folded: dict[str, Any] = {}
-    long = [len(text) for text in (candidate, *(text for _, text in (*asked, *golden))) if len(text) > most]
+    truncation: dict[str, Any] = {}
+    long = [len(text) for text in (candidate, *(text for _, text in (*questions, *expected))) if len(text) > most]
     if long:
         candidate = shorten(candidate, most)
-        asked, golden = (tuple((label, shorten(text, most)) for label, text in part) for part in (asked, golden))
+        questions = tuple((label, shorten(text, most)) for label, text in questions)
+        expected = tuple((label, shorten(text, most)) for label, text in expected)
         notes.append("A text that is longer than fits shows its beginning and its end; what was left out is counted.")
-        folded["texts"] = {"shortened": len(long), "max_chars": most}
+        truncation["texts"] = {"shortened": len(long), "max_chars": most}
     steps = _steps(ctx, clean, show, most)
     if steps is not None and steps.details:
         notes.append(steps.note)
-        folded["steps"] = steps.details
-    summary = None if ctx.trace_summary is None else cleaned(to_builtins(ctx.trace_summary), clean)
-    summary, untold = _most_called(summary) if summary and "trace_summary" in show else (None, 0)
-    if untold:
-        notes.append(f"Of the tools the {MAX_TOOLS} most often called are counted, and {untold:,} more are not.")
-        folded["trace_summary"] = {"tools": MAX_TOOLS, "left_out": untold}
+        truncation["steps"] = steps.details
+    summary = None if ctx.trace_summary is None else redact_value(to_builtins(ctx.trace_summary), clean)
+    summary, omitted = _most_called(summary) if summary and "trace_summary" in show else (None, 0)
+    if omitted:
+        notes.append(f"Of the tools the {MAX_TOOLS} most often called are counted, and {omitted:,} more are not.")
+        truncation["trace_summary"] = {"tools": MAX_TOOLS, "left_out": omitted}
     return JudgeInput(
-        input=asked,
-        expected=golden,
+        input=questions,
+        expected=expected,
         candidate=candidate,
         steps=None if steps is None else steps.steps,
         total_steps=0 if steps is None else steps.total,
         trace_summary=summary,
         notes=tuple(notes),
-        folded=folded,
+        truncation=truncation,
     )
 
 
-def with_trace(material: JudgeInput, ctx: Context, clean: Clean, most: int) -> JudgeInput:
-    """The same with the events themselves, for a template that speaks of them."""
+def with_trace(judge_input: JudgeInput, ctx: Context, clean: Clean, most: int) -> JudgeInput:
+    """Return the input with the trace events, for a template that uses them."""
     events = events_of(ctx, clean)
     if events is None:
-        return material
+        return judge_input
     steps = [Step(number, "event", None, tuple(event.items())) for number, event in enumerate(events, 1)]
     shown = truncate_steps(steps, most)
     trace = [{**({"type": LEFT_OUT} if step.type == LEFT_OUT else {}), **dict(step.fields)} for step in shown.steps]
     if not shown.details:
-        return material._replace(trace=trace)
-    folded = {**material.folded, "trace": shown.details}
-    return material._replace(trace=trace, notes=(*material.notes, shown.note), folded=folded)
+        return judge_input._replace(trace=trace)
+    truncation = {**judge_input.truncation, "trace": shown.details}
+    return judge_input._replace(trace=trace, notes=(*judge_input.notes, shown.note), truncation=truncation)
 
 
 def _most_called(summary: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    """A summary that names no more tools than a judge can read, and how many it does not name."""
+    """Limit a summary to the most often called tools; return it and the number of tools left out."""
     counts: dict[str, int] = summary.get("tool_calls_by_name") or {}
     if len(counts) <= MAX_TOOLS:
         return summary, 0
-    kept = dict(sorted(counts.items(), key=lambda each: -each[1])[:MAX_TOOLS])
+    kept = dict(sorted(counts.items(), key=lambda item: -item[1])[:MAX_TOOLS])
     return {**summary, "tool_names": sorted(kept), "tool_calls_by_name": kept}, len(counts) - MAX_TOOLS
 
 
@@ -423,13 +425,13 @@ def _steps(ctx: Context, clean: Clean, show: Collection[str], most: int) -> Trun
 def _event_texts(event: Mapping[str, Any]) -> list[str]:
     if event.get("type") == LEFT_OUT:
         return []
-    said = {name: value for name, value in event.items() if name != "type"}
-    return [*map(str, _leaves(said)), *(as_text(value) for value in said.values()), fields(event)]
+    texts = {name: value for name, value in event.items() if name != "type"}
+    return [*map(str, _leaves(texts)), *(as_text(value) for value in texts.values()), fields(event)]
 
 
 def _leaves(value: Any) -> list[Any]:
     if isinstance(value, dict):
-        return [leaf for each in value.values() for leaf in _leaves(each)]
+        return [leaf for item in value.values() for leaf in _leaves(item)]
     if isinstance(value, list):
-        return [leaf for each in value for leaf in _leaves(each)]
+        return [leaf for item in value for leaf in _leaves(item)]
     return [] if value is None else [value]

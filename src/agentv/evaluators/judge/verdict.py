@@ -1,48 +1,48 @@
-"""A judge's reply read strictly: one object under the word of this call, every item once, every quotation found."""
+"""Strict reading of a judge's reply: one object with the nonce, every item once, every quotation found."""
 
 import re
 from collections.abc import Mapping, Sequence
 from json import JSONDecodeError, JSONDecoder
 from typing import Any, NamedTuple
 
-from agentv.evaluators.judge.evidence import Evidence, says_something
+from agentv.evaluators.judge.evidence import Evidence, has_letters
 from agentv.evaluators.judge.rubric import RubricPoint
 from agentv.matching.diff import quote as shown
 
 MAX_REPLY = 1_000_000
-MAX_TROUBLES = 10
+MAX_PROBLEMS = 10
 MAX_WORDS = 2_000
 MAX_OBJECTS = 50
-"""So many beginnings of an object amid other words are tried."""
+"""The number of possible beginnings of an object within other text that are tried."""
 
 
 class UnreadableError(Exception):
-    """A reply that decides nothing, and why: for the judge's second try, and for the person who reads the error."""
+    """Reply that decides nothing, with the reason for the retry and for the error message."""
 
 
-class _TwiceError(ValueError):
-    """JSON that says two things under one name."""
+class DuplicateKeyError(ValueError):
+    """JSON object with a duplicate key."""
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
         names = [name for name, _ in pairs]
         msg = f"{shown(next(name for name in names if names.count(name) > 1))} stands twice in one object"
-        raise _TwiceError(msg)
-    return found
+        raise DuplicateKeyError(msg)
+    return data
 
 
-def _no_number(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     msg = f"{name} is not JSON"
     raise ValueError(msg)
 
 
-_decoder = JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number)
+_decoder = JSONDecoder(object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant)
 
 
 class Decision(NamedTuple):
-    """What a judge said of one item."""
+    """A judge's decision on one item."""
 
     point: RubricPoint
     value: float
@@ -54,103 +54,103 @@ class Decision(NamedTuple):
 
     @property
     def is_met(self) -> bool:
-        """Whether it counts as met."""
+        """True if it counts as met."""
         return self.point.is_met(self.value)
 
     @property
     def sentence(self) -> str:
         """The decision in words that stand alone."""
-        said = f" {self.reason}" if self.reason else ""
+        reason = f" {self.reason}" if self.reason else ""
         quoted = f" ({shown(self.quote)})" if self.quote else ""
-        return f"{self.point.said(self.value, self.score)}{said}{quoted}"
+        return f"{self.point.summarize(self.value, self.score)}{reason}{quoted}"
 
 
 def read_object(reply: str, word: str) -> dict[str, Any]:
-    """The one JSON object of the reply that carries the word of this call."""
+    """Return the one JSON object of the reply that has the nonce of this call."""
     if len(reply) > MAX_REPLY:
         msg = f"The reply has {len(reply):,} characters; a verdict has a few hundred."
         raise UnreadableError(msg)
     text = reply.strip()
-    whole, wrong = _parsed(text)
-    if isinstance(whole, dict):
-        found = [whole] if whole.get("verdict") == word else []
+    data, wrong = _parse(text)
+    if isinstance(data, dict):
+        verdicts = [data] if data.get("verdict") == word else []
     else:
-        found, broken = _scattered(text, word)
-        # A judge may sketch its verdict before it gives it; one that breaks off afterwards has changed its mind.
+        verdicts, broken = _find_objects(text, word)
+        # A judge may draft its verdict first; an incomplete verdict after it invalidates the draft.
         wrong = broken or (wrong if text.startswith(("{", "[", "```")) else "")
         if broken:
-            found = []
-    if not found:
+            verdicts = []
+    if not verdicts:
         why = f" {wrong}" if wrong else ""
         msg = f'There is no JSON object in it whose "verdict" is "{word}".{why}'
         raise UnreadableError(msg)
-    if any(other != found[0] for other in found[1:]):
+    if any(other != verdicts[0] for other in verdicts[1:]):
         msg = "There are several verdicts in it, and they differ."
         raise UnreadableError(msg)
-    return found[0]
+    return verdicts[0]
 
 
 def read_decisions(
     reply: str, word: str, points: Sequence[RubricPoint], evidence: Sequence[str]
 ) -> tuple[Decision, ...]:
-    """What was decided of every item, or an `UnreadableError` with everything that is wrong."""
+    """Return the decision on every item; raise `UnreadableError` with all problems."""
     data = read_object(reply, word)
     items = data.get("items")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         msg = '"items" has to be a list of objects.'
         raise UnreadableError(msg)
-    troubles: list[str] = []
-    said = Evidence(evidence)
+    problems: list[str] = []
+    known_texts = Evidence(evidence)
     known = {point.id: point for point in points}
     by_id: dict[str, dict[str, Any]] = {}
     for item in items:
         name = str(item.get("id"))
         if name not in known:
-            troubles.append(f"There is no item with the id {shown(item.get('id'))}.")
+            problems.append(f"There is no item with the id {shown(item.get('id'))}.")
         elif name in by_id:
-            troubles.append(f'The item "{name}" is decided twice.')
+            problems.append(f'The item "{name}" is decided twice.')
         by_id.setdefault(name, item)
     decisions = []
     for point in points:
         if point.id not in by_id:
-            troubles.append(f'The item "{point.id}" is not decided.')
+            problems.append(f'The item "{point.id}" is not decided.')
             continue
-        decided = _decision(by_id[point.id], point, said, troubles)
+        decided = _decision(by_id[point.id], point, known_texts, problems)
         if decided is not None:
             decisions.append(decided)
-    if troubles:
-        more = len(troubles) - MAX_TROUBLES
-        raise UnreadableError(" ".join([*troubles[:MAX_TROUBLES], *([f"And {more} more."] if more > 0 else [])]))
+    if problems:
+        more = len(problems) - MAX_PROBLEMS
+        raise UnreadableError(" ".join([*problems[:MAX_PROBLEMS], *([f"And {more} more."] if more > 0 else [])]))
     return tuple(decisions)
 
 
 def read_quote(data: Mapping[str, Any], who: str, evidence: Evidence, *, needed: bool) -> tuple[str, list[str]]:
-    """The quotation of a decision, and what is wrong with it."""
+    """Return the quotation of a decision, and its problems."""
     quote = data.get("quote")
     if quote is None:
         quote = ""
     if not isinstance(quote, str):
         return "", [f"The quote of {who} has to be a text, not {shown(quote)}."]
-    if not says_something(quote):
+    if not has_letters(quote):
         return "", [f"T{who[1:]} is decided without a quote from the data."] if needed and evidence else []
     if not evidence.holds(quote):
         return "", [f"The quote of {who} does not occur in what the agent said or did: {shown(quote)}."]
     return quote, []
 
 
-def _decision(item: Mapping[str, Any], point: RubricPoint, evidence: Evidence, troubles: list[str]) -> Decision | None:
+def _decision(item: Mapping[str, Any], point: RubricPoint, evidence: Evidence, problems: list[str]) -> Decision | None:
     who = f'the item "{point.id}"'
-    value, score, trouble = _value(item, point, who)
+    value, score, failure = _read_value(item, point, who)
     where = evidence if point.evidence is None else Evidence(point.evidence)
     quote, wrong = read_quote(item, who, where, needed=value is not None and value > 0)
-    troubles += [*([trouble] if trouble else []), *wrong]
+    problems += [*([failure] if failure else []), *wrong]
     if value is None or wrong:
         return None
     reason = item.get("reason")
     return Decision(point, value, score, quote, " ".join(reason.split())[:MAX_WORDS] if isinstance(reason, str) else "")
 
 
-def _value(item: Mapping[str, Any], point: RubricPoint, who: str) -> tuple[float | None, int | None, str]:
+def _read_value(item: Mapping[str, Any], point: RubricPoint, who: str) -> tuple[float | None, int | None, str]:
     if point.scale is None:
         met = item.get("met")
         if isinstance(met, bool):
@@ -165,10 +165,10 @@ def _value(item: Mapping[str, Any], point: RubricPoint, who: str) -> tuple[float
     return point.scale.share(score), score, ""
 
 
-def _scattered(text: str, word: str) -> tuple[list[dict[str, Any]], str]:
-    """Objects with the word of this call amid other words, and what is wrong with one after them that is not whole."""
+def _find_objects(text: str, word: str) -> tuple[list[dict[str, Any]], str]:
+    """Return the objects with the nonce within other text, and the problem of a later incomplete one."""
     begins = re.compile(rf'\{{\s*"verdict"\s*:\s*"{re.escape(word)}"')
-    found: list[dict[str, Any]] = []
+    objects: list[dict[str, Any]] = []
     broken = ""
     end = tried = ours = 0
     for match in re.finditer(r"\{", text):
@@ -183,25 +183,25 @@ def _scattered(text: str, word: str) -> tuple[list[dict[str, Any]], str]:
         try:
             value, end = _decoder.raw_decode(text, start)
         except (ValueError, RecursionError) as error:
-            broken = _said(error) if is_ours or isinstance(error, _TwiceError) else broken
+            broken = _parser_message(error) if is_ours or isinstance(error, DuplicateKeyError) else broken
             continue
         if value.get("verdict") == word:
-            found.append(value)
+            objects.append(value)
             broken = ""
-        if len(found) >= MAX_TROUBLES:
+        if len(objects) >= MAX_PROBLEMS:
             break
-    return found, broken
+    return objects, broken
 
 
-def _parsed(text: str) -> tuple[Any, str]:
+def _parse(text: str) -> tuple[Any, str]:
     try:
         return _decoder.decode(text), ""
     except (ValueError, RecursionError) as error:
-        return None, _said(error)
+        return None, _parser_message(error)
 
 
-def _said(error: Exception) -> str:
-    """What a parser found wrong, in a sentence."""
+def _parser_message(error: Exception) -> str:
+    """Return the message of a parser error as a sentence."""
     if isinstance(error, JSONDecodeError):
         return f"It is not JSON: {error.msg} at line {error.lineno}, column {error.colno}."
     return "It is nested too deeply." if isinstance(error, RecursionError) else f"It cannot be read: {error}."

@@ -1,4 +1,4 @@
-"""`tool_trajectory`: did the agent call the right tools, in the right order, with the right arguments."""
+"""`tool_trajectory`: the tools that the agent called, their order and their arguments."""
 
 from agentv.evaluators.trajectory.evaluator import ToolTrajectory
 

@@ -1,4 +1,4 @@
-"""The surface of `tool_trajectory`: its YAML keys, and what cannot be meant by them."""
+"""YAML keys of `tool_trajectory`, and their validation."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, get_args
@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct
 
 from agentv.errors import Problem
 from agentv.matching.diff import NOTHING
-from agentv.matching.equality import encoded, has_operators
+from agentv.matching.equality import has_operators, sorted_json
 from agentv.matching.inputs import PLAIN_RULE, InputMode, InputRule, lookup
 from agentv.matching.matchers import check_expected, has_matcher, is_matcher
 from agentv.matching.text import is_glob, name_match
@@ -28,11 +28,11 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     tool: Annotated[str, Meta(min_length=1)]
     """The tool's name; `*` and `?` make it a glob."""
     input: Any = UNSET
-    """What the tool must be given; absent means anything."""
+    """The input that the tool must be given; absent means anything."""
     args: Any = UNSET
     """Another word for `input`."""
     output: Any = UNSET
-    """What the tool must give back; absent means anything."""
+    """The output that the tool must return; absent means anything."""
     input_match: WrittenMode | None = None
     """Overrides the evaluator's and the tool's."""
     max_duration_ms: Annotated[float, Meta(ge=0, le=1e15)] | None = None
@@ -47,7 +47,7 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
 
 
 class ToolRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What holds for the calls of one tool."""
+    """Comparison rules for the calls of one tool."""
 
     input_match: WrittenMode | None = None
     """How inputs of this tool are compared; overrides the evaluator's."""
@@ -57,13 +57,13 @@ class ToolRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An absent key counts as given with this value."""
 
 
-def written(mode: WrittenMode | None) -> InputMode | None:
-    """A matching mode as values are compared by."""
+def as_input_mode(mode: WrittenMode | None) -> InputMode | None:
+    """Return an input match mode in hashable form."""
     return tuple(mode) if isinstance(mode, list) else mode
 
 
 def rule_for(tools: dict[str, ToolRule] | None, tool: str) -> ToolRule | None:
-    """The rule of this tool: an exact key first, then the globs as they are written."""
+    """Return the rule of this tool: an exact key first, then the globs in the order written."""
     if not tools:
         return None
     if tool in tools:
@@ -72,17 +72,17 @@ def rule_for(tools: dict[str, ToolRule] | None, tool: str) -> ToolRule | None:
 
 
 def input_rule(rule: ToolRule | None) -> InputRule:
-    """The part of a tool's rule that holds in every mode."""
+    """Return the part of a tool's rule that applies in every mode."""
     return InputRule(tuple(rule.ignore), rule.defaults) if rule and (rule.ignore or rule.defaults) else PLAIN_RULE
 
 
 def check_entry(entry: Entry, path: str, excluded: frozenset[str]) -> Iterator[Problem]:
-    """What is wrong with one expected call."""
+    """Yield the problems of one expected call."""
     if entry.input is not UNSET and entry.args is not UNSET:
         yield Problem(f"{path}.args", "`args` is another word for `input`; give one of them")
     for part in ("input", "args", "output"):
         value = getattr(entry, part)
-        if value is not UNSET and has_operators(encoded(value)):
+        if value is not UNSET and has_operators(sorted_json(value)):
             yield from check_expected(value, f"{path}.{part}")
     if entry.wanted_input is UNSET and isinstance(entry.input_match, list):
         yield Problem(f"{path}.input_match", "names paths of an input, but the entry has no `input`")
@@ -92,7 +92,7 @@ def check_entry(entry: Entry, path: str, excluded: frozenset[str]) -> Iterator[P
 
 
 def check_counts(minimums: dict[str, int] | None, maximums: dict[str, int] | None, path: str) -> Iterator[Problem]:
-    """A minimum that no number of calls can reach."""
+    """Yield a problem for each minimum above the maximum of the same key."""
     for key, least in (minimums or {}).items():
         most = (maximums or {}).get(key)
         if most is not None and least > most:
@@ -100,7 +100,7 @@ def check_counts(minimums: dict[str, int] | None, maximums: dict[str, int] | Non
 
 
 def check_rules(tools: dict[str, ToolRule] | None, path: str) -> Iterator[Problem]:
-    """What is wrong with the per-tool rules."""
+    """Yield the problems of the per-tool rules."""
     for key, rule in (tools or {}).items():
         for name, value in rule.defaults.items():
             if has_matcher(value):
@@ -110,11 +110,11 @@ def check_rules(tools: dict[str, ToolRule] | None, path: str) -> Iterator[Proble
 def check_paths(
     entries: list[Entry], input_match: WrittenMode | None, tools: dict[str, ToolRule] | None, path: str
 ) -> Iterator[Problem]:
-    """Paths that no expected input they apply to holds: a typo would compare nothing and pass."""
+    """Yield a problem for each path that no expected input has: a typo would compare nothing and pass."""
     places: list[tuple[str, list[str], list[tuple[Any, InputRule]]]] = []
     for index, entry in enumerate(entries):
         if isinstance(entry.input_match, list) and entry.wanted_input is not UNSET:
-            inputs = [(entry.wanted_input, rule) for rule in _possible_rules(entry, tools)]
+            inputs = [(entry.wanted_input, input_rule(rule)) for rule in reachable_rules(entry, tools)]
             places.append((f"{path}.expected[{index}].input_match", entry.input_match, inputs))
     for key, rule in (tools or {}).items():
         if isinstance(rule.input_match, list):
@@ -142,15 +142,11 @@ def check_paths(
 
 
 def reachable_rules(entry: Entry, tools: dict[str, ToolRule] | None) -> list[ToolRule | None]:
-    """The rules that a call which meets this entry may fall under."""
+    """Return the rules that may apply to a call that meets this entry."""
     if not is_glob(entry.tool):
         return [rule_for(tools, entry.tool)]
     keys = [rule for key, rule in (tools or {}).items() if is_glob(key) or name_match(entry.tool, key)]
     return [None, *keys]
-
-
-def _possible_rules(entry: Entry, tools: dict[str, ToolRule] | None) -> list[InputRule]:
-    return [input_rule(rule) for rule in reachable_rules(entry, tools)]
 
 
 def _holds(expected: Any, rule: InputRule, dotted: str) -> bool:

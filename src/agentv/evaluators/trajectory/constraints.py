@@ -1,4 +1,4 @@
-"""Decide the constraints of a trajectory: the sequence, the counts, and unknown calls."""
+"""Constraints of a trajectory: the sequence, the counts, and unknown calls."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentv.evaluators.call_checks import ONLY_COUNTS, is_any_name, unread_calls
 from agentv.evaluators.trajectory import wording
-from agentv.evaluators.trajectory.alignment import (
+from agentv.evaluators.trajectory.config import CLOSED, FRACTIONS, ORDERED
+from agentv.evaluators.trajectory.expectations import UNNAMED, count_certain_calls
+from agentv.evaluators.trajectory.report import (
     AlignmentReport,
-    Timed,
+    TimeLimit,
+    argument_difference,
     as_json,
-    deviation,
-    fraction_of,
+    empty_details,
+    fractions_of,
     match_rows,
     mean,
-    nothing_told,
     report_alignment,
     row,
 )
-from agentv.evaluators.trajectory.config import CLOSED, FRACTIONS, ORDERED
-from agentv.evaluators.trajectory.expectations import UNNAMED, count_certain_calls
-from agentv.evaluators.trajectory.script import repeated
+from agentv.evaluators.trajectory.script import repeated_calls
 from agentv.matching.alignment import largest_assignment
 from agentv.matching.text import glob_test, is_glob
 
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
     from agentv.protocols import Context
 
 
-def decide_counts(config: ToolTrajectory, ctx: Context, made: CountedCalls | None, tally: ConstraintTally) -> None:
-    """Every count of the configuration; they can always be decided."""
+def decide_counts(config: ToolTrajectory, ctx: Context, counted: CountedCalls | None, tally: ConstraintTally) -> None:
+    """Decide the counts of the configuration; a completely understood reply decides all of them."""
     if config.minimums or config.maximums:
-        counted = _given(ctx) if made is None else count(call.tool for call in made.calls)
+        counts = _reported_counts(ctx) if counted is None else count(call.tool for call in counted.calls)
         for key, least in (config.minimums or {}).items():
-            times = total(counted, key)
-            tally.count(good=times >= least, sentence=wording.called(key, times, f"minimum: {least}"))
+            times = total(counts, key)
+            tally.add(good=times >= least, sentence=wording.called(key, times, f"minimum: {least}"))
         for key, most in (config.maximums or {}).items():
-            times = total(counted, key)
-            tally.count(good=times <= most, sentence=wording.called(key, times, f"maximum: {most}"))
+            times = total(counts, key)
+            tally.add(good=times <= most, sentence=wording.called(key, times, f"maximum: {most}"))
     if config.forbidden:
-        attempted = _given(ctx) if ctx.calls is None else count(call.tool for call in ctx.calls)
+        attempted = _reported_counts(ctx) if ctx.calls is None else count(call.tool for call in ctx.calls)
         for key in config.forbidden:
             times = total(attempted, key)
-            tally.count(good=times == 0, sentence=wording.called(key, times, "forbidden"))
+            tally.add(good=times == 0, sentence=wording.called(key, times, "forbidden"))
     if config.allowed is not None:
         violations = list(_violations(config.allowed, ctx))
         if violations:
-            tally.fails(*violations)
+            tally.add_miss(*violations)
         else:
-            tally.holds("only allowed tools were called")
+            tally.add_hit("only allowed tools were called")
 
 
 def decide_lower_bound(config: ToolTrajectory, ctx: Context, tally: ConstraintTally) -> None:
@@ -93,9 +93,9 @@ def _decide_allowed(allowed: list[str], ctx: Context, reason: str, tally: Constr
     """Decide an allow-list: a call without a name violates it only where it allows no name at all."""
     violations = list(_violations(allowed, ctx, unnamed=not allowed))
     if violations:
-        tally.fails(*violations)
+        tally.add_miss(*violations)
     elif any(map(is_any_name, allowed)):
-        tally.holds("only allowed tools were called")
+        tally.add_hit("only allowed tools were called")
     else:
         tally.undecided.append(f"allowed: {reason}")
 
@@ -108,7 +108,7 @@ def count_at_least(calls: Sequence[ToolCall], key: str) -> int:
 def _violations(allowed: list[str], ctx: Context, *, unnamed: bool = True) -> Iterable[str]:
     exact, tests = frozenset(allowed), [glob_test(pattern) for pattern in allowed if is_glob(pattern)]
     if ctx.calls is None:
-        for tool, times in _given(ctx).items():
+        for tool, times in _reported_counts(ctx).items():
             if times and tool not in exact and not any([fits(tool) for fits in tests]):  # noqa: C419 - see below
                 yield f"{wording.called(tool, times, 'not allowed')}"
         return
@@ -120,106 +120,108 @@ def _violations(allowed: list[str], ctx: Context, *, unnamed: bool = True) -> It
             yield f"call {number} {call.tool or UNNAMED} is not allowed"
 
 
-def _given(ctx: Context) -> Mapping[str, int]:
+def _reported_counts(ctx: Context) -> Mapping[str, int]:
     return {} if ctx.trace_summary is None else ctx.trace_summary.tool_calls_by_name
 
 
 def count(tools: Iterable[str]) -> dict[str, int]:
-    """Named calls by tool."""
-    found: dict[str, int] = {}
+    """Count the named calls by tool."""
+    counts: dict[str, int] = {}
     for tool in tools:
         if tool:
-            found[tool] = found.get(tool, 0) + 1
-    return found
+            counts[tool] = counts.get(tool, 0) + 1
+    return counts
 
 
-def total(counted: Mapping[str, int], key: str) -> int:
-    """All calls that a key, which may be a glob, stands for."""
+def total(counts: Mapping[str, int], key: str) -> int:
+    """Return the number of calls that a key, which may be a glob, stands for."""
     if is_glob(key):
         fits = glob_test(key)
-        return sum([times for tool, times in counted.items() if fits(tool)])
-    return counted.get(key, 0)
+        return sum([times for tool, times in counts.items() if fits(tool)])
+    return counts.get(key, 0)
 
 
 NO_TURNS = "a `trace` does not tell turns; send `output_messages`"
 
 
 def decide_sequence(
-    config: ToolTrajectory, ctx: Context, made: CountedCalls | None, tally: ConstraintTally
+    config: ToolTrajectory, ctx: Context, counted: CountedCalls | None, tally: ConstraintTally
 ) -> dict[str, Any]:
-    """The constraints of `expected` and its time limits; returns the details."""
-    if made is None:
+    """Decide the constraints of `expected` and its time limits; return the details."""
+    if counted is None:
         return decide_from_counts(config, ctx, tally)
-    details = None if config.script is None else decide_script(config.script, config.score, made, tally)
+    details = None if config.script is None else decide_script(config.script, config.score, counted, tally)
     if details is not None:
         return details
     if config.unit != "turn":
-        laid = report_alignment(config.judge, made, ordered=config.mode in ORDERED)
-    elif ctx.calls_source != "output_messages" and made:
-        return leave_undecided(config, tally, NO_TURNS) | {"repeated": repeated(made)}
+        report = report_alignment(config.matcher, counted, ordered=config.mode in ORDERED)
+    elif ctx.calls_source != "output_messages" and counted:
+        return leave_undecided(config, tally, NO_TURNS) | {"repeated": repeated_calls(counted)}
     else:
-        laid = config.turn_plan.lay(made, ctx.output_messages or (), ordered=config.mode in ORDERED)
-    return decide_and_tell(str(config.mode), config.score, laid, made, tally)
+        report = config.turn_plan.align(counted, ctx.output_messages or (), ordered=config.mode in ORDERED)
+    return decide_report(str(config.mode), config.score, report, counted, tally)
 
 
 def decide_script(
-    script: Script, score: str | None, made: CountedCalls, tally: ConstraintTally
+    script: Script, score: str | None, counted: CountedCalls, tally: ConstraintTally
 ) -> dict[str, Any] | None:
-    """The same for calls that follow a script, but perhaps for their arguments; `None` when they have to be aligned."""
-    given = script.arguments(made.calls)
-    if given is None:
+    """Decide calls that follow a script except for their arguments; `None` if they must be aligned."""
+    inputs = script.arguments(counted.calls)
+    if inputs is None:
         return None
-    unequal = script.unequal(given)
+    unequal = script.unequal(inputs)
     if unequal == []:
-        return decide_followed(script, score, made, tally)
-    places = script.deviations(given, unequal)
-    return None if places is None else decide_deviating(script, score, places, made, tally)
+        return decide_script_match(script, score, counted, tally)
+    places = script.deviations(inputs, unequal)
+    return None if places is None else decide_script_mismatch(script, score, places, counted, tally)
 
 
-def decide_and_tell(
-    mode: str, score: str | None, laid: AlignmentReport, made: CountedCalls, tally: ConstraintTally
+def decide_report(
+    mode: str, score: str | None, report: AlignmentReport, counted: CountedCalls, tally: ConstraintTally
 ) -> dict[str, Any]:
-    """The constraints of an alignment and its time limits; returns the details."""
-    decide_laid(mode, score, laid, tally)
-    decide_times(laid.timed, tally)
-    details = laid.details()
-    details["repeated"] = repeated(made)
+    """Decide the constraints of an alignment and its time limits; return the details."""
+    decide_alignment(mode, score, report, tally)
+    decide_times(report.time_limits, tally)
+    details = report.details()
+    details["repeated"] = repeated_calls(counted)
     return details
 
 
-def decide_followed(script: Script, score: str | None, made: CountedCalls, tally: ConstraintTally) -> dict[str, Any]:
-    """The short way for a run that did just what was expected, which most do: nothing is left to align."""
-    names, numbers = script.names, made.numbers
+def decide_script_match(
+    script: Script, score: str | None, counted: CountedCalls, tally: ConstraintTally
+) -> dict[str, Any]:
+    """Decide a run that did exactly what was expected, as most do, without aligning it."""
+    names, numbers = script.names, counted.numbers
     if score in FRACTIONS:
-        tally.holds(wording.fraction(str(score), 1.0, len(names), len(names), len(names)))
+        tally.add_hit(wording.fraction(str(score), 1.0, len(names), len(names), len(names)))
     elif script.mode == "any_order" and score is None:
         for name, number in zip(names, numbers, strict=True):
-            tally.holds(f"{name} matched call {number}")
+            tally.add_hit(f"{name} matched call {number}")
     else:
-        tally.holds(script.followed if made.is_whole else wording.matched(script.mode, names, "call", numbers))
+        tally.add_hit(script.hit_sentence if counted.is_whole else wording.matched(script.mode, names, "call", numbers))
     return {
         "precision": 1.0,
         "recall": 1.0,
         "f1": 1.0,
-        "argument_score": 1.0 if script.expecting else None,
+        "argument_score": 1.0 if script.argument_calls else None,
         "missing": [],
         "extra": [],
         "out_of_order": [],
-        "repeated": repeated(made) if script.loose else [numbers[place] for place in script.repeats],
+        "repeated": repeated_calls(counted) if script.loose else [numbers[place] for place in script.repeats],
         "alignment": match_rows(enumerate(numbers)),
     }
 
 
-def decide_deviating(
-    script: Script, score: str | None, places: list[int], made: CountedCalls, tally: ConstraintTally
+def decide_script_mismatch(
+    script: Script, score: str | None, places: list[int], counted: CountedCalls, tally: ConstraintTally
 ) -> dict[str, Any]:
-    """The same for a run that kept to its script but for the arguments at these places: no need to align it either."""
-    names, numbers, wanted = script.names, made.numbers, len(script.names)
+    """Decide a run that follows its script except for the arguments at these places, without aligning it."""
+    names, numbers, wanted = script.names, counted.numbers, len(script.names)
     rows, shares, sentences = match_rows(enumerate(numbers)), [], {}
     for place in places:
-        found, share = deviation(script.inputs[place], made.calls[place].input)
-        sentences[place] = wording.mismatch(made, place, found)
-        shown = [as_json(difference) for difference in found[: wording.MAX_DIFFERENCES]]
+        differences, share = argument_difference(script.inputs[place], counted.calls[place].input)
+        sentences[place] = wording.mismatch(counted, place, differences)
+        shown = [as_json(difference) for difference in differences[: wording.MAX_DIFFERENCES]]
         rows[place] = row(place, numbers[place], "mismatch", shown)
         if share is not None:
             shares.append(share)
@@ -227,95 +229,97 @@ def decide_deviating(
     fraction = matched / wanted
     if score in FRACTIONS:
         reasons = sentences.values() if score != "precision" else ()
-        tally.fraction(fraction, wording.fraction(str(score), fraction, matched, wanted, wanted), reasons)
+        tally.add_fraction(fraction, wording.fraction(str(score), fraction, matched, wanted, wanted), reasons)
     elif script.mode == "any_order" and score is None:
         for place, name in enumerate(names):
             met = place not in sentences
-            tally.count(good=met, sentence=f"{name} matched call {numbers[place]}" if met else sentences[place])
+            tally.add(good=met, sentence=f"{name} matched call {numbers[place]}" if met else sentences[place])
     elif places:
-        tally.fails(*sentences.values())
-    else:  # they differ only in ways that mean the same
-        tally.holds(wording.matched(script.mode, names, "call", numbers))
+        tally.add_miss(*sentences.values())
+    else:  # they differ only in notation
+        tally.add_hit(wording.matched(script.mode, names, "call", numbers))
     return {
         "precision": fraction,
         "recall": fraction,
         "f1": fraction,
-        "argument_score": mean([1.0] * (script.expecting - len(shares)) + shares),
+        "argument_score": mean([1.0] * (script.argument_calls - len(shares)) + shares),
         "missing": [],
         "extra": [],
         "out_of_order": [],
-        "repeated": repeated(made),
+        "repeated": repeated_calls(counted),
         "alignment": rows,
     }
 
 
-def decide_laid(mode: str, score: str | None, laid: AlignmentReport, tally: ConstraintTally) -> None:
-    """The constraints of an alignment."""
+def decide_alignment(mode: str, score: str | None, report: AlignmentReport, tally: ConstraintTally) -> None:
+    """Decide the constraints of an alignment."""
     ordered = mode in ORDERED
     if score in FRACTIONS:
-        value = laid.fraction(str(score))
-        reasons = laid.missing_sentences(ordered=ordered) if score != "precision" else []
+        value = report.fraction(str(score))
+        reasons = report.missing_sentences(ordered=ordered) if score != "precision" else []
         if score != "recall":
-            reasons += laid.extra_sentences()
-        tally.fraction(value, wording.fraction(str(score), value, len(laid.matches), laid.wanted, laid.made), reasons)
+            reasons += report.extra_sentences()
+        tally.add_fraction(
+            value, wording.fraction(str(score), value, len(report.matches), report.wanted, report.actual_count), reasons
+        )
     elif mode == "any_order" and score is None:
-        _decide_entries(laid, tally)
+        _decide_entries(report, tally)
     else:
-        complete, closed = len(laid.matches) == laid.wanted, len(laid.matches) == laid.made
+        complete, closed = len(report.matches) == report.wanted, len(report.matches) == report.actual_count
         if (complete or mode == "subset") and (closed or mode not in CLOSED):
-            tally.holds(_held(mode, laid))
+            tally.add_hit(_hit_sentence(mode, report))
         else:
-            mismatched = [sentence for _, _, sentences, _ in laid.mismatches for sentence in sentences]
-            reasons = mismatched if mode == "subset" else laid.missing_sentences(ordered=ordered)
-            tally.fails(*reasons, *(laid.extra_sentences() if mode in CLOSED else ()))
+            mismatched = [sentence for _, _, sentences, _ in report.mismatches for sentence in sentences]
+            reasons = mismatched if mode == "subset" else report.missing_sentences(ordered=ordered)
+            tally.add_miss(*reasons, *(report.extra_sentences() if mode in CLOSED else ()))
 
 
-def _held(mode: str, laid: AlignmentReport) -> str:
-    names = [laid.labels[e] for e, _ in laid.matches]
-    if not names and laid.wanted:
-        return f"{mode}: no {laid.unit}s were made"
-    return wording.matched(mode, names, laid.unit, [number for _, number in laid.matches])
+def _hit_sentence(mode: str, report: AlignmentReport) -> str:
+    names = [report.labels[e] for e, _ in report.matches]
+    if not names and report.wanted:
+        return f"{mode}: no {report.unit}s were made"
+    return wording.matched(mode, names, report.unit, [number for _, number in report.matches])
 
 
-def _decide_entries(laid: AlignmentReport, tally: ConstraintTally) -> None:
-    found = dict(laid.matches)
-    wrong = {e: sentences for e, _, sentences, _ in laid.mismatches}
-    for e, name in enumerate(laid.labels):
-        if e in found:
-            tally.holds(f"{name} matched {laid.unit} {found[e]}")
+def _decide_entries(report: AlignmentReport, tally: ConstraintTally) -> None:
+    matches = dict(report.matches)
+    wrong = {e: sentences for e, _, sentences, _ in report.mismatches}
+    for e, name in enumerate(report.labels):
+        if e in matches:
+            tally.add_hit(f"{name} matched {report.unit} {matches[e]}")
         else:
-            tally.fails(*wrong.get(e) or laid.missing_with_hints(e, ordered=False))
+            tally.add_miss(*wrong.get(e) or report.missing_with_hints(e, ordered=False))
 
 
-def decide_times(timed: list[Timed], tally: ConstraintTally) -> None:
-    """Each time limit is a constraint on the one call its entry is aligned with."""
-    for item in timed:
+def decide_times(time_limits: list[TimeLimit], tally: ConstraintTally) -> None:
+    """Decide each time limit: it is a constraint on the one call that its entry is aligned with."""
+    for item in time_limits:
         sentence = wording.duration(item.tool, item.limit, item.took, was_called=item.was_called)
         if item.was_called and item.took is None:
             tally.undecided.append(sentence)
         else:
-            tally.count(good=item.took is not None and item.took <= item.limit, sentence=sentence)
+            tally.add(good=item.took is not None and item.took <= item.limit, sentence=sentence)
 
 
 def leave_undecided(config: ToolTrajectory, tally: ConstraintTally, reason: str) -> dict[str, Any]:
-    """Every constraint of `expected`, named with what is missing to decide it."""
+    """Leave every constraint of `expected` undecided for this reason; return the details."""
     if config.mode == "any_order" and config.score is None:
         tally.undecided += [f"expected {label}: {reason}" for label in config.labels]
     else:
         tally.undecided.append(f"expected ({config.mode}): {reason}")
     _decide_times(config, tally, [])
-    return nothing_told()
+    return empty_details()
 
 
 def no_calls_result(evaluator: EvaluatorBase, sentence: str) -> EvaluatorResult:
-    """A reply that tells nothing of calls fails; where a fail would be turned round, it could not be measured."""
+    """Fail a reply from which no calls are known; with `not: true`, which would make that a pass, it is an error."""
     if evaluator.negate:
-        return evaluator.result("error", None, details=nothing_told() | {"undecided": [sentence]})
-    return evaluator.result("fail", 0.0, (), (sentence,), nothing_told())
+        return evaluator.result("error", None, details=empty_details() | {"undecided": [sentence]})
+    return evaluator.result("fail", 0.0, (), (sentence,), empty_details())
 
 
 def decide_from_counts(config: ToolTrajectory, ctx: Context, tally: ConstraintTally) -> dict[str, Any]:
-    """Names and how often are enough where neither order nor inputs matter."""
+    """Decide `expected` by counts of tools, which suffice if neither order nor inputs matter; return the details."""
     by_entry = config.mode == "any_order" and config.score is None
     summary = ctx.trace_summary
     counts: Mapping[str, int] = {} if summary is None else summary.tool_calls_by_name
@@ -323,47 +327,47 @@ def decide_from_counts(config: ToolTrajectory, ctx: Context, tally: ConstraintTa
     all_named = len(named) == len(config.expectations)
     if config.mode in ORDERED or config.unit == "turn" or not (all_named or by_entry):
         return leave_undecided(config, tally, ONLY_COUNTS)
-    counted = Counted.of(named, counts)
+    match = CountMatch.of(named, counts)
     if by_entry:
-        _decide_entries_from_counts(config, counted, tally)
+        _decide_entries_from_counts(config, match, tally)
     else:
-        _decide_whole(config, counted, tally)
-    missing = [item for item in named if item not in counted.matched]
+        _decide_whole(config, match, tally)
+    missing = [item for item in named if item not in match.matched]
     _decide_times(config, tally, missing)
-    details = nothing_told()
+    details = empty_details()
     details["missing"] = [e for e, item in enumerate(config.expectations) if item in missing]
     if all_named:
-        details.update({kind: counted.fraction(kind) for kind in FRACTIONS})
+        details.update({kind: match.fraction(kind) for kind in FRACTIONS})
     return details
 
 
 def _decide_times(config: ToolTrajectory, tally: ConstraintTally, missing: Sequence[Expectation]) -> None:
-    """How long a call took is not told; that there was none may be."""
+    """Decide time limits by counts, which have no durations: a limit fails if its call is missing."""
     for item in config.expectations:
         if item.limit is not None:
             sentence = wording.duration(item.tool, item.limit, None, was_called=item not in missing)
             if item in missing:
-                tally.fails(sentence)
+                tally.add_miss(sentence)
             else:
                 tally.undecided.append(sentence)
 
 
-class Counted(NamedTuple):
-    """Expectations held against bare counts."""
+class CountMatch(NamedTuple):
+    """Expectations matched with the counts of tools."""
 
     wanted: Sequence[Expectation]
     matched: list[Expectation]
-    made: int
+    actual_count: int
     extra: dict[str, int]
 
     @classmethod
-    def of(cls, expectations: Sequence[Expectation], counts: Mapping[str, int]) -> Counted:
-        """The best assignment of so many calls of each tool."""
+    def of(cls, expectations: Sequence[Expectation], counts: Mapping[str, int]) -> CountMatch:
+        """Return the best assignment of these numbers of calls to the expectations."""
         rows: list[int] = []
         tools: list[str] = []
         for tool, times in counts.items():
             mask = sum(1 << e for e, item in enumerate(expectations) if item.names(tool))
-            # More calls of one tool than there are expectations cannot all find one.
+            # More calls of one tool than expectations cannot all be paired.
             copies = min(times, len(expectations))
             rows += [mask] * copies
             tools += [tool] * copies
@@ -374,33 +378,33 @@ class Counted(NamedTuple):
         return cls(expectations, [expectations[e] for e, _ in pairs], sum(counts.values()), extra)
 
     def fraction(self, kind: str) -> float:
-        """`recall`, `precision` or `f1` of the matches."""
-        return fraction_of(kind, len(self.matched), len(self.wanted), self.made)
+        """Return `recall`, `precision` or `f1` of the matches."""
+        return fractions_of(len(self.matched), len(self.wanted), self.actual_count)[kind]
 
 
-def _decide_entries_from_counts(config: ToolTrajectory, counted: Counted, tally: ConstraintTally) -> None:
+def _decide_entries_from_counts(config: ToolTrajectory, match: CountMatch, tally: ConstraintTally) -> None:
     for item in config.expectations:
-        if item not in counted.wanted:
+        if item not in match.wanted:
             tally.undecided.append(f"expected {wording.label(item)}: {ONLY_COUNTS}")
-        elif item in counted.matched:
-            tally.holds(f"{item.tool} matched a call")
+        elif item in match.matched:
+            tally.add_hit(f"{item.tool} matched a call")
         else:
-            tally.fails(f"missing call: {item.tool}")
+            tally.add_miss(f"missing call: {item.tool}")
 
 
-def _decide_whole(config: ToolTrajectory, counted: Counted, tally: ConstraintTally) -> None:
+def _decide_whole(config: ToolTrajectory, match: CountMatch, tally: ConstraintTally) -> None:
     mode, kind = str(config.mode), str(config.score)
-    missing = [f"missing call: {item.tool}" for item in counted.wanted if item not in counted.matched]
-    extra = [wording.called(tool, times, "unexpected") for tool, times in counted.extra.items() if times]
+    missing = [f"missing call: {item.tool}" for item in match.wanted if item not in match.matched]
+    extra = [wording.called(tool, times, "unexpected") for tool, times in match.extra.items() if times]
     if kind in FRACTIONS:
-        value = counted.fraction(kind)
+        value = match.fraction(kind)
         reasons = [*(missing if kind != "precision" else ()), *(extra if kind != "recall" else ())]
-        sentence = wording.fraction(kind, value, len(counted.matched), len(counted.wanted), counted.made)
-        tally.fraction(value, sentence, reasons)
+        sentence = wording.fraction(kind, value, len(match.matched), len(match.wanted), match.actual_count)
+        tally.add_fraction(value, sentence, reasons)
         return
     reasons = [*(missing if mode != "subset" else ()), *(extra if mode in CLOSED else ())]
     if reasons:
-        tally.fails(*reasons)
+        tally.add_miss(*reasons)
     else:
-        names = ", ".join(item.tool for item in counted.matched)
-        tally.holds(f"{mode}: {names or 'no calls'} matched by count")
+        names = ", ".join(item.tool for item in match.matched)
+        tally.add_hit(f"{mode}: {names or 'no calls'} matched by count")

@@ -1,4 +1,4 @@
-"""Expected calls made ready to judge any number of actual ones."""
+"""Expected calls, compiled for comparison with any number of actual calls."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
@@ -7,10 +7,10 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from agentv.evaluators.call_checks import is_any_name, is_result_unread
-from agentv.evaluators.trajectory.config import Entry, ToolRule, input_rule, reachable_rules, rule_for, written
+from agentv.evaluators.trajectory.config import Entry, ToolRule, as_input_mode, input_rule, reachable_rules, rule_for
 from agentv.evaluators.trajectory.index import ExpectationIndex, key_of
-from agentv.matching.diff import NOTHING, Difference, differences, plain_differences, unlike_keys
-from agentv.matching.equality import encoded, has_operators, same
+from agentv.matching.diff import NOTHING, Difference, differences, differing_keys, plain_differences
+from agentv.matching.equality import has_operators, json_equal, sorted_json
 from agentv.matching.inputs import ExpectedInput, InputMode
 from agentv.matching.matchers import Predicate, equals
 from agentv.matching.text import glob_test, is_glob
@@ -19,7 +19,7 @@ from agentv.model.conversation import ToolCall
 UNNAMED = "(unnamed)"
 ANY_NAME = "\0"
 """A name that every glob accepts and no tool has."""
-# Up to here asking every expectation is cheaper than filing them first.
+# Up to this many pairs of expectations and calls, comparing all is faster than building an index.
 FEW_PAIRS = 256
 
 
@@ -34,16 +34,16 @@ class CountedCalls(Struct, frozen=True, eq=False):
 
     @property
     def is_whole(self) -> bool:
-        """Whether every call counts."""
+        """True if every call counts."""
         return type(self.numbers) is range
 
     def name(self, place: int) -> str:
-        """How the call at this place is called."""
+        """Return the name of the call at this place."""
         return self.calls[place].tool or UNNAMED
 
 
 def count_calls(calls: Sequence[ToolCall], excluded: frozenset[str]) -> CountedCalls:
-    """The calls that count, by their status."""
+    """Return the calls that count, by their status."""
     for call in calls:
         if call.status is not None or call.error is not None:
             break
@@ -57,14 +57,14 @@ def count_calls(calls: Sequence[ToolCall], excluded: frozenset[str]) -> CountedC
 def count_certain_calls(calls: Sequence[ToolCall], excluded: frozenset[str]) -> CountedCalls:
     """Return the calls of a partly understood reply that count whatever was not understood.
 
-    A result that was not read may be an error, or none: it decides whether its call counts where only one of the two
-    does. A denied or pending call has no result; that it is one stands at the call itself.
+    A result that was not read may be an error or not, which decides whether its call counts if only one of the two
+    counts. Whether a call is denied or pending is known without its result.
     """
-    made = count_calls(calls, excluded)
+    counted = count_calls(calls, excluded)
     if "error" not in excluded:
-        return made
-    places = [place for place, call in enumerate(made.calls) if not is_result_unread(call)]
-    return CountedCalls([made.calls[place] for place in places], [made.numbers[place] for place in places])
+        return counted
+    places = [place for place, call in enumerate(counted.calls) if not is_result_unread(call)]
+    return CountedCalls([counted.calls[place] for place in places], [counted.numbers[place] for place in places])
 
 
 class Expectation:
@@ -98,35 +98,35 @@ class Expectation:
         self.plain = plain and self.input is not UNSET
         if self.input is not UNSET and not plain:
             if default_mode == "exact" and tools is None and entry.input_match is None:
-                # By far the most common expectation: one comparison decides it.
-                self.plain = not has_operators(encoded(self.input))
+                # The most common expectation by far: one comparison decides it.
+                self.plain = not has_operators(sorted_json(self.input))
             elif all(self._mode_under(rule) == "ignore" for rule in reachable_rules(entry, tools)):
                 self.input = UNSET
 
     @property
     def only_input(self) -> bool:
-        """Whether nothing is asked of the result."""
+        """True if nothing is required of the result."""
         return self.entry.output is UNSET and self.status is None
 
     @property
     def name_only(self) -> bool:
-        """Whether nothing but the name is asked for."""
+        """True if only the name is required."""
         return self.input is UNSET and self.only_input
 
     def name_only_among(self, tools: Iterable[str]) -> bool:
-        """Whether, for calls of these tools, nothing but the name is asked for."""
+        """Return whether only the name is required of calls of these tools."""
         if self.name_only or not (self.globbed and self.only_input):
             return self.name_only
         meant = [tool for tool in tools if self.names(tool)]
         return bool(meant) and all(self.input_for(tool).mode == "ignore" for tool in meant)
 
     def key(self) -> Hashable:
-        """What two expectations share exactly when they accept the same calls."""
+        """Return a key that is equal for expectations that accept the same calls."""
         entry = self.entry
         return (self.tool, key_of(self.input), key_of(entry.output), entry.status, str(entry.input_match))
 
     def names(self, tool: str) -> bool:
-        """Whether a call of this tool is meant."""
+        """Return whether a tool of this name is accepted."""
         if not self.globbed:
             return tool == self.tool
         if self._fits is None:
@@ -134,7 +134,7 @@ class Expectation:
         return bool(tool) and self._fits(tool)
 
     def input_for(self, tool: str) -> ExpectedInput:
-        """The expected input as it is compared with a call of this tool."""
+        """Return the expected input, compiled for calls of this tool."""
         known = self._inputs.get(tool)
         if known is None:
             rule = rule_for(self._tools, tool)
@@ -142,13 +142,13 @@ class Expectation:
         return known
 
     def _mode_under(self, rule: ToolRule | None) -> InputMode:
-        """The entry's mode, else the tool's, else the evaluator's."""
-        return written(self.entry.input_match) or (rule and written(rule.input_match)) or self.default_mode
+        """Return the input match mode: the entry's, else the tool's, else the evaluator's."""
+        return as_input_mode(self.entry.input_match) or (rule and as_input_mode(rule.input_match)) or self.default_mode
 
     def accepts(self, call: ToolCall) -> bool:
-        """Whether this call, whose name fits, is what is expected."""
+        """Return whether a call, whose name fits, is accepted."""
         if self.plain:
-            if not same(self.input, call.input):
+            if not json_equal(self.input, call.input):
                 return False
         elif self.input is not UNSET and not self.input_for(call.tool).matches(call.input):
             return False
@@ -173,7 +173,7 @@ class Expectation:
             return self.accepts(replace(call, tool=self.tool))
         rules = self._tools or {}
         if any(is_glob(key) for key in rules):
-            return True  # what its input is compared by depends on the name
+            return True  # the rule for its input depends on the name
         names = [ANY_NAME, *(key for key in rules if self.names(key))]
         return any(self.accepts(replace(call, tool=name)) for name in names)
 
@@ -183,67 +183,67 @@ class Expectation:
         return self.globbed and is_any_name(self.tool) and not is_ruled and self.accepts(replace(call, tool=ANY_NAME))
 
     def differences(self, call: ToolCall) -> list[Difference]:
-        """Every path at which this call, whose name fits, is not what is expected."""
+        """Return every path at which a call, whose name fits, differs from the expected one."""
         if self.input is UNSET:
-            found = []
+            result = []
         elif self.plain:
-            given = NOTHING if call.input is UNSET else call.input
-            found = [] if same(self.input, given) else plain_differences(self.input, given, "input")
+            actual = NOTHING if call.input is UNSET else call.input
+            result = [] if json_equal(self.input, actual) else plain_differences(self.input, actual, "input")
         else:
-            found = self.input_for(call.tool).differences(call.input)
+            result = self.input_for(call.tool).differences(call.input)
         if self.entry.output is not UNSET:
             if call.output is UNSET:
-                found.append(Difference("output", self.entry.output, NOTHING))
+                result.append(Difference("output", self.entry.output, NOTHING))
             else:
-                found.extend(differences(self.entry.output, call.output, "output"))
+                result.extend(differences(self.entry.output, call.output, "output"))
         if self.status is not None and call.effective_status != self.status:
-            found.append(Difference("status", self.status, call.effective_status))
-        return found
+            result.append(Difference("status", self.status, call.effective_status))
+        return result
 
     def expects_arguments(self, tool: str) -> bool:
-        """Whether a call of this tool can agree or disagree with any argument."""
+        """Return whether any argument is expected of a call of this tool."""
         if self.plain:
             return bool(self.input != {})
         return self.input is not UNSET and self.input_for(tool).expects_arguments()
 
-    def agreement(self, call: ToolCall, found: list[Difference]) -> float | None:
-        """The share of expected arguments that this call meets; `None` when none is expected."""
+    def agreement(self, call: ToolCall, differences: list[Difference]) -> float | None:
+        """Return the share of expected arguments that a call meets; `None` if none is expected."""
         if self.plain and isinstance(self.input, dict):
             return _plain_agreement(self.input, call.input)
-        return None if self.input is UNSET else self.input_for(call.tool).agreement(found)
+        return None if self.input is UNSET else self.input_for(call.tool).agreement(differences)
 
 
-def _plain_agreement(wanted: dict[str, Any], given: Any) -> float | None:
+def _plain_agreement(wanted: dict[str, Any], actual: Any) -> float | None:
     if not wanted:
         return None
-    if not isinstance(given, dict):
+    if not isinstance(actual, dict):
         return 0.0
-    return (len(wanted) - len(unlike_keys(wanted, given))) / len(wanted)
+    return (len(wanted) - len(differing_keys(wanted, actual))) / len(wanted)
 
 
 class CallMatcher:
-    """Which calls meet which expectations, each distinct pair judged at most once."""
+    """Comparison of calls with expectations, each distinct pair at most once."""
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self.expectations = expectations
-        self._filed: ExpectationIndex | None = None
+        self._index: ExpectationIndex | None = None
 
     def rows(self, calls: Sequence[ToolCall]) -> list[int]:
-        """For each call the expectations it meets, as bits."""
-        filed = self._filed
-        if filed is None:
+        """Return for each call the expectations that it meets, as bits."""
+        entries = self._index
+        if entries is None:
             if len(self.expectations) * len(calls) <= FEW_PAIRS:
                 return self._rows_one_by_one(calls)
-            # Other threads may be here too: they see nothing of it before it is complete.
-            filed = self._filed = ExpectationIndex(self.expectations)
-        return filed.rows(calls)
+            # Assigned when complete, as other threads may use this matcher too.
+            entries = self._index = ExpectationIndex(self.expectations)
+        return entries.rows(calls)
 
     def _rows_one_by_one(self, calls: Sequence[ToolCall]) -> list[int]:
         by_tool: dict[str, list[tuple[int, Expectation]]] = {}
         globs: list[tuple[int, Expectation]] = []
         for index, expectation in enumerate(self.expectations):
-            filed = globs if expectation.globbed else by_tool.setdefault(expectation.tool, [])
-            filed.append((1 << index, expectation))
+            entries = globs if expectation.globbed else by_tool.setdefault(expectation.tool, [])
+            entries.append((1 << index, expectation))
         rows: list[int] = []
         for call in calls:
             row = 0

@@ -1,7 +1,8 @@
-"""The short way for a configuration that is nothing but a mode and plain expectations.
+"""Fast path of `agentv.score` for a single `tool_trajectory` with a mode and plain expectations.
 
-`ToolTrajectory` says the same of replies. But it is one evaluator among others, made ready for many replies: who has
-other expectations for each of them, or no other evaluator, would wait longer for all that than for the verdicts.
+It gives the same result as the general path (`ToolTrajectory`, `CaseScorer`), which handles everything else. Validating
+the configuration and building an evaluator for it costs more than the comparison itself when every reply comes with its
+own expectations: `make bench` measures this as *fresh*.
 """
 
 from collections.abc import Sequence
@@ -11,16 +12,21 @@ from msgspec import UNSET, Meta, Struct, convert
 from msgspec.structs import replace
 
 from agentv.evaluators.base import ConstraintTally
-from agentv.evaluators.trajectory.alignment import report_alignment
+from agentv.evaluators.call_checks import DEFAULT_EXCLUDED
 from agentv.evaluators.trajectory.config import ORDERED, Mode
-from agentv.evaluators.trajectory.constraints import decide_and_tell, decide_deviating, decide_followed, decide_script
-from agentv.evaluators.trajectory.evaluator import DEFAULT_EXCLUDED
+from agentv.evaluators.trajectory.constraints import (
+    decide_report,
+    decide_script,
+    decide_script_match,
+    decide_script_mismatch,
+)
 from agentv.evaluators.trajectory.expectations import CountedCalls, count_calls
+from agentv.evaluators.trajectory.report import report_alignment
 from agentv.evaluators.trajectory.script import Script, plain_script
 from agentv.formats.canonical import are_plain
 from agentv.formats.reader import decode_calls, read_any
 from agentv.jsonio import CONVERT_ERRORS, has_surrogates
-from agentv.matching.equality import encoded
+from agentv.matching.equality import sorted_json
 from agentv.model.conversation import ToolCall, TraceSummary
 from agentv.model.response import ProviderResponse
 from agentv.model.results import EvaluatorResult, RunResult
@@ -28,9 +34,9 @@ from agentv.scoring.calls import resolve_calls, summarize_calls
 
 TYPE = "tool_trajectory"
 MAX_BOXES = 128
-"""Objects and lists of all inputs; with more of them one may be too deep, which the longer way finds out."""
+"""Objects and lists of all inputs; with more of them one may be nested too deeply, which the general path detects."""
 MAX_ENTRIES = 128
-"""For more of them the index is worth its while that the longer way makes."""
+"""With more of them the index of the general path is faster."""
 
 
 class _Entry(Struct, forbid_unknown_fields=True, gc=False):
@@ -45,7 +51,7 @@ class _Trajectory(Struct, forbid_unknown_fields=True, gc=False):
 
 
 def read_script(config: dict[str, Any]) -> Script | None:
-    """The script that a configuration is; `None` when it is more than that, or wrong: the longer way says why."""
+    """Return the script of a configuration; `None` if it has other keys or is invalid (see the general path)."""
     try:
         plain = convert(config, _Trajectory)
     except CONVERT_ERRORS:
@@ -58,23 +64,22 @@ def read_script(config: dict[str, Any]) -> Script | None:
 
 
 def score_plain(script: Script, reply: Any) -> tuple[Any, RunResult | None]:
-    """The result under a plain configuration; else the reply, which may have been read, for the longer way."""
+    """Return the reply, which may have been read, and its result; `None` if the general path has to score it."""
     calls = decode_calls(reply)
     if calls is None:
         reply = read_any(reply)
+    elif not calls:
+        return reply, None
     try:
-        return reply, _score_response(script, reply) if calls is None else _score_messages(script, calls)
-    except Exception:  # noqa: BLE001 - the longer way makes a finding of whatever it is
+        if calls is None:
+            return reply, _score_response(script, reply)
+        return reply, _score_calls(script, calls, summarize_calls(calls))
+    except Exception:  # noqa: BLE001 - the general path turns it into a result
         return reply, None
 
 
-def _score_messages(script: Script, calls: Sequence[ToolCall]) -> RunResult | None:
-    """How a reply did that is nothing but messages with these calls; `None` when it takes the longer way."""
-    return _score_calls(script, calls, summarize_calls(calls)) if calls else None
-
-
 def _score_response(script: Script, response: ProviderResponse) -> RunResult | None:
-    """How any other reply did, as long as it is a success and has messages; else `None`."""
+    """Score any other reply if it succeeded and has messages; `None` if the general path has to."""
     known = resolve_calls(response)
     if known.source != "output_messages" or not response.success or response.trace_ref is not None:
         return None
@@ -86,15 +91,15 @@ def _score_response(script: Script, response: ProviderResponse) -> RunResult | N
 
 
 def _score_calls(script: Script, calls: Sequence[ToolCall], summary: TraceSummary) -> RunResult | None:
-    made, tally = count_calls(calls, DEFAULT_EXCLUDED), ConstraintTally()
+    counted, tally = count_calls(calls, DEFAULT_EXCLUDED), ConstraintTally()
     names, inputs = [call.tool for call in calls], [call.input for call in calls]
-    if "" in names:  # what a call without a name leaves undecided
+    if "" in names:  # what an unnamed call leaves undecided, the general path decides
         return None
-    if names == script.names and made.is_whole and not script.loose:
-        details = _decide_inputs(script, inputs, made, tally)
+    if names == script.names and counted.is_whole and not script.loose:
+        details = _decide_inputs(script, inputs, counted, tally)
     elif are_plain(inputs):
-        script.read_back(script.names)
-        details = decide_script(script, None, made, tally) or _decide_others(script, made, tally)
+        script.normalize_inputs(script.names)
+        details = decide_script(script, None, counted, tally) or _decide_others(script, counted, tally)
     else:
         return None
     if details is None:
@@ -102,30 +107,37 @@ def _score_calls(script: Script, calls: Sequence[ToolCall], summary: TraceSummar
     details["unnamed"] = 0
     details["undecided"] = []
     status, score = tally.verdict(1.0)
-    hits, misses = tuple(tally.hits), tuple(tally.misses)
-    found = EvaluatorResult(name=TYPE, type=TYPE, status=status, score=score, hits=hits, misses=misses, details=details)
-    return RunResult(status=status, score=score, evaluators=(found,), trace_summary=summary)
+    result = EvaluatorResult(
+        name=TYPE,
+        type=TYPE,
+        status=status,
+        score=score,
+        hits=tuple(tally.hits),
+        misses=tuple(tally.misses),
+        details=details,
+    )
+    return RunResult(status=status, score=score, evaluators=(result,), trace_summary=summary)
 
 
 def _decide_inputs(
-    script: Script, inputs: list[object], made: CountedCalls, tally: ConstraintTally
+    script: Script, inputs: list[object], counted: CountedCalls, tally: ConstraintTally
 ) -> dict[str, Any] | None:
-    """The details of calls that follow the script but perhaps for their arguments; `None` for the longer way."""
-    if encoded(inputs) == script.text:
-        return decide_followed(script, None, made, tally)
+    """Decide calls whose names follow the script; `None` if the general path has to."""
+    if sorted_json(inputs) == script.text:
+        return decide_script_match(script, None, counted, tally)
     unequal = script.unequal(inputs)
-    # Whatever is equal to what is expected, letter by letter, needs no further look.
+    # Inputs whose JSON text equals the expected one need no further comparison.
     doubtful = range(len(inputs)) if unequal is None else unequal
     if not are_plain([inputs[place] for place in doubtful]):
         return None
-    script.read_back({script.names[place] for place in doubtful})
+    script.normalize_inputs({script.names[place] for place in doubtful})
     places = script.deviations(inputs, unequal)
     if places is None:
-        return _decide_others(script, made, tally)
-    return decide_deviating(script, None, places, made, tally)
+        return _decide_others(script, counted, tally)
+    return decide_script_mismatch(script, None, places, counted, tally)
 
 
-def _decide_others(script: Script, made: CountedCalls, tally: ConstraintTally) -> dict[str, Any]:
-    """The details of calls that do not follow the script."""
-    laid = report_alignment(script.judge, made, ordered=script.mode in ORDERED)
-    return decide_and_tell(script.mode, None, laid, made, tally)
+def _decide_others(script: Script, counted: CountedCalls, tally: ConstraintTally) -> dict[str, Any]:
+    """Decide calls that do not follow the script."""
+    report = report_alignment(script.matcher, counted, ordered=script.mode in ORDERED)
+    return decide_report(script.mode, None, report, counted, tally)

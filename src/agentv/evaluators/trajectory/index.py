@@ -1,4 +1,8 @@
-"""Index of many expectations, so that each call is compared with few of them."""
+"""Fast path of `tool_trajectory` for many expectations: an index, so that each call is compared with few of them.
+
+Comparing every call with every expectation takes quadratic time, which is noticeable from a few hundred of each;
+`expectations.CallMatcher` uses the index from `FEW_PAIRS` pairs on.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from agentv.matching.equality import canonical
+from agentv.matching.equality import canonical_key
 from agentv.matching.matchers import contains, equals, has_matcher, is_matcher, is_number
 
 if TYPE_CHECKING:
@@ -23,7 +27,7 @@ BOUNDS = ("$gt", "$gte", "$lt", "$lte")
 
 
 class MatcherIndex:
-    """Distinct expected values, filed by how they can be asked together; a matcher of its own kind is asked alone."""
+    """Distinct expected values, grouped by matchers that one lookup can decide; other matchers are tried one by one."""
 
     def __init__(self) -> None:
         self._equal: dict[Hashable, int] = {}
@@ -31,107 +35,107 @@ class MatcherIndex:
         self._parts: dict[str, int] = {}
         self._elements: dict[Hashable, int] = {}
         self._others: dict[Hashable, tuple[int, Predicate]] = {}
-        self.asked = 0
-        """Those that are asked one by one."""
+        self.one_by_one_bits = 0
+        """The values that have to be tried one by one."""
 
     def add(self, bits: int, expected: Any, *, partial: bool = False) -> None:
-        """File one expected value."""
+        """Add an expected value."""
         single: dict[str, Any] = expected if is_matcher(expected) and len(expected) == 1 else {"": None}
         ((operator, argument),) = single.items()
         if not has_matcher(expected) and not (partial and isinstance(expected, (dict, list))):
-            self._file_equal(bits, [expected])
+            self._add_equal(bits, [expected])
         elif operator == "$literal" or (operator == "$oneof" and not has_matcher(argument)):
-            self._file_equal(bits, [argument] if operator == "$literal" else argument)
+            self._add_equal(bits, [argument] if operator == "$literal" else argument)
         elif operator in BOUNDS and argument == argument:  # noqa: PLR0124 - NaN has no place in any order
             self._bounds.setdefault((operator, isinstance(argument, str)), NumberBounds(operator)).add(bits, argument)
         elif operator == "$contains":
-            self._elements[canonical(argument)] = self._elements.get(canonical(argument), 0) | bits
+            self._elements[canonical_key(argument)] = self._elements.get(canonical_key(argument), 0) | bits
             if isinstance(argument, str):
                 self._parts[argument] = self._parts.get(argument, 0) | bits
         else:
-            key = (partial, canonical(expected))
+            key = (partial, canonical_key(expected))
             known, test = self._others.get(key) or (0, contains(expected) if partial else equals(expected))
             self._others[key] = (known | bits, test)
-            self.asked |= bits
+            self.one_by_one_bits |= bits
 
-    def _file_equal(self, bits: int, values: list[Any]) -> None:
+    def _add_equal(self, bits: int, values: list[Any]) -> None:
         for value in values:
-            key = canonical(value)
+            key = canonical_key(value)
             self._equal[key] = self._equal.get(key, 0) | bits
 
     def mask(self, actual: Any, among: int) -> int:
-        """The expected values, of these, that accept this one."""
-        found = self.at_once(actual)
-        return found | self.one_by_one(actual, among) if self.asked & among else found
+        """Return the expected values, among the given ones, that accept this value."""
+        mask = self.look_up(actual)
+        return mask | self.try_each(actual, among) if self.one_by_one_bits & among else mask
 
-    def one_by_one(self, actual: Any, among: int) -> int:
-        """The same for those that cannot be asked together."""
-        found = 0
+    def try_each(self, actual: Any, among: int) -> int:
+        """Return those of them that have to be tried one by one and accept the value."""
+        mask = 0
         for bits, test in self._others.values():
             if bits & among and test(actual):
-                found |= bits
-        return found
+                mask |= bits
+        return mask
 
-    def at_once(self, actual: Any) -> int:
-        """The same for those that can."""
-        found = self._equal.get(canonical(actual), 0) if self._equal else 0
+    def look_up(self, actual: Any) -> int:
+        """Return the expected values that accept the value and can be looked up."""
+        mask = self._equal.get(canonical_key(actual), 0) if self._equal else 0
         if self._bounds and (isinstance(actual, str) or is_number(actual)):
             for (_, is_text), bounds in self._bounds.items():
                 if is_text is isinstance(actual, str) and actual == actual:  # noqa: PLR0124 - as above
-                    found |= bounds.mask(actual)
+                    mask |= bounds.mask(actual)
         if self._elements:
             for bits in self._held_by(actual):
-                found |= bits
-        return found
+                mask |= bits
+        return mask
 
     def _held_by(self, actual: Any) -> list[int]:
-        """For `$contains`: a part of a text, an element of a list, a key of an object."""
+        """Return the `$contains` values in a text (as part), in a list (as element) or in an object (as key)."""
         if isinstance(actual, str):
             return [bits for part, bits in self._parts.items() if part in actual]
         if isinstance(actual, list):
-            return [self._elements.get(canonical(item), 0) for item in actual]
+            return [self._elements.get(canonical_key(item), 0) for item in actual]
         return [self._parts.get(key, 0) for key in actual] if isinstance(actual, dict) else []
 
 
 class NumberBounds:
-    """The bounds of one comparison in order, so that a search replaces asking each of them."""
+    """The sorted bounds of one comparison operator, searched by bisection."""
 
     def __init__(self, operator: str) -> None:
         self._below = operator in ("$gt", "$gte")
         self._find = bisect_left if operator in ("$gt", "$lte") else bisect_right
-        self._given: list[tuple[Any, int]] = []
+        self._bounds: list[tuple[Any, int]] = []
         self._sorted: tuple[list[Any], list[int]] | None = None
 
     def add(self, bits: int, bound: Any) -> None:
-        """File one more."""
-        self._given.append((bound, bits))
+        """Add a bound."""
+        self._bounds.append((bound, bits))
         self._sorted = None
 
     def mask(self, actual: Any) -> int:
-        """The bounds that this value keeps."""
-        found = self._sorted
-        if found is None:
-            found = self._sorted = self._sort()
-        bounds, masks = found
+        """Return the bounds that this value meets."""
+        sorted_bounds = self._sorted
+        if sorted_bounds is None:
+            sorted_bounds = self._sorted = self._sort()
+        bounds, masks = sorted_bounds
         return masks[self._find(bounds, actual)]
 
     def _sort(self) -> tuple[list[Any], list[int]]:
-        given = sorted(self._given, key=lambda item: item[0])
+        bounds = sorted(self._bounds, key=lambda item: item[0])
         masks, kept = [0], 0
-        for _, bits in given if self._below else reversed(given):
+        for _, bits in bounds if self._below else reversed(bounds):
             kept |= bits
             masks.append(kept)
-        return [bound for bound, _ in given], masks if self._below else masks[::-1]
+        return [bound for bound, _ in bounds], masks if self._below else masks[::-1]
 
 
 class KeyGroups:
-    """Expected objects with the same keys, each key asked once for all of them."""
+    """Expected objects with the same keys, each key looked up once for all of them."""
 
     def __init__(self) -> None:
         self._groups: dict[tuple[frozenset[str], bool], tuple[int, dict[str, MatcherIndex]]] = {}
 
     def add(self, bits: int, wanted: ExpectedInput) -> None:
-        """File one expected input whose arguments are compared key by key."""
+        """Add an expected input whose arguments are compared key by key."""
         partial = wanted.mode == "partial"
         keys = frozenset(wanted.expected)
         known, tests = self._groups.get((keys, partial)) or (0, {key: MatcherIndex() for key in keys})
@@ -140,39 +144,39 @@ class KeyGroups:
         self._groups[keys, partial] = (known | bits, tests)
 
     def row(self, actual: dict[str, Any]) -> int:
-        """The expected objects that accept this one."""
+        """Return the expected objects that accept this one."""
         row = 0
         for (keys, partial), (everything, tests) in self._groups.items():
             if actual.keys() >= keys if partial else actual.keys() == keys:
                 mask = everything
                 for key, test in tests.items():
-                    mask &= test.at_once(actual[key]) | test.asked
-                # What takes time, a regular expression above all, is asked only where all else fits.
+                    mask &= test.look_up(actual[key]) | test.one_by_one_bits
+                # Slow matchers, above all regular expressions, are tried only where everything else fits.
                 for key, test in tests.items():
-                    if test.asked & mask:
-                        mask &= test.one_by_one(actual[key], mask) | ~test.asked
+                    if test.one_by_one_bits & mask:
+                        mask &= test.try_each(actual[key], mask) | ~test.one_by_one_bits
                 row |= mask
         return row
 
 
-# Up to here asking each expectation that shares a fixed argument is cheaper than asking argument by argument.
+# Up to this many expectations that share a fixed argument, trying each is faster than comparing by argument.
 FEW_ALIKE = 8
-# The same for expectations with a glob and the calls of one tool.
+# Up to this many calls of one tool, trying each expectation with a glob is faster than indexing them.
 FEW_CALLS = 8
 
 
 def key_of(value: Any) -> Hashable:
-    """A key of an input or output that may be missing."""
-    return UNSET if value is UNSET else canonical(value)
+    """Return a key of an input or output, which may be missing."""
+    return UNSET if value is UNSET else canonical_key(value)
 
 
 class ToolIndex:
-    """Expectations by what a call they accept must have: an equal input, certain arguments, an output, a status."""
+    """Expectations of one tool by what they require: an equal input, certain arguments, an output, a status."""
 
     def __init__(self, tool: str) -> None:
         self._tool = tool
         self._sample: ExpectedInput | None = None
-        """Any of the expected inputs: all share the tool's rule."""
+        """One of the expected inputs: all share the tool's rule."""
         self._any_input = self._any_output = self._any_status = 0
         self._equal: dict[object, tuple[ExpectedInput, dict[Hashable, int]]] = {}
         self._allowing: dict[Hashable, int] = {}
@@ -185,7 +189,7 @@ class ToolIndex:
         self._statuses: dict[str, int] = {}
 
     def add(self, bits: int, expectation: Expectation) -> None:
-        """File one expectation (or several alike) in the cheapest place."""
+        """Add an expectation (or several equal ones) in the cheapest way to look it up."""
         if expectation.entry.output is UNSET:
             self._any_output |= bits
         else:
@@ -203,13 +207,13 @@ class ToolIndex:
 
     def _add_input(self, bits: int, wanted: ExpectedInput) -> None:
         if wanted.is_plain and (wanted.mode == "exact" or isinstance(wanted.mode, tuple)):
-            _, filed = self._equal.setdefault(wanted.mode, (wanted, {}))
+            _, entries = self._equal.setdefault(wanted.mode, (wanted, {}))
             key = wanted.projection(wanted.expected)
-            filed[key] = filed.get(key, 0) | bits
+            entries[key] = entries.get(key, 0) | bits
         elif wanted.is_plain and wanted.mode == "subset" and isinstance(wanted.expected, dict):
             self._allowing_all |= bits
             for key, value in wanted.expected.items():
-                argument = (key, canonical(value))
+                argument = (key, canonical_key(value))
                 self._allowing[argument] = self._allowing.get(argument, 0) | bits
         elif anchors := wanted.anchors():
             self._anchored.append((bits, wanted, anchors))
@@ -219,16 +223,16 @@ class ToolIndex:
             self._others.append((bits, wanted))
 
     def row(self, call: ToolCall) -> int:
-        """The expectations that this call meets, as bits."""
+        """Return the expectations that this call meets, as bits."""
         row = self._any_input
         if self._sample is not None and call.input is not UNSET:
             prepared = self._sample.rule.prepare(call.input)
-            for wanted, filed in self._equal.values():
-                row |= filed.get(wanted.projection(prepared), 0)
+            for wanted, entries in self._equal.values():
+                row |= entries.get(wanted.projection(prepared), 0)
             if isinstance(prepared, dict):
                 row |= self._groups.row(prepared)
                 if self._allowing_all or self._by_anchor:
-                    row |= self._by_arguments(call, [(key, canonical(value)) for key, value in prepared.items()])
+                    row |= self._by_arguments(call, [(key, canonical_key(value)) for key, value in prepared.items()])
             for bits, wanted in self._others:
                 if wanted.matches(call.input):
                     row |= bits
@@ -250,13 +254,13 @@ class ToolIndex:
         return row
 
     def complete(self) -> ToolIndex:
-        """Once all expectations are there: file those with fixed arguments under their rarest one."""
+        """Index the expectations with fixed arguments by their rarest one, once all are added; return self."""
         frequency: dict[Hashable, int] = {}
         for _, _, anchors in self._anchored:
             for anchor in anchors:
                 frequency[anchor] = frequency.get(anchor, 0) + 1
         for bits, wanted, anchors in self._anchored:
-            # The rarest argument leaves the fewest expectations to ask in full.
+            # The rarest argument leaves the fewest expectations to compare in full.
             rarest = min(anchors, key=frequency.__getitem__)
             if frequency[rarest] > FEW_ALIKE:
                 self._groups.add(bits, wanted)
@@ -265,22 +269,22 @@ class ToolIndex:
         return self
 
 
-def _index_of(tool: str, filed: Iterable[tuple[int, Expectation]]) -> ToolIndex:
+def _index_of(tool: str, entries: Iterable[tuple[int, Expectation]]) -> ToolIndex:
     index = ToolIndex(tool)
-    for bits, expectation in filed:
+    for bits, expectation in entries:
         index.add(bits, expectation)
     return index.complete()
 
 
 class _OneByOne:
-    """Expectations with a glob for a tool of which there are too few calls to file them."""
+    """Expectations with a glob, compared one by one for a tool with too few calls to index them."""
 
     def __init__(self, index: ToolIndex | None, fitting: list[tuple[int, Expectation]]) -> None:
         self._index = index
         self._fitting = fitting
 
     def row(self, call: ToolCall) -> int:
-        """The expectations that this call meets, as bits."""
+        """Return the expectations that this call meets, as bits."""
         row = 0 if self._index is None else self._index.row(call)
         for bits, expectation in self._fitting:
             if expectation.accepts(call):
@@ -289,7 +293,7 @@ class _OneByOne:
 
 
 class ExpectationIndex:
-    """Expectations by name and by tool, complete once it is made."""
+    """Expectations by tool, immutable once constructed."""
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self._by_name: dict[str, int] = {}
@@ -306,12 +310,12 @@ class ExpectationIndex:
                 alike[key] = (bits | 1 << index, expectation)
         for bits, expectation in alike.values():
             self._sees_results |= not expectation.only_input
-            filed = self._globs if expectation.globbed else self._by_tool.setdefault(expectation.tool, [])
-            filed.append((bits, expectation))
-        self._indices = {tool: _index_of(tool, filed) for tool, filed in self._by_tool.items()}
+            entries = self._globs if expectation.globbed else self._by_tool.setdefault(expectation.tool, [])
+            entries.append((bits, expectation))
+        self._indices = {tool: _index_of(tool, entries) for tool, entries in self._by_tool.items()}
 
     def rows(self, calls: Sequence[ToolCall]) -> list[int]:
-        """For each call the expectations it meets, as bits."""
+        """Return for each call the expectations that it meets, as bits."""
         if not self._by_tool and not self._globs:
             return [self._by_name.get(call.tool, 0) for call in calls]
         times: dict[str, int] = {}
@@ -331,7 +335,7 @@ class ExpectationIndex:
         return rows
 
     def _for_tool(self, tool: str, times: int) -> tuple[int, ToolIndex | _OneByOne | None]:
-        """What every call of this tool meets, and the index for the rest."""
+        """Return the expectations that every call of this tool meets, and the index of the others."""
         named, fitting = self._by_name.get(tool, 0), []
         for bits, expectation in self._globs:
             if expectation.names(tool):

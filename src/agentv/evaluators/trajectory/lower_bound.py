@@ -1,4 +1,4 @@
-"""Decide the constraints of a reply that was understood in part."""
+"""Constraints of a reply that was understood in part: the calls that were read are a lower bound."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentv.evaluators.call_checks import is_result_unread, unread_calls
 from agentv.evaluators.trajectory import wording
-from agentv.evaluators.trajectory.alignment import (
-    AlignmentReport,
-    best_pairs,
-    match_rows,
-    nothing_told,
-    report_alignment,
-    rows_in_time,
-)
+from agentv.evaluators.trajectory.alignment import best_pairs, rows_in_time
 from agentv.evaluators.trajectory.config import CLOSED, FRACTIONS, ORDERED
 from agentv.evaluators.trajectory.constraints import NO_TURNS, decide_times, leave_undecided
 from agentv.evaluators.trajectory.expectations import CallMatcher, count_certain_calls
-from agentv.evaluators.trajectory.script import repeated
+from agentv.evaluators.trajectory.report import AlignmentReport, empty_details, match_rows, report_alignment
+from agentv.evaluators.trajectory.script import repeated_calls
 from agentv.evaluators.trajectory.turns import group_turns, turns_of
 from agentv.matching.alignment import largest_assignment, longest_sequence
 from agentv.scoring.calls import MESSAGE_PATH, about_messages
@@ -28,7 +22,7 @@ if TYPE_CHECKING:
 
     from agentv.evaluators.base import ConstraintTally
     from agentv.evaluators.trajectory.evaluator import ToolTrajectory
-    from agentv.evaluators.trajectory.expectations import CountedCalls, Expectation
+    from agentv.evaluators.trajectory.expectations import CountedCalls
     from agentv.evaluators.trajectory.turns import TurnPlan
     from agentv.matching.alignment import Pair
     from agentv.model.conversation import ToolCall
@@ -36,63 +30,50 @@ if TYPE_CHECKING:
 
 
 class CountBounds(NamedTuple):
-    """For each call, or turn, the expectations that it meets, as bits."""
+    """Expectations that each call, or turn, meets, as bits."""
 
     certain: list[int]
     """Those that it meets whatever was not understood."""
     possible: list[int]
     """Those that it meets if what was not understood is right for them."""
     in_time: list[int]
-    """Of the certain ones those whose time limits are known to be kept."""
+    """The certain ones whose time limits are known to be kept."""
     settled: list[int]
     """The possible ones where they are certain and their durations are known; else none."""
 
 
 class Units(NamedTuple):
-    """The calls, or turns, that were read, along those that are expected."""
+    """The calls, or turns, that were read, and the expected ones."""
 
     unit: str
     labels: list[str]
-    """What each expected one is called."""
+    """The label of each expected one."""
     numbers: Sequence[int]
-    """Those of the calls, or turns, that were read."""
+    """The numbers of the calls, or turns, that were read."""
     bounds: CountBounds
     best: Callable[[list[int]], list[Pair]]
     """Returns the best alignment for these rows."""
-    lay: Callable[[list[int]], AlignmentReport]
-    """Returns the same with reasons for what it leaves over."""
+    align: Callable[[list[int]], AlignmentReport]
+    """Returns the report of the best alignment for these rows."""
 
 
-class KnownRows(CallMatcher):
-    """A judge of calls whose rows are known already."""
-
-    def __init__(self, expectations: Sequence[Expectation], rows: list[int]) -> None:
-        super().__init__(expectations)
-        self._known = rows
-
-    def rows(self, calls: Sequence[ToolCall]) -> list[int]:
-        """Return the rows."""
-        del calls
-        return self._known
-
-
-def call_units(judge: CallMatcher, made: CountedCalls, *, ordered: bool) -> Units:
-    """Return the calls along the expected calls."""
-    expectations = judge.expectations
+def call_units(matcher: CallMatcher, counted: CountedCalls, *, ordered: bool) -> Units:
+    """Return the calls and the expected calls."""
+    expectations = matcher.expectations
     return Units(
         unit="call",
         labels=[item.tool for item in expectations],
-        numbers=made.numbers,
-        bounds=call_bounds(judge, made),
-        best=lambda rows: best_pairs(expectations, made, rows, ordered=ordered),
-        lay=lambda rows: report_alignment(KnownRows(expectations, rows), made, ordered=ordered),
+        numbers=counted.numbers,
+        bounds=call_bounds(matcher, counted),
+        best=lambda rows: best_pairs(expectations, counted, rows, ordered=ordered),
+        align=lambda rows: report_alignment(matcher, counted, ordered=ordered, rows=rows),
     )
 
 
-def call_bounds(judge: CallMatcher, made: CountedCalls) -> CountBounds:
+def call_bounds(matcher: CallMatcher, counted: CountedCalls) -> CountBounds:
     """Return what each call meets; of a call without a name, or whose result was not read, less is certain."""
-    calls, expectations = made.calls, judge.expectations
-    rows = judge.rows(calls)
+    calls, expectations = counted.calls, matcher.expectations
+    rows = matcher.rows(calls)
     certain, possible = list(rows), list(rows)
     loose = [item.without_result() for item in expectations]
     asking = sum(1 << e for e, item in enumerate(expectations) if not item.only_input)
@@ -113,18 +94,18 @@ def call_bounds(judge: CallMatcher, made: CountedCalls) -> CountBounds:
         sure if sure == may and not (may & limited and call.duration_ms is None) else 0
         for sure, may, call in zip(certain, possible, calls, strict=True)
     ]
-    return CountBounds(certain, possible, rows_in_time(certain, limits, made), settled)
+    return CountBounds(certain, possible, rows_in_time(certain, limits, counted), settled)
 
 
-def turn_units(config: ToolTrajectory, ctx: Context, made: CountedCalls) -> Units:
-    """Return the turns along the expected turns."""
+def turn_units(config: ToolTrajectory, ctx: Context, counted: CountedCalls) -> Units:
+    """Return the turns and the expected turns."""
     plan, ordered = config.turn_plan, config.mode in ORDERED
     places = turns_of(ctx.output_messages or ())
-    turns = group_turns(made, places)
+    turns = group_turns(counted, places)
     doubtful = _doubtful_messages(ctx)
     if ("ok" in config.excluded) != ("error" in config.excluded):
         doubtful |= {places[number] for number, call in enumerate(ctx.calls or ()) if is_result_unread(call)}
-    calls, spans = call_bounds(config.judge, made), _spans(plan)
+    calls, spans = call_bounds(config.matcher, counted), _spans(plan)
     bounds, start = CountBounds([], [], [], []), 0
     for turn in turns:
         inner = CountBounds(*(rows[start : start + len(turn)] for rows in calls))
@@ -136,12 +117,12 @@ def turn_units(config: ToolTrajectory, ctx: Context, made: CountedCalls) -> Unit
         numbers=range(len(turns)),
         bounds=bounds,
         best=lambda rows: plan.best_pairs(rows, turns, ordered=ordered),
-        lay=lambda rows: plan.lay_rows(turns, rows, ordered=ordered),
+        align=lambda rows: plan.align_rows(turns, rows, ordered=ordered),
     )
 
 
 class Span(NamedTuple):
-    """Where the entries of one expected turn are among those of all."""
+    """Position of the entries of one expected turn among those of all turns."""
 
     start: int
     size: int
@@ -165,22 +146,22 @@ def _spans(plan: TurnPlan) -> list[Span]:
 def _doubtful_messages(ctx: Context) -> set[int]:
     """Return the messages that may hold further calls: all of them, unless every place is in an assistant's message."""
     messages = ctx.output_messages or ()
-    found: set[int] = set()
+    indices: set[int] = set()
     for place in filter(about_messages, ctx.unread):
         inside = MESSAGE_PATH.match(place.path)
         index = int(inside[1]) if inside else len(messages)
         if index >= len(messages) or messages[index].role != "assistant":
             return set(range(len(messages)))
-        found.add(index)
-    return found
+        indices.add(index)
+    return indices
 
 
 def _add_turn(bounds: CountBounds, spans: Sequence[Span], calls: CountBounds, *, is_whole: bool) -> None:
     """Add the rows of one turn; one that may have had further calls meets nothing for certain."""
     certain = possible = in_time = settled = 0
-    made = len(calls.possible)
+    size = len(calls.possible)
     for e, span in enumerate(spans):
-        fits_size = span.size == made if is_whole else span.size >= made
+        fits_size = span.size == size if is_whole else span.size >= size
         if fits_size and span.takes(calls.possible):
             possible |= 1 << e
             if is_whole:
@@ -196,28 +177,28 @@ def _add_turn(bounds: CountBounds, spans: Sequence[Span], calls: CountBounds, *,
 def decide_partly_understood(config: ToolTrajectory, ctx: Context, tally: ConstraintTally) -> dict[str, Any]:
     """Decide the constraints of `expected` and its time limits as far as possible; return the details."""
     reason = unread_calls(ctx)
-    made = count_certain_calls(ctx.calls or (), config.excluded)
-    details = nothing_told() | {"repeated": repeated(made)}
+    counted = count_certain_calls(ctx.calls or (), config.excluded)
+    details = empty_details() | {"repeated": repeated_calls(counted)}
     if config.unit != "turn":
-        units = call_units(config.judge, made, ordered=config.mode in ORDERED)
+        units = call_units(config.matcher, counted, ordered=config.mode in ORDERED)
     elif ctx.calls_source != "output_messages":
-        leave_undecided(config, tally, NO_TURNS if made else reason)
+        leave_undecided(config, tally, NO_TURNS if counted else reason)
         return details
     else:
-        units = turn_units(config, ctx, made)
-    found = _align(config, units, units.bounds.certain)
-    if found and len(found) == len(units.labels):
-        pairs = [(e, units.numbers[a]) for e, a in found]
+        units = turn_units(config, ctx, counted)
+    certain = _align(config, units, units.bounds.certain)
+    if certain and len(certain) == len(units.labels):
+        pairs = [(e, units.numbers[a]) for e, a in certain]
         details |= {"recall": 1.0, "missing": [], "alignment": match_rows(pairs)}
     if config.score in FRACTIONS:
-        _decide_fraction(config, units, found, reason, tally)
+        _decide_fraction(config, units, certain, reason, tally)
     elif config.mode == "any_order" and config.score is None:
-        _decide_entries(config, units, found, reason, tally)
+        _decide_entries(config, units, certain, reason, tally)
     elif config.mode in CLOSED:
         details |= _decide_closed(config, units, ctx.calls or (), reason, tally)
-    elif len(found) == len(units.labels):
-        numbers = [units.numbers[a] for _, a in found]
-        tally.holds(wording.matched(str(config.mode), units.labels, units.unit, numbers))
+    elif len(certain) == len(units.labels):
+        numbers = [units.numbers[a] for _, a in certain]
+        tally.add_hit(wording.matched(str(config.mode), units.labels, units.unit, numbers))
     else:
         tally.undecided.append(f"expected ({config.mode}): {reason}")
     _decide_times(config, units, reason, tally)
@@ -229,30 +210,30 @@ def _align(config: ToolTrajectory, units: Units, rows: list[int]) -> list[Pair]:
 
 
 def _decide_fraction(
-    config: ToolTrajectory, units: Units, found: list[Pair], reason: str, tally: ConstraintTally
+    config: ToolTrajectory, units: Units, certain: list[Pair], reason: str, tally: ConstraintTally
 ) -> None:
     """Decide what no further call can change: a recall of 1, and 0 where calls were made and none are expected."""
-    kind, wanted, made = str(config.score), len(units.labels), f"at least {len(units.numbers)}"
-    if kind == "recall" and wanted and len(found) == wanted:
-        tally.holds(wording.fraction(kind, 1.0, wanted, wanted, made))
+    kind, wanted, count = str(config.score), len(units.labels), f"at least {len(units.numbers)}"
+    if kind == "recall" and wanted and len(certain) == wanted:
+        tally.add_hit(wording.fraction(kind, 1.0, wanted, wanted, count))
     elif not wanted and units.numbers:
-        reasons = units.lay(units.bounds.possible).extra_sentences() if kind != "recall" else ()
-        tally.fraction(0.0, wording.fraction(kind, 0.0, 0, 0, made), reasons)
+        reasons = units.align(units.bounds.possible).extra_sentences() if kind != "recall" else ()
+        tally.add_fraction(0.0, wording.fraction(kind, 0.0, 0, 0, count), reasons)
     else:
         tally.undecided.append(f"expected ({config.mode}, {kind}): {reason}")
 
 
 def _decide_entries(
-    config: ToolTrajectory, units: Units, found: list[Pair], reason: str, tally: ConstraintTally
+    config: ToolTrajectory, units: Units, pairs: list[Pair], reason: str, tally: ConstraintTally
 ) -> None:
     """Decide each entry alone: one that is met by a call stays met, by it or another, whatever else was called."""
-    if len(found) < len(units.labels):
-        # A call of which something is open may be better used elsewhere, as a call that was not read may be.
-        found = units.best(units.bounds.settled)
-    calls = {e: units.numbers[a] for e, a in found}
+    if len(pairs) < len(units.labels):
+        # A call with unknown parts may belong to another entry, as may a call that was not read.
+        pairs = units.best(units.bounds.settled)
+    calls = {e: units.numbers[a] for e, a in pairs}
     for e, name in enumerate(units.labels):
         if e in calls:
-            tally.holds(f"{name} matched {units.unit} {calls[e]}")
+            tally.add_hit(f"{name} matched {units.unit} {calls[e]}")
         else:
             tally.undecided.append(f"expected {config.labels[e]}: {reason}")
 
@@ -264,20 +245,20 @@ def _decide_closed(
     if len(_align(config, units, units.bounds.possible)) == len(units.numbers):
         tally.undecided.append(f"expected ({config.mode}): {reason}")
         return {}
-    laid = units.lay(units.bounds.possible)
-    tally.fails(*laid.order_sentences(), *_mismatches(laid, calls), *laid.extra_sentences())
-    return {"extra": [number for number, _ in laid.extra]}
+    report = units.align(units.bounds.possible)
+    tally.add_miss(*report.order_sentences(), *_mismatches(report, calls), *report.extra_sentences())
+    return {"extra": [number for number, _ in report.extra]}
 
 
-def _mismatches(laid: AlignmentReport, calls: Sequence[ToolCall]) -> list[str]:
+def _mismatches(report: AlignmentReport, calls: Sequence[ToolCall]) -> list[str]:
     """Return how calls differ from what they should probably have been; of results that were not read, nothing."""
     sentences: list[str] = []
-    for _, number, told, differences in laid.mismatches:
+    for _, number, reasons, differences in report.mismatches:
         if is_result_unread(calls[number]):
             inputs = [difference for difference in differences if difference.path.startswith("input")]
             sentences.append(f"call {number} {calls[number].tool}: {wording.joined(inputs)}")
         else:
-            sentences += told
+            sentences += reasons
     return sentences
 
 
@@ -288,6 +269,6 @@ def _decide_times(config: ToolTrajectory, units: Units, reason: str, tally: Cons
     """
     limited = [item for item in config.expectations if item.limit is not None]
     if limited and len(_align(config, units, units.bounds.in_time)) == len(units.labels):
-        decide_times(units.lay(units.bounds.in_time).timed, tally)
+        decide_times(units.align(units.bounds.in_time).time_limits, tally)
     else:
         tally.undecided += [f"{wording.time_limit(item.tool, item.limit or 0.0)}: {reason}" for item in limited]

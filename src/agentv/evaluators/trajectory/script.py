@@ -1,4 +1,8 @@
-"""Exact scripts of calls, compared in one step, and repeated calls."""
+"""Fast path of `tool_trajectory` for exact scripts, and the detection of repeated calls.
+
+Most runs call the expected tools with the expected inputs, or differ in a few arguments. One comparison of the JSON of
+all inputs decides those runs without an alignment, in about a quarter of the time.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from agentv.evaluators.base import once
+from agentv.evaluators.base import cached
 from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.config import Entry
 from agentv.evaluators.trajectory.expectations import CallMatcher, Expectation
-from agentv.matching.equality import canonical, encoded, has_operators, read_back, same
+from agentv.evaluators.trajectory.index import key_of
+from agentv.matching.equality import has_operators, json_equal, json_round_trip, sorted_json
 from agentv.matching.text import is_glob
 
 if TYPE_CHECKING:
@@ -20,128 +25,130 @@ if TYPE_CHECKING:
     from agentv.model.conversation import ToolCall
 
 
-# Up to here comparing each call with the ones before it beats making keys of all of them.
-FEW = 32
+# Up to this many calls, comparing each with the earlier ones is faster than making keys of all of them.
+FEW_CALLS = 32
 
 
-def repeated(made: CountedCalls) -> list[int]:
-    """Calls equal to an earlier one in tool and input."""
-    calls, numbers = made.calls, made.numbers
-    return [numbers[place] for place in repeats([call.tool for call in calls], [call.input for call in calls])]
+def repeated_calls(counted: CountedCalls) -> list[int]:
+    """Return the numbers of calls equal to an earlier one in tool and input."""
+    calls, numbers = counted.calls, counted.numbers
+    return [numbers[place] for place in repeated_places([call.tool for call in calls], [call.input for call in calls])]
 
 
-def repeats(names: Sequence[str], inputs: Sequence[Any]) -> list[int]:
-    """The places of calls, each a name and an input, that are equal to an earlier one; unnamed ones never are."""
+def repeated_places(names: Sequence[str], inputs: Sequence[Any]) -> list[int]:
+    """Return the places of calls (names and inputs) equal to an earlier one; unnamed calls never are."""
     if len(set(names)) == len(names):
         return []
-    if len(names) > FEW:
+    if len(names) > FEW_CALLS:
         return _repeats_among_many(names, inputs)
-    found: list[int] = []
+    places: list[int] = []
     earlier: dict[str, list[Any]] = {}
     for place, name in enumerate(names):
         value, others = inputs[place], earlier.get(name)
         if others is None:
             earlier[name] = [value]
         else:
-            if value in others and name and any(same(value, other) for other in others):
-                found.append(place)
+            if value in others and name and any(json_equal(value, other) for other in others):
+                places.append(place)
             others.append(value)
-    return found
+    return places
 
 
 def _repeats_among_many(names: Sequence[str], inputs: Sequence[Any]) -> list[int]:
     seen: set[Hashable] = set()
-    found: list[int] = []
+    places: list[int] = []
     for place, name in enumerate(names):
         if name:
-            key = (name, UNSET if inputs[place] is UNSET else canonical(inputs[place]))
+            key = (name, key_of(inputs[place]))
             if key in seen:
-                found.append(place)
+                places.append(place)
             seen.add(key)
-    return found
+    return places
 
 
 class Script:
-    """Names and exact inputs in order."""
+    """Expected calls that consist of names and exact inputs."""
 
     def __init__(self, mode: str, names: list[str], inputs: list[object]) -> None:
         self.mode = mode
         self.names = names
         self.inputs = inputs
-        """`UNSET` where anything will do."""
+        """`UNSET` where any input is accepted."""
         self.loose = bool([value for value in inputs if value is UNSET])
-        self.text = self._written(inputs)
-        """All inputs as JSON; `None` when they are not quite that."""
+        self.text = self._encode(inputs)
+        """All inputs as JSON; `None` if they are not quite JSON."""
         self._is_read = False
 
-    @once
-    def expecting(self) -> int:
-        """How many calls can agree or disagree with an argument."""
+    @cached
+    def argument_calls(self) -> int:
+        """The number of calls that expect arguments."""
         return len(self.inputs) - self.inputs.count({}) - self.inputs.count(UNSET)
 
-    @once
-    def followed(self) -> str:
-        """The hit of a run that does what the script says, call by call."""
+    @cached
+    def hit_sentence(self) -> str:
+        """The hit of a run that matches the script call by call."""
         return wording.matched(self.mode, self.names, "call", range(len(self.names)))
 
-    @once
-    def judge(self) -> CallMatcher:
-        """Which calls meet which of its expectations, for runs that do not follow it."""
+    @cached
+    def matcher(self) -> CallMatcher:
+        """The matcher for runs that do not follow the script."""
         entries = [Entry(tool=name, input=value) for name, value in zip(self.names, self.inputs, strict=True)]
         return CallMatcher([Expectation(entry, "exact", None, plain=True) for entry in entries])
 
-    @once
+    @cached
     def repeats(self) -> list[int]:
-        """The places that say again what an earlier one says."""
-        return repeats(self.names, self.inputs)
+        """The places equal to an earlier one."""
+        return repeated_places(self.names, self.inputs)
 
     def arguments(self, calls: Sequence[ToolCall]) -> list[object] | None:
-        """What the calls were given, `UNSET` where anything will do; `None` when other tools were called."""
+        """Return the inputs of the calls, `UNSET` where any is accepted; `None` if other tools were called."""
         if [call.tool for call in calls] != self.names:
             return None
-        given = [call.input for call in calls]
+        inputs = [call.input for call in calls]
         if self.loose:
-            return [wanted if wanted is UNSET else value for wanted, value in zip(self.inputs, given, strict=True)]
-        return given
+            return [wanted if wanted is UNSET else value for wanted, value in zip(self.inputs, inputs, strict=True)]
+        return inputs
 
-    def read_back(self, tools: Container[str]) -> None:
-        """Take the inputs of these tools for what their JSON says: a date, a set or NaN may be among them till now."""
+    def normalize_inputs(self, tools: Container[str]) -> None:
+        """Replace the inputs of these tools with their JSON values: they may contain dates, sets or NaN."""
         if self._is_read:
             return
         inputs = self.inputs
         places = [place for place, name in enumerate(self.names) if name in tools and inputs[place] is not UNSET]
-        for place, value in zip(places, read_back([inputs[place] for place in places]), strict=True):
+        for place, value in zip(places, json_round_trip([inputs[place] for place in places]), strict=True):
             inputs[place] = value
 
-    def settle(self) -> None:
-        """Read all inputs back, once: from now on nothing of it is the caller's."""
-        self.read_back(self.names)
+    def detach(self) -> None:
+        """Normalize all inputs once, so that none of them is shared with the caller."""
+        self.normalize_inputs(self.names)
         self._is_read = True
 
-    def unequal(self, given: list[object]) -> list[int] | None:
-        """The places at which a call has other arguments, if all others have, letter by letter, those expected there.
+    def unequal(self, actual: list[object]) -> list[int] | None:
+        """Return the places of other arguments, if the JSON text of all other arguments is the expected one.
 
-        `None` when they have not: a run that says `1.0` for `1` takes the longer way to the same verdict.
+        `None` otherwise: a run that has `1.0` instead of `1` is aligned, with the same verdict.
         """
         places: list[int] = []
-        if given != self.inputs:
-            places = [place for place, value in enumerate(self.inputs) if value != given[place]]
-            given = list(given)
+        if actual != self.inputs:
+            places = [place for place, value in enumerate(self.inputs) if value != actual[place]]
+            actual = list(actual)
             for place in places:
-                given[place] = self.inputs[place]
-        # Python calls `True` and `1` equal, and only the longer way may say that a tuple is a list. Where it sees no
-        # difference, the letters of all inputs together tell in a quarter of the time that asking for each would take.
-        return places if (self._written(given) if self.loose else encoded(given)) == self.text else None
+                actual[place] = self.inputs[place]
+        # To Python `True` and `1` are equal, and only the alignment may treat a tuple as a list. So the JSON of all
+        # inputs is compared too, in a quarter of the time that comparing each input by the rules of JSON takes.
+        return places if (self._encode(actual) if self.loose else sorted_json(actual)) == self.text else None
 
-    def deviations(self, given: list[object], unequal: list[int] | None) -> list[int] | None:
-        """The places at which a run has other arguments, where that is all there is to say about it.
+    def deviations(self, actual: list[object], unequal: list[int] | None) -> list[int] | None:
+        """Return the places of other arguments, if no other alignment can be as good.
 
-        `None` when another alignment might be as good: a call that deviates is expected elsewhere, an expectation was
-        met elsewhere, or two deviations of one tool could be told apart in more than one way.
+        `None` if another alignment might be as good: a deviating call is expected elsewhere, an expectation is met
+        elsewhere, or two calls of one tool deviate and could be paired in more than one way.
         """
         inputs, names = self.inputs, self.names
         doubtful = range(len(names)) if unequal is None else unequal
-        places = [place for place in doubtful if not (inputs[place] is UNSET or same(inputs[place], given[place]))]
+        places = [
+            place for place in doubtful if not (inputs[place] is UNSET or json_equal(inputs[place], actual[place]))
+        ]
         if len({names[place] for place in places}) < len(places):
             return None
         for place in places:
@@ -149,26 +156,26 @@ class Script:
             for other, name in enumerate(names):
                 if name == tool and other != place:
                     wanted = inputs[other]
-                    if wanted is UNSET or wanted == given[place] or given[other] == inputs[place]:
+                    if wanted is UNSET or wanted == actual[place] or actual[other] == inputs[place]:
                         return None
         return places
 
-    def _written(self, inputs: list[object]) -> bytes | None:
-        return encoded([value for value in inputs if value is not UNSET] if self.loose else inputs)
+    def _encode(self, inputs: list[object]) -> bytes | None:
+        return sorted_json([value for value in inputs if value is not UNSET] if self.loose else inputs)
 
 
-def script_of(mode: str, entries: Sequence[Entry | list[Entry]]) -> Script | None:
-    """The script of these entries, or `None` when one asks for more than a plain name and input."""
+def make_script(mode: str, entries: Sequence[Entry | list[Entry]]) -> Script | None:
+    """Return the script of these entries; `None` if one has more than a plain name and input."""
     for entry in entries:
         if isinstance(entry, list) or entry.input_match is not None or entry.args is not UNSET:
             return None
         if entry.output is not UNSET or entry.status is not None or entry.max_duration_ms is not None:
             return None
-    plain: Sequence[Entry] = entries  # type: ignore[assignment]  # none of them is a list, as was just seen
+    plain: Sequence[Entry] = entries  # type: ignore[assignment]  # the loop has returned if one is a list
     return plain_script(mode, [entry.tool for entry in plain], [entry.input for entry in plain])
 
 
 def plain_script(mode: str, names: list[str], inputs: list[object]) -> Script | None:
-    """The script of these calls, or `None` when a name is a glob or an input holds a matcher."""
+    """Return the script of these calls; `None` if a name is a glob or an input has a matcher."""
     script = Script(mode, names, inputs)
     return None if is_glob("\n".join(names)) or has_operators(script.text) else script

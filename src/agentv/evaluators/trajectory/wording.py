@@ -1,4 +1,4 @@
-"""The sentences of seed 002: each stands alone and names its evidence."""
+"""Sentences of hits and misses: each stands alone and names its evidence."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -16,22 +16,22 @@ MAX_DIFFERENCES = 100
 
 
 def called(tool: str, times: int, bound: str, *, at_least: bool = False) -> str:
-    """`search called 6 times (maximum: 5)`."""
+    """Return `search called 6 times (maximum: 5)`."""
     return f"{tool} called {'at least ' if at_least else ''}{times} {'time' if times == 1 else 'times'} ({bound})"
 
 
 def label(expectation: Expectation) -> str:
-    """An expectation told apart from others of its tool by its input."""
+    """Return the label of an expectation, with its input."""
     return with_input(expectation.tool, expectation.input)
 
 
 def call_label(call: ToolCall) -> str:
-    """A call made, with its input."""
+    """Return the label of a call, with its input."""
     return with_input(call.tool or UNNAMED, call.input)
 
 
 def with_input(tool: str, value: Any) -> str:
-    """`search(query="x", limit=5)`, as a person would write the call."""
+    """Return a call as code: `search(query="x", limit=5)`."""
     if value is UNSET:
         return tool
     if not isinstance(value, dict) or is_matcher(value):
@@ -41,36 +41,36 @@ def with_input(tool: str, value: Any) -> str:
 
 
 def turn_label(names: Iterable[str]) -> str:
-    """`[A, B]`."""
+    """Return `[A, B]`."""
     return f"[{', '.join(names)}]"
 
 
 def numbered(unit: str, numbers: Sequence[int]) -> str:
-    """`calls 0, 2, 4`."""
-    told = _first(len(numbers)) if type(numbers) is range else ", ".join(map(str, numbers))
-    return f"{unit}{'' if len(numbers) == 1 else 's'} {told}"
+    """Return `calls 0, 2, 4`."""
+    listing = _first(len(numbers)) if type(numbers) is range else ", ".join(map(str, numbers))
+    return f"{unit}{'' if len(numbers) == 1 else 's'} {listing}"
 
 
 @lru_cache(maxsize=64)
 def _first(count: int) -> str:
-    """`0, 1, 2`, which is what nearly every run that holds has to say."""
+    """Return `0, 1, 2`; cached, as nearly every run that passes needs it."""
     return ", ".join(map(str, range(count)))
 
 
 def matched(mode: str, names: Sequence[str], unit: str, numbers: Sequence[int]) -> str:
-    """`in_order: A, B, C matched at calls 0, 2, 4`."""
+    """Return `in_order: A, B, C matched at calls 0, 2, 4`."""
     if not names:
         return f"{mode}: no {unit}s expected"
     return f"{mode}: {', '.join(names)} matched at {numbered(unit, numbers)}"
 
 
-def fraction(kind: str, value: float, found: int, wanted: int, made: int | str) -> str:
-    """`f1 0.80 (2 of 2 expected, 3 made)`."""
-    return f"{kind} {value:.2f} ({found} of {wanted} expected, {made} made)"
+def fraction(kind: str, value: float, matched_count: int, wanted: int, actual_count: int | str) -> str:
+    """Return `f1 0.80 (2 of 2 expected, 3 made)`."""
+    return f"{kind} {value:.2f} ({matched_count} of {wanted} expected, {actual_count} made)"
 
 
 def order(first: str, second: str, unit: str, second_number: int, first_number: int) -> str:
-    """`expected A before B, but B was call 0 and A was call 1`."""
+    """Return `expected A before B, but B was call 0 and A was call 1`."""
     return (
         f"expected {first} before {second}, "
         f"but {second} was {unit} {second_number} and {first} was {unit} {first_number}"
@@ -78,37 +78,38 @@ def order(first: str, second: str, unit: str, second_number: int, first_number: 
 
 
 def missing(unit: str, name: str, after: str | None, *, ordered: bool) -> str:
-    """`missing call: B (expected after A)`."""
+    """Return `missing call: B (expected after A)`."""
     place = "" if not ordered else " (expected first)" if after is None else f" (expected after {after})"
     return f"missing {unit}: {name}{place}"
 
 
-def mismatch(made: CountedCalls, place: int, differences: Sequence[Difference]) -> str:
-    """`call 1 search: input.query expected "x", got "y"`."""
-    return f"call {made.numbers[place]} {made.name(place)}: {joined(differences)}"
+def mismatch(counted: CountedCalls, place: int, differences: Sequence[Difference]) -> str:
+    """Return `call 1 search: input.query expected "x", got "y"`."""
+    return f"call {counted.numbers[place]} {counted.name(place)}: {joined(differences)}"
 
 
 def joined(differences: Sequence[Difference]) -> str:
-    """All differing paths; of more than anybody reads, the first."""
+    """Join the differing paths; of a long list, the first."""
     more = f"; and {len(differences) - MAX_DIFFERENCES} more" if len(differences) > MAX_DIFFERENCES else ""
     return "; ".join(map(str, differences[:MAX_DIFFERENCES])) + more
 
 
 def duration(tool: str, limit: float, took: float | None, *, was_called: bool) -> str:
-    """`Read took 120ms (max: 50ms)`."""
+    """Return `Read took 120ms (max: 50ms)`."""
     if not was_called:
-        return f"{tool} was not called (max: {_ms(limit)})"
+        return f"{tool} was not called (max: {milliseconds(limit)})"
     if took is None:
-        return f"{tool} reported no duration (max: {_ms(limit)})"
+        return f"{tool} reported no duration (max: {milliseconds(limit)})"
     if took <= limit:
-        return f"{tool} completed in {_ms(took)} (max: {_ms(limit)})"
-    return f"{tool} took {_ms(took)} (max: {_ms(limit)})"
+        return f"{tool} completed in {milliseconds(took)} (max: {milliseconds(limit)})"
+    return f"{tool} took {milliseconds(took)} (max: {milliseconds(limit)})"
 
 
 def time_limit(tool: str, limit: float) -> str:
-    """`Read (max: 50ms)`."""
-    return f"{tool} (max: {_ms(limit)})"
+    """Return `Read (max: 50ms)`."""
+    return f"{tool} (max: {milliseconds(limit)})"
 
 
-def _ms(value: float) -> str:
+def milliseconds(value: float) -> str:
+    """Return `50ms`."""
     return f"{int(value) if value == int(value) else value}ms"

@@ -123,7 +123,7 @@ def _spoil(ctx: agentv.Context) -> bool:
 
 
 def test_what_it_writes_into_its_context_no_other_check_sees(tmp_path: Path) -> None:
-    (tmp_path / "checks.py").write_text("from tests.evaluators.test_python_checks import _spoil as check\n")
+    (tmp_path / "checks.py").write_text("from tests.evaluators.test_python import _spoil as check\n")
     call = {"tool": "weather", "input": {"city": "Paris"}}
     reply = {"output_messages": [{"role": "assistant", "content": "", "tool_calls": [call]}], "metadata": {"n": 1}}
     seen: list[Any] = []

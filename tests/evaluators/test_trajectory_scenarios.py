@@ -1,4 +1,4 @@
-"""Every scenario of the evaluation capability (seed 002), by its name and to the letter."""
+"""Scenarios of `tool_trajectory`, with their exact sentences."""
 
 from typing import Any
 

@@ -107,7 +107,7 @@ def test_no_pair_is_asked_one_by_one(entry: Any, monkeypatch: pytest.MonkeyPatch
 
 def test_turns_that_expect_the_same_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     judged: list[Any] = []
-    monkeypatch.setattr(TurnPlan, "_is_whole", counting(getattr(TurnPlan, "_is_whole"), judged))  # noqa: B009 - private
+    monkeypatch.setattr(TurnPlan, "_accepts", counting(getattr(TurnPlan, "_accepts"), judged))  # noqa: B009 - private
     turn = [{"tool": "*", "max_duration_ms": 5}, {"tool": "a"}]
     config = {"type": "tool_trajectory", "mode": "unordered", "unit": "turn", "expected": [turn] * 60}
     made = [[{"tool": "a", "duration_ms": n}, {"tool": "a", "input": n % 2, "duration_ms": 9}] for n in range(60)]
