@@ -79,7 +79,7 @@ def test_examples_in_json_carry_their_results() -> None:
         "type": "list of evaluators",
         "required": True,
         "default": None,
-        "description": "The evaluators it is made of, written as everywhere.",
+        "description": "The inner evaluators, in the usual notation.",
     }
 
 

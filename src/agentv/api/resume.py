@@ -196,7 +196,7 @@ def find(store: Store, name: str) -> ExecutionRow:
         return store.find_execution(newest[0].id)[0]
     executions = store.find_execution(name)
     if not executions:
-        msg = f"{store.name} holds no execution {name!r}; `agentv runs list` shows those there are"
+        msg = f"{store.name} holds no execution {name!r}; `agentv executions list` shows those there are"
         raise StoreError(msg)
     if len(executions) > 1:
         more = ["…"] if len(executions) > MAX_NAMED else []

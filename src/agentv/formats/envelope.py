@@ -85,7 +85,7 @@ def _is_reply(value: Any, *, is_usual: bool, levels: int) -> bool:
         if MESSAGES.detect(value) or _are_whole(value, levels - 1):
             return is_usual
     for each in reply_formats():
-        if each in (FORMAT, LIST) or (each.name in _BY_CHANCE and not (is_usual and each.name in _IN_ENVELOPES)):
+        if each in (FORMAT, LIST, TEXTS) or (each.name in _BY_CHANCE and not (is_usual and each.name in _IN_ENVELOPES)):
             continue
         if each.name == "agentv" and not (
             isinstance(value, OBJECT) and ("output_messages" in value or "trace" in value)
@@ -190,7 +190,10 @@ def _detect_texts(value: Any) -> bool:
     """Tell a list of JSON texts, each of which is one message, item or event."""
     if not is_list(value) or not value or not all(isinstance(item, str) and item.lstrip()[:1] == "{" for item in value):
         return False
-    return _is_reply([_parsed(item) for item in value], is_usual=True, levels=_MAX_LEVELS)
+    items = [_parsed(item) for item in value]
+    if not all(isinstance(item, OBJECT) for item in items):
+        return False
+    return _is_reply(items, is_usual=True, levels=_MAX_LEVELS)
 
 
 def _read_texts(items: Sequence[str], reader: ReplyReader) -> ProviderResponse:

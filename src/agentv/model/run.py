@@ -18,23 +18,33 @@ class Run(Struct, frozen=True, kw_only=True):
     id: str
     """Unique: the execution and the key."""
     execution_id: str
+    """The execution that the run belongs to."""
     key: str
     """A hash of the run's content, which recognises the same work in another execution."""
     eval_id: str
+    """The eval, as results name it."""
     case_id: str
+    """The case (a scenario in other tools)."""
     persona_id: str | None = None
+    """The persona of a conversation; `None` without one."""
     target_id: str
+    """The name of the target."""
     repeat: int
     """The repetition, from 0."""
     status: RunStatus
     """The life cycle: `queued`, `running`, `completed`, `error` or `cancelled`; the verdict is `result.status`."""
     started_at: str | None = None
+    """The start of the last attempt, in UTC; `None` before it."""
     completed_at: str | None = None
+    """The end of the run, in UTC; `None` before it."""
     latency_ms: float | None = None
     """Time of the last attempt in the provider, without queueing and backoff."""
     tokens_usage: TokensUsage | None = None
+    """Tokens of the reply; `None` if they were not reported."""
     cost_usd: float | None = None
+    """Cost in US dollars; `None` if it is not known."""
     thread_id: str | None = None
+    """The conversation on the side of the target; `None` if it named none."""
     messages: tuple[Message, ...] | None = None
     """The whole conversation; `None` when only a summary was stored."""
     output: Any = None
@@ -42,10 +52,13 @@ class Run(Struct, frozen=True, kw_only=True):
     result: RunResult | None = None
     """Verdict, score and evaluator results; `None` while the run has no result."""
     error: ResponseError | None = None
+    """The reason why the run has no usable reply."""
     unread: tuple[Unread, ...] = ()
     """Places of the reply that were not understood, so that calls may be missing."""
     created_at: str = ""
+    """The time at which the run was stored first, in UTC."""
     updated_at: str = ""
+    """The time at which it was changed last, in UTC."""
     case: Case
     """The case as it was when it ran."""
     evaluators: tuple[dict[str, Any], ...] = ()
@@ -53,3 +66,4 @@ class Run(Struct, frozen=True, kw_only=True):
     target: dict[str, Any] = {}
     """The target's settings as they were; secrets are names of variables."""
     attempts: tuple[Attempt, ...] = ()
+    """All attempts at the run, in order."""
