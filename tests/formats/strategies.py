@@ -1,4 +1,4 @@
-"""Conversations of every kind that an agent may send, for the property tests."""
+"""Hypothesis strategies for conversations and replies of agents."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from agentv.model.conversation import UNSET, Message, ToolCall
 
 words = st.text(max_size=6)
-"""Any Unicode that UTF-8 can hold, NUL included."""
+"""Any Unicode that UTF-8 can encode, including NUL."""
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | words
 values = st.recursive(
     leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3), max_leaves=6
@@ -19,7 +19,7 @@ blocks = st.lists(
     max_size=2,
 )
 ids = st.sampled_from(["a", "b", "c", "call_0", "call_1", ""])
-"""Few, so that they are often used twice and often clash with those that are made up."""
+"""Few values, so that they are often repeated and often clash with generated ids."""
 tools = st.sampled_from(["search", "verify", ""])
 unparsable = st.sampled_from(["{", "", "{city: Paris}", "NaN", '{"a": 1} trailing', '"\\ud800"'])
 
@@ -71,7 +71,7 @@ messages = st.builds(
     metadata=_metadata,
 )
 conversations = st.lists(messages, max_size=5).map(tuple)
-"""Compact ones."""
+"""Compact calls."""
 
 _openai_call = st.fixed_dictionaries(
     {
@@ -100,11 +100,11 @@ _openai_message = st.one_of(
     ),
 )
 openai_conversations: st.SearchStrategy[list[dict[str, Any]]] = st.lists(_openai_message, max_size=8)
-"""In the exact form of seed 004, results anywhere and in any order."""
+"""Messages exactly in OpenAI's form, with results anywhere and in any order."""
 
 
 def _mostly(usual: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """The usual, and now and then anything else."""
+    """Draw from the usual values, and sometimes any other value."""
     return st.integers(0, 19).flatmap(lambda roll: values if roll == 0 else usual)
 
 
@@ -216,7 +216,7 @@ replies = _object(
         "warnings": st.lists(words),
     }
 )
-"""Replies that are nearly right, in every shape at once."""
+"""Replies that are nearly valid, in all shapes mixed."""
 canonical_replies = _object(
     {
         "text": words,
@@ -237,4 +237,4 @@ canonical_replies = _object(
         "error": _object({"kind": st.sampled_from(["agent", "timeout"]), "message": words}, "kind", "message"),
     }
 )
-"""Replies that are in the contract's own form, nearly all of them throughout."""
+"""Replies in our own form, nearly all of them entirely."""

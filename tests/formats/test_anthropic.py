@@ -9,15 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.errors import FormatError
-from agentv.formats.anthropic import MessagePieces, decode_message, error_in_message, from_anthropic, to_anthropic
+from agentv.formats.anthropic import (
+    AnthropicStreamDecoder,
+    decode_message,
+    error_in_message,
+    from_anthropic,
+    to_anthropic,
+)
 from agentv.formats.sse import ServerEvent
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse, TokensUsage
 from tests.formats.strategies import conversations
 
 
-def assembled(*events: dict[str, Any]) -> MessagePieces:
-    pieces = MessagePieces()
+def assembled(*events: dict[str, Any]) -> AnthropicStreamDecoder:
+    pieces = AnthropicStreamDecoder()
     for event in events:
         pieces.feed(ServerEvent(json.dumps(event), event.get("type", "message")))
     return pieces

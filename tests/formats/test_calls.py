@@ -1,4 +1,4 @@
-"""Is a tool call the same in whichever shape it comes?"""
+"""A tool call is read alike in all of its shapes."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from agentv.model.conversation import Message, ToolCall
 
 
 def call_of(raw: Any) -> ToolCall:
-    """The one call of a reply that holds it."""
+    """Return the only call of a reply."""
     messages = decode_response([{"role": "assistant", "tool_calls": [raw]}]).output_messages
     assert messages is not None
     return messages[0].tool_calls[0]

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, whole and in pieces: the mistakes that others made here are ours to avoid."""
+"""OpenAI chat completions, complete and streamed."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.errors import FormatError
-from agentv.formats.openai_chat import ChatPieces, decode_completion, error_in_completion, to_completions
+from agentv.formats.openai_chat import ChatStreamDecoder, decode_completion, error_in_completion, to_completions
 from agentv.formats.sse import ServerEvent
 from agentv.formats.usage import add_usage
 from agentv.model.conversation import Message, ToolCall
@@ -30,8 +30,8 @@ def called(function: dict[str, Any]) -> ToolCall:
     return response.output_messages[0].tool_calls[0]
 
 
-def assembled(*chunks: Any) -> ChatPieces:
-    pieces = ChatPieces()
+def assembled(*chunks: Any) -> ChatStreamDecoder:
+    pieces = ChatStreamDecoder()
     for chunk in chunks:
         pieces.feed(ServerEvent(chunk if isinstance(chunk, str) else json.dumps(chunk)))
     return pieces
@@ -165,7 +165,7 @@ def test_several_answers_are_put_together_apart() -> None:
 
 
 _texts = st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=4), max_size=5)
-"""Without NUL, which is replaced wherever JSON comes in."""
+"""Text without NUL, which is replaced when JSON is parsed."""
 
 
 @given(_texts, st.lists(_texts, max_size=3))
@@ -209,7 +209,7 @@ _any = st.recursive(
 def test_no_reply_breaks_the_reading(body: Any) -> None:
     message = body if isinstance(body, dict) else {"content": body}
     assert isinstance(decode_completion(completion(message)), ProviderResponse)
-    pieces = ChatPieces()
+    pieces = ChatStreamDecoder()
     if isinstance(body, dict):
         pieces.feed(ServerEvent(json.dumps(body)))
         pieces.feed(ServerEvent(json.dumps({"choices": [{"delta": body}]})))

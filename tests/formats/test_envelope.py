@@ -1,4 +1,4 @@
-"""Is a known reply read that stands in an object of the caller's own?"""
+"""Known replies inside an object of the caller are read."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Can a reply with calls ever pass for one without, and can a reply without any ever be taken for one with?"""
+"""A reply with calls never passes for one without, and a reply without calls is never taken for one with."""
 
 import copy
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def is_read(sample: Sample) -> bool:
 
 
 def is_executed(sample: Sample) -> bool:
-    """Tell whether any call was made: one that was denied, or waits, counts only where attempts are judged."""
+    """Return whether any call was made: a denied or pending one counts only if attempts are judged."""
     return any(call.get("status") not in ("denied", "pending") for call in sample.expect["calls"] or ())
 
 
@@ -58,7 +58,7 @@ def test_a_reply_with_calls_never_passes_where_calls_are_forbidden(sample: Sampl
 
 
 def call_places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Find every object that is or wraps a call or a result: whatever names a tool or refers to a call."""
+    """Find all objects that are or wrap a call or a result: those that name a tool or refer to a call."""
     if isinstance(value, dict):
         if any(isinstance(value.get(key), str) for key in (*NAME_KEYS, *CALL_ID_KEYS)) and any(
             key in value for key in (*INPUT_KEYS, *CALL_ID_KEYS)
@@ -135,7 +135,7 @@ CHANGES = (change_type, change_role, move, wrap, drop_name, drop_id, orphan)
 
 @st.composite
 def changed_replies(draw: st.DrawFn) -> tuple[str, str, Any]:
-    """A sample that is read with calls, in which one call or result is written in another way."""
+    """Return a sample with calls in which one call or result is spelled differently."""
     sample = draw(st.sampled_from(READ))
     reply = copy.deepcopy(sample.reply)
     places = list(call_places(reply))
@@ -154,7 +154,7 @@ def test_a_call_that_is_written_differently_never_turns_into_a_pass(changed: tup
 
 
 def containers(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Find every key whose list or object holds a call."""
+    """Find all keys whose list or object holds a call."""
     if isinstance(value, dict):
         for key, item in value.items():
             if isinstance(item, (dict, list)) and item and any(True for _ in call_places(item)):
@@ -234,7 +234,7 @@ def message_lists(value: Any) -> Iterator[list[Any]]:
 
 
 def objects(value: Any, levels: int = 2) -> Iterator[dict[str, Any]]:
-    """Find the objects of a reply that are not deep inside of it."""
+    """Find the objects near the root of a reply."""
     if isinstance(value, dict):
         yield value
     if levels:

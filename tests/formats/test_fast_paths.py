@@ -1,4 +1,4 @@
-"""Do the fast ways of reading a reply agree with the one that looks at every field?"""
+"""The fast paths of the reader agree with the full reader."""
 
 from copy import deepcopy
 from typing import Any
@@ -28,7 +28,7 @@ def decode_slowly(reply: Any) -> ProviderResponse:
 
 
 def in_any_order(response: ProviderResponse) -> ProviderResponse:
-    """Give the reply with its warnings sorted: which part of it is read first makes no difference."""
+    """Return the reply with its warnings sorted: the order of reading is not significant."""
     return replace(response, warnings=tuple(sorted(response.warnings)))
 
 

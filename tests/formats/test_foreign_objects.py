@@ -1,4 +1,4 @@
-"""Do objects of the caller's that raise when they are looked at leave a verdict, and their owner's data alone?"""
+"""Objects of the caller that raise on access lead to a verdict, and are not modified."""
 
 import asyncio
 import enum
@@ -20,7 +20,7 @@ CHECK = [{"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "fin
 
 
 class Broken(Exception):  # noqa: N818 - no error of ours
-    """What no reader expects."""
+    """An unexpected exception."""
 
 
 def fail(*_: Any, **__: Any) -> Any:
@@ -28,7 +28,7 @@ def fail(*_: Any, **__: Any) -> Any:
 
 
 class Untruthful:
-    """As an array of a numeric library: it compares to an array, and is neither true nor false."""
+    """An array like those of numeric libraries: comparison returns an array, which has no truth value."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -42,7 +42,7 @@ class Untruthful:
 
 
 class Locked(Mapping[str, Any]):
-    """A mapping that does not give its items away."""
+    """A mapping whose items cannot be read."""
 
     def __getitem__(self, key: str) -> Any:
         raise Broken
@@ -55,7 +55,7 @@ class Locked(Mapping[str, Any]):
 
 
 class Endless(Mapping[str, Any]):
-    """A mapping that holds itself."""
+    """A mapping that contains itself."""
 
     def __getitem__(self, key: str) -> Any:
         return self
@@ -131,7 +131,7 @@ def test_what_could_not_be_read_as_it_is_costs_a_warning_and_nothing_else() -> N
 
 
 class Tool(str, enum.Enum):  # noqa: UP042 - as older code has it, whose members print as `Tool.FIND`
-    """Names as many projects keep them."""
+    """An enum of names, as many projects have."""
 
     FIND = "find"
 

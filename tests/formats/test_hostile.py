@@ -1,4 +1,4 @@
-"""Do Python objects that no JSON text could hold leave us standing, and do our own values pass as they are?"""
+"""Python values that JSON cannot hold do not break the reader, and our own types pass unchanged."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Does a reply of any depth and size leave us standing?"""
+"""Replies of any depth and size are read."""
 
 import json
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""Is whatever is wrong with a reply named, kept, and never fatal for the rest?"""
+"""Malformed parts of a reply are reported and kept, and never prevent reading the rest."""
 
 import json
 import math

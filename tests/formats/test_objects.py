@@ -1,4 +1,4 @@
-"""Are objects of libraries told apart and made plain, without these libraries being imported?"""
+"""Objects of libraries are recognised and converted to plain data without importing the libraries."""
 
 import operator
 import subprocess

@@ -1,4 +1,4 @@
-"""Does every `role: tool` message find the call it answers, and does it stay when there is none?"""
+"""Each `role: tool` message is paired with its call, and kept if there is none."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def read(*messages: dict[str, Any]) -> tuple[Message, ...]:
 
 
 def outputs(*messages: dict[str, Any]) -> list[Any]:
-    """The outputs of all calls; the results that found none follow as tuples."""
+    """Return the outputs of all calls, followed by unpaired results as tuples."""
     decoded = read(*messages)
     calls = [call.output for message in decoded for call in message.tool_calls]
     return calls + [(message.content,) for message in decoded if message.role == "tool"]

@@ -1,4 +1,4 @@
-"""`plain_blocks`: which block types may be declared to hold no calls, and what declaring one does."""
+"""The setting `plain_blocks`: valid block types, and its effect."""
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -52,7 +52,7 @@ class TestCheck:
 
 
 def places(name: str) -> tuple[Unread, ...]:
-    """One block of this type, and one with this key alone."""
+    """Return a block of this type, and one with only this key."""
     return tuple(
         [Unread(path=f"content[{at}]", reason=reason) for at, reason in enumerate(unknown_block_reasons(name))]
     )

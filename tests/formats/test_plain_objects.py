@@ -1,4 +1,4 @@
-"""Are objects that stand inside of a reply read by their fields, whatever class they are of?"""
+"""Objects inside a reply are read by their fields, whatever their class."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ MESSAGE = {"role": "assistant", "content": "Done.", "tool_calls": [CALL]}
 
 
 class Snapshot(NamedTuple):
-    """As LangGraph's `StateSnapshot`."""
+    """A named tuple like LangGraph's `StateSnapshot`."""
 
     values: dict[str, Any]
     next: tuple[str, ...]
@@ -18,7 +18,7 @@ class Snapshot(NamedTuple):
 
 
 class Writing:
-    """An object that is neither a model nor a dataclass, and writes its fields."""
+    """An object that is neither a model nor a dataclass, with a serializing method."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self._fields = fields
@@ -28,7 +28,7 @@ class Writing:
 
 
 class Indexed(Writing):
-    """As the events of LlamaIndex and the replies of litellm: it passes for a mapping, and is none."""
+    """An indexable object like LlamaIndex events and litellm replies, which is not a mapping."""
 
     def __getitem__(self, key: str) -> Any:
         return self._fields[key]
@@ -38,14 +38,14 @@ class Indexed(Writing):
 
 
 class Broken(Writing):
-    """An object whose method raises."""
+    """An object whose serializing method raises."""
 
     def to_dict(self) -> dict[str, Any]:
         raise ValueError
 
 
 class Messages(list[Any]):
-    """A list of a class of its own, as the result of a workflow is."""
+    """A subclass of list, like the result of a workflow."""
 
 
 def calls(reply: Any) -> list[ToolCall]:

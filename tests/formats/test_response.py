@@ -1,4 +1,4 @@
-"""Is a reply read in every known spelling?"""
+"""A reply is read in all known spellings."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from agentv.model.response import ProviderResponse, ResponseError, TokensUsage
 
 
 def call_of(raw: Any) -> ToolCall:
-    """The one call of a reply that holds it."""
+    """Return the only call of a reply."""
     messages = decode_response([{"role": "assistant", "tool_calls": [raw]}]).output_messages
     assert messages is not None
     return messages[0].tool_calls[0]

@@ -1,4 +1,4 @@
-"""OpenAI's Responses: items in, items out."""
+"""Items of OpenAI's Responses API, read and written."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentv.errors import FormatError
 from agentv.formats.openai_responses import (
-    ResponsePieces,
+    ResponsesStreamDecoder,
     decode_response_object,
     error_in_response,
     from_responses,
@@ -153,7 +153,7 @@ def test_an_error_in_place_of_a_reply_is_found() -> None:
 
 
 def test_items_that_the_last_event_leaves_out_are_those_that_came() -> None:
-    pieces = ResponsePieces()
+    pieces = ResponsesStreamDecoder()
     for event in (
         {"type": "response.output_item.done", "output_index": 1, "item": said("b")},
         {"type": "response.output_item.done", "output_index": 0, "item": said("a")},
@@ -174,7 +174,7 @@ def test_items_that_the_last_event_leaves_out_are_those_that_came() -> None:
     ],
 )
 def test_an_error_among_the_events_is_found(event: Any) -> None:
-    pieces = ResponsePieces()
+    pieces = ResponsesStreamDecoder()
     pieces.feed(ServerEvent(json.dumps(event)))
     assert pieces.error["message"] == "m"
 

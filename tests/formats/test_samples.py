@@ -1,4 +1,4 @@
-"""Is a sample left as it was, read alike in all its forms, and written again as its own library writes it?
+"""Samples are not modified, are read alike in all their forms, and are written as their own library writes them.
 
 What must be read from each sample is held by `tests/docs/test_what_is_read.py`.
 """

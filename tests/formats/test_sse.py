@@ -1,4 +1,4 @@
-"""Server-sent events and JSON lines, however the network cuts them."""
+"""Decoders of server-sent events and JSON lines, with chunks split anywhere."""
 
 import json
 from itertools import pairwise
@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.errors import FormatError
-from agentv.formats.sse import EventReader, JsonLineReader, Lines, ServerEvent
+from agentv.formats.sse import JsonLinesDecoder, LineBuffer, ServerEvent, SseDecoder
 
 
 def events(*chunks: bytes) -> list[ServerEvent]:
-    reader = EventReader()
+    reader = SseDecoder()
     found = [event for chunk in chunks for event in reader.feed(chunk)]
     return [*found, *reader.finish()]
 
@@ -55,14 +55,14 @@ def test_the_standard_s_rules(stream: bytes, expected: list[ServerEvent]) -> Non
 
 
 def test_an_event_is_there_as_soon_as_its_empty_line_is() -> None:
-    reader = EventReader()
+    reader = SseDecoder()
     assert reader.feed(b"data: a\r\n\r") == [ServerEvent("a")]
     assert reader.feed(b"\ndata: b\r\r") == [ServerEvent("b")]
     assert reader.finish() == []
 
 
 def test_a_last_event_without_its_empty_line_is_given_at_the_end() -> None:
-    reader = EventReader()
+    reader = SseDecoder()
     assert reader.feed(b"data: [DONE]") == []
     assert reader.finish() == [ServerEvent("[DONE]")]
 
@@ -92,7 +92,7 @@ _values = st.recursive(
 )
 def test_any_split_gives_the_same_json_lines(values: list[Any], end: str, places: list[int]) -> None:
     data = end.join(json.dumps(value) for value in values).encode()
-    reader = JsonLineReader()
+    reader = JsonLinesDecoder()
     found = [value for chunk in cut(data, places) for value in reader.feed(chunk)]
     # A NUL is replaced wherever JSON comes in.
     assert [*found, *reader.finish()] == json.loads(json.dumps(values).replace("\\u0000", "\\ufffd"))
@@ -100,11 +100,11 @@ def test_any_split_gives_the_same_json_lines(values: list[Any], end: str, places
 
 def test_a_line_that_is_not_json_is_said_so() -> None:
     with pytest.raises(FormatError, match="not JSON"):
-        JsonLineReader().feed(b'{"a": 1}\n{oops\n')
+        JsonLinesDecoder().feed(b'{"a": 1}\n{oops\n')
 
 
 def test_what_never_ends_is_refused() -> None:
-    lines, reader = Lines(max_bytes=100), EventReader(max_bytes=100)
+    lines, reader = LineBuffer(max_bytes=100), SseDecoder(max_bytes=100)
     with pytest.raises(FormatError, match="longer than 100 bytes"):
         [lines.feed(b"x" * 30) for _ in range(4)]
     with pytest.raises(FormatError, match="longer than 100 bytes"):
@@ -113,7 +113,7 @@ def test_what_never_ends_is_refused() -> None:
 
 def test_a_long_line_in_small_pieces_takes_linear_time() -> None:
     # Looking through what is there already with every piece would take minutes.
-    reader = EventReader()
+    reader = SseDecoder()
     for _ in range(100_000):
         reader.feed(b"data: x" if _ == 0 else b"x" * 50)
     (event,) = reader.feed(b"\n\n")

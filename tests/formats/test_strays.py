@@ -1,4 +1,4 @@
-"""Are calls found that a server tells by events of its own, in the middle of somebody's stream?"""
+"""Calls that a server reports with events of its own inside another stream are found."""
 
 import json
 from typing import Any

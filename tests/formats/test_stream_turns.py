@@ -1,10 +1,10 @@
-"""Streams of a whole loop around a model: every turn is read, and what stands between the turns."""
+"""Streams of several model turns, and the messages between them."""
 
 from typing import Any
 
 import pytest
 
-from agentv.formats.reader import read_pieces, read_reply
+from agentv.formats.reader import read_chunks, read_reply
 from agentv.model.response import ProviderResponse
 
 COUNTS = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
@@ -85,7 +85,7 @@ def calls(response: ProviderResponse) -> list[Any]:
     return [call for message in response.output_messages or () for call in message.tool_calls]
 
 
-@pytest.mark.parametrize("read", [read_reply, read_pieces])
+@pytest.mark.parametrize("read", [read_reply, read_chunks])
 @pytest.mark.parametrize("vendor", CALLS)
 def test_the_call_of_the_first_turn_is_read_and_all_turns_are_counted(vendor: str, read: Any) -> None:
     response = read([*CALLS[vendor], *ANSWERS[vendor]])
@@ -95,7 +95,7 @@ def test_the_call_of_the_first_turn_is_read_and_all_turns_are_counted(vendor: st
     assert response.tokens_usage.total_tokens == 30
 
 
-@pytest.mark.parametrize("read", [read_reply, read_pieces])
+@pytest.mark.parametrize("read", [read_reply, read_chunks])
 @pytest.mark.parametrize("vendor", RESULTS)
 def test_a_result_between_two_turns_belongs_to_its_call(vendor: str, read: Any) -> None:
     response = read([*CALLS[vendor], RESULTS[vendor], *ANSWERS[vendor]])
@@ -116,11 +116,11 @@ def test_a_turn_that_was_cut_off_is_unread_wherever_it_stands() -> None:
 
 
 def test_texts_among_events_are_the_answer() -> None:
-    response = read_pieces(["It ", *CALLS["chat"], "is noon"])
+    response = read_chunks(["It ", *CALLS["chat"], "is noon"])
     assert response.text == "It is noon"
     assert [call.tool for call in calls(response)] == ["now"]
 
 
 def test_an_event_of_no_known_kind_is_unread() -> None:
-    (place,) = read_pieces([*ANSWERS["anthropic"], {"type": "tool_batch", "calls": ["delete"]}]).unread
+    (place,) = read_chunks([*ANSWERS["anthropic"], {"type": "tool_batch", "calls": ["delete"]}]).unread
     assert "an event of type 'tool_batch' was not understood" in place.reason

@@ -1,4 +1,4 @@
-"""Are tokens counted the same whoever counted them?"""
+"""Token counts are read alike from all providers."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def usage(read: int | None = None, wrote: int | None = None, total: int | None =
 
 
 CASES: dict[str, tuple[dict[str, Any], TokensUsage]] = {
-    # seed 004's table
+    # the table of the documentation
     "our standard": ({"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}, usage(10, 5, 15)),
     "OpenAI": ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}, usage(10, 5, 15)),
     "LangGraph": (

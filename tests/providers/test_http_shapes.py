@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentv.errors import FormatError
 from agentv.formats.detect import describe_shape, longest_text
 from agentv.formats.reader import detect_reply, read_reply
-from agentv.formats.streams import Gathered, StreamEvent, fold_stream
+from agentv.formats.streams import MessageAccumulator, StreamEvent, assemble_stream
 from agentv.model.conversation import Message
 from tests.providers.test_http_replies import SHAPES
 from tests.providers.test_http_streams import AGENTS, VENDORS
@@ -54,7 +54,7 @@ STREAMS = {**{vendor: VENDORS[vendor][0] for vendor in VENDORS}, **AGENTS}
 def test_a_stream_with_something_wrong_in_it_never_crashes(name: str) -> None:
     for values in broken(STREAMS[name]):
         try:
-            folded = fold_stream([StreamEvent(value) for value in values])
+            folded = assemble_stream([StreamEvent(value) for value in values])
             if folded is not None:
                 read_reply(folded.document)
         except FormatError:
@@ -83,7 +83,7 @@ def test_any_value_can_be_described_and_its_longest_text_pointed_at(value: Any) 
 
 def test_messages_are_gathered_however_they_come() -> None:
     first, second = {"role": "assistant", "content": "x"}, {"role": "assistant", "content": "y"}
-    one_by_one, growing, renewed = Gathered(), Gathered(), Gathered()
+    one_by_one, growing, renewed = MessageAccumulator(), MessageAccumulator(), MessageAccumulator()
     for message in (first, second, first):
         one_by_one.add(message)
     for state in ([first], [first, second], [first, second, second]):
@@ -97,6 +97,6 @@ def test_messages_are_gathered_however_they_come() -> None:
 
 def test_a_long_stream_takes_time_in_proportion() -> None:
     pieces = [StreamEvent({"choices": [{"delta": {"content": "x" * 100}}]}) for _ in range(20_000)]
-    folded = fold_stream(pieces)
+    folded = assemble_stream(pieces)
     assert folded is not None
     assert len(folded.document["choices"][0]["message"]["content"]) == 2_000_000

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentv.formats import langgraph_updates
-from agentv.formats.langgraph_updates import Gathered
+from agentv.formats.langgraph_updates import UpdateCollector
 from agentv.jsonio import dump_json
 
 DEEP = ("sub:1", "inner:2")
@@ -25,13 +25,13 @@ def human(content: str, own_id: str | None = None) -> dict[str, Any]:
     return {**ai(content, own_id), "type": "human"}
 
 
-def said(gathered: Gathered) -> list[str]:
+def said(gathered: UpdateCollector) -> list[str]:
     return [message.text for message in gathered.response().output_messages or ()]
 
 
-def gather(*updates: Any, known: tuple[str, ...] = ()) -> Gathered:
+def gather(*updates: Any, known: tuple[str, ...] = ()) -> UpdateCollector:
     """What is gathered of these updates, each with its namespace if it is a pair."""
-    gathered = Gathered("messages", known)
+    gathered = UpdateCollector("messages", known)
     for update in updates:
         gathered.take_update(*update if isinstance(update, tuple) else (update,))
     return gathered
@@ -302,7 +302,7 @@ def test_no_update_breaks_it_or_is_changed_by_it(updates: list[tuple[Any, Any]],
     ],
 )
 def test_of_a_function_and_its_tasks_the_function_s_own_result_counts(updates: list[Any], text: str) -> None:
-    gathered = Gathered("messages")
+    gathered = UpdateCollector("messages")
     for update in updates:
         gathered.take_update(update)
     assert gathered.response().text == text

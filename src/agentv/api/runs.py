@@ -16,7 +16,7 @@ from agentv.formats.run_export import (
     EXECUTION_SCHEMA,
     RUN_SCHEMA,
     read_execution,
-    read_old_run,
+    read_legacy_run,
     read_run,
     schema_of,
     write_execution,
@@ -150,7 +150,7 @@ def _read_line(
     if schema == RUN_SCHEMA:
         name, run = read_run(line)
     elif schema is None:
-        name, run = read_old_run(parse_json(line), number, default_id)
+        name, run = read_legacy_run(parse_json(line), number, default_id)
     else:
         msg = f"schema {schema!r}; expected {EXECUTION_SCHEMA}, {RUN_SCHEMA}, or a run without a schema"
         raise FormatError(msg)

@@ -12,7 +12,7 @@ from agentv.errors import FormatError, Problem, SpecError
 from agentv.files import read_in_root
 from agentv.formats.plain_blocks import check_plain_blocks, drop_plain_blocks
 from agentv.formats.reader import read_any
-from agentv.formats.response import follow_trace_ref, leave_trace_ref
+from agentv.formats.response import follow_trace_ref, warn_unread_trace_ref
 from agentv.model.request import Case, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import EvaluatorResult, RunResult
@@ -238,4 +238,4 @@ def _check_plain_blocks(types: Sequence[str] | None) -> tuple[str, ...]:
 
 def trace_follower(root: str | None) -> TraceLoader:
     """Return the function that reads a `trace_ref` below this folder."""
-    return leave_trace_ref if root is None else partial(follow_trace_ref, read=partial(read_in_root, root))
+    return warn_unread_trace_ref if root is None else partial(follow_trace_ref, read=partial(read_in_root, root))

@@ -1,1 +1,1 @@
-"""Foreign spellings live here and nowhere else: one file a wire format, both ways where there is a writer."""
+"""Readers and writers of replies and conversations in foreign formats, one module per wire format."""

@@ -1,13 +1,13 @@
-"""Activities of the Bot Framework, as Copilot Studio and Direct Line send them, and messages of Agentforce."""
+"""Bot Framework activities of Copilot Studio and Direct Line, and messages of Salesforce Agentforce."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentv.formats.builder import MessageListBuilder, other_fields
 from agentv.formats.conversation import text_or_none
-from agentv.formats.draft import Draft, other_fields
-from agentv.formats.fields import OBJECT, objects_in, word
+from agentv.formats.fields import OBJECT, objects_in, text_or_empty
 from agentv.formats.response import add_fields, decode_fields
-from agentv.formats.unread import holds_nothing
+from agentv.formats.unread import has_no_calls
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -36,42 +36,46 @@ def _detect(value: Any) -> bool:
 
 
 def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
-    """Read what the bot says, and the steps of its plan; without any plan nothing is known about calls."""
-    draft, planned = Draft(), False
+    """Read the bot's messages and the steps of its plan; without a plan, tool calls are unknown."""
+    builder, planned = MessageListBuilder(), False
     for item in _activities(value) or [value]:
-        planned = _read_activity(draft, item) or planned
-    said = reader.read_messages(draft.finish())
-    texts = [message.text for message in said.output_messages or () if message.role == "assistant" and message.text]
-    if not planned and not said.unread:
+        planned = _read_activity(builder, item) or planned
+    response = reader.read_messages(builder.build())
+    texts = [message.text for message in response.output_messages or () if message.role == "assistant" and message.text]
+    if not planned and not response.unread:
         return decode_fields({"text": texts[-1] if texts else ""})
-    return add_fields(said, {}, text=texts[-1] if texts else None)
+    return add_fields(response, {}, text=texts[-1] if texts else None)
 
 
-def _read_activity(draft: Draft, item: Any) -> bool:
-    """Read one activity, and tell whether it speaks of a plan."""
+def _read_activity(builder: MessageListBuilder, item: Any) -> bool:
+    """Read one activity and return whether it belongs to a plan."""
     if not _is_activity(item):
-        draft.keep(item)
+        builder.add_unknown(item)
         return False
-    sender, kind, name = item["from"], item["type"], word(item.get("name")) or word(item.get("valueType"))
-    told = item.get("value")
-    told = told if isinstance(told, OBJECT) else {}
-    step = text_or_none(told.get("stepId"))
+    sender, kind, name = (
+        item["from"],
+        item["type"],
+        text_or_empty(item.get("name")) or text_or_empty(item.get("valueType")),
+    )
+    fields = item.get("value")
+    fields = fields if isinstance(fields, OBJECT) else {}
+    step = text_or_none(fields.get("stepId"))
     if kind == "message":
         is_user = sender.get("role") == "user"
-        draft.say("user" if is_user else "assistant", item.get("text"))
+        builder.add_message("user" if is_user else "assistant", item.get("text"))
     elif name == _STEP:
-        draft.call(told.get("taskDialogId"), other_fields(told, "taskDialogId", "stepId", "state"), step)
+        builder.add_call(fields.get("taskDialogId"), other_fields(fields, "taskDialogId", "stepId", "state"), step)
         return True
-    elif name == _BOUND and isinstance(told.get("arguments"), OBJECT):
-        call = draft.call(told.get("taskDialogId"), told["arguments"], step)
-        call["input"] = told["arguments"]
+    elif name == _BOUND and isinstance(fields.get("arguments"), OBJECT):
+        call = builder.add_call(fields.get("taskDialogId"), fields["arguments"], step)
+        call["input"] = fields["arguments"]
     elif name == _DONE:
-        seen = told.get("observation")
-        failed = bool(told.get("error")) or told.get("state") == "failed"
-        draft.answer(step, seen, status="error" if failed else "ok", error=told.get("error") or None)
+        seen = fields.get("observation")
+        failed = bool(fields.get("error")) or fields.get("state") == "failed"
+        builder.add_result(step, seen, status="error" if failed else "ok", error=fields.get("error") or None)
         return True
-    elif kind not in _HARMLESS and name not in _HARMLESS and not holds_nothing(item):
-        draft.keep(item)
+    elif kind not in _HARMLESS and name not in _HARMLESS and not has_no_calls(item):
+        builder.add_unknown(item)
     return name.startswith("DynamicPlan")
 
 
@@ -79,7 +83,7 @@ FORMAT = ReplyFormat(
     name="activities", detect=_detect, read=_read, keys=frozenset(("activities", "watermark", "text", "from", "type"))
 )
 
-_SAID = frozenset(
+_AGENTFORCE_FIELDS = frozenset(
     ("Inform", "TextChunk", "ProgressIndicator", "EndOfTurn", "Inquire", "Confirm", "Failure", "Escalate")
 )
 
@@ -87,18 +91,19 @@ _SAID = frozenset(
 def _detect_agentforce(value: Any) -> bool:
     items = value.get("messages") if isinstance(value, OBJECT) else None
     return any(
-        word(each.get("type")) in _SAID and "message" in each and "role" not in each for each in objects_in(items)
+        text_or_empty(item.get("type")) in _AGENTFORCE_FIELDS and "message" in item and "role" not in item
+        for item in objects_in(items)
     )
 
 
 def _read_agentforce(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    """Read what an agent of Salesforce says; it tells nothing of its actions but their results."""
+    """Read an Agentforce agent's messages; of its actions only the results are included."""
     del reader
     messages = list(objects_in(value["messages"]))
-    texts = [each["message"] for each in messages if isinstance(each.get("message"), str)]
-    results = [each["result"] for each in messages if each.get("result")]
-    beside = {**other_fields(value, "messages"), **({"tool_results": results} if results else {})}
-    return decode_fields({"text": "\n".join(texts), "metadata": beside, "thread_id": value.get("sessionId")})
+    texts = [item["message"] for item in messages if isinstance(item.get("message"), str)]
+    results = [item["result"] for item in messages if item.get("result")]
+    extra = {**other_fields(value, "messages"), **({"tool_results": results} if results else {})}
+    return decode_fields({"text": "\n".join(texts), "metadata": extra, "thread_id": value.get("sessionId")})
 
 
 AGENTFORCE = ReplyFormat(name="agentforce", detect=_detect_agentforce, read=_read_agentforce)

@@ -1,4 +1,4 @@
-"""Google ADK events, both ways."""
+"""Google ADK: reading and writing of events, and reading of sessions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.formats.conversation import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
+from agentv.formats.conversation import (
+    ConversationBuilder,
+    ToolResult,
+    last_assistant_text,
+    non_empty_fields,
+    text_or_none,
+    tool_name,
+)
 from agentv.formats.fields import OBJECT, Path, Report
+from agentv.formats.lines import iter_events
 from agentv.formats.messages import as_list, as_messages
 from agentv.formats.objects import library_of
-from agentv.formats.unread import holds_nothing
+from agentv.formats.unread import has_no_calls
 from agentv.formats.usage import add_usage, read_usage
 from agentv.model.conversation import Message, Status, ToolCall
 from agentv.model.response import ProviderResponse, ResponseError
@@ -22,17 +30,17 @@ if TYPE_CHECKING:
 
 
 def to_adk(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Write a conversation as ADK events, one for each message and one for the results of its calls."""
+    """Convert a conversation to ADK events: one per message, and one for the results of its calls."""
     events: list[dict[str, Any]] = []
     for message in as_messages(messages):
         if message.role == "tool" and not message.tool_calls:
             result = _response(message.tool_call_id, message.name or "", message.content)
             events.append(_event(message, "user", [result]))
             continue
-        parts, others = _content_parts(message)
+        parts, extra = _content_parts(message)
         parts += [{"function_call": _call(call)} for call in message.tool_calls]
         role = "model" if message.role == "assistant" else "user"
-        events.append(_event(message, role, parts, others))
+        events.append(_event(message, role, parts, extra))
         results = [_result(call) for call in message.tool_calls if _is_answered(call)]
         if results:
             events.append({"author": _author(message), "content": {"role": "user", "parts": results}})
@@ -40,14 +48,14 @@ def to_adk(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, An
 
 
 def _event(
-    message: Message, role: str, parts: list[dict[str, Any]], others: list[dict[str, Any]] | None = None
+    message: Message, role: str, parts: list[dict[str, Any]], extra: list[dict[str, Any]] | None = None
 ) -> dict[str, Any]:
     event: dict[str, Any] = {"author": _author(message), "content": {"role": role, "parts": parts}}
     if message.id is not None:
         event["id"] = message.id
     custom = dict(message.metadata or {})
-    if others:
-        custom["content_blocks"] = others
+    if extra:
+        custom["content_blocks"] = extra
     if custom:
         event["custom_metadata"] = custom
     return event
@@ -60,7 +68,7 @@ def _author(message: Message) -> str:
 
 
 def _content_parts(message: Message) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Split a message's content into text parts and the blocks that ADK has no part for."""
+    """Split a message's content into text parts and blocks that ADK has no part for."""
     if isinstance(message.content, str):
         return [{"text": message.content}] if message.content else [], []
     blocks = message.content or []
@@ -87,7 +95,7 @@ def _result(call: ToolCall) -> dict[str, Any]:
 
 
 def _response(call_id: str | None, name: str, output: Any) -> dict[str, Any]:
-    # ADK itself wraps like this what is not an object.
+    # ADK wraps non-object outputs the same way.
     response = output if isinstance(output, dict) else {"result": output}
     written: dict[str, Any] = {} if call_id is None else {"id": call_id}
     return {"function_response": {**written, "name": name, "response": response}}
@@ -95,39 +103,38 @@ def _response(call_id: str | None, name: str, output: Any) -> dict[str, Any]:
 
 _QUESTION = "adk_request_confirmation"
 _EVENT = frozenset(("content", "author", "id", "timestamp", "partial", "node_info", "actions", "long_running_tool_ids"))
-_TOLD = frozenset(("content", "author", "invocation_id", "actions", "error_code", "error_message", "turn_complete"))
-"""Keys of which an event has at least one."""
+_EVENT_MARKS = frozenset(
+    ("content", "author", "invocation_id", "actions", "error_code", "error_message", "turn_complete")
+)
+"""Keys of which every event has at least one."""
 _PART = frozenset(("text", "thought", "function_call", "function_response", "thought_signature"))
 
 
 def decode_adk(events: Iterable[Any]) -> ProviderResponse:
-    """Read events in snake_case or camelCase, and add up what the model's turns cost."""
+    """Decode events in snake_case or camelCase, and sum the token usage of the model's turns."""
     report = Report()
-    reader = _Reader(report)
-    for position, event in enumerate(as_list(events)):
-        if isinstance(event, OBJECT):
-            reader.read(_snake(event), ("events", position))
-        else:
-            report.reject(("events", position), "an event", event)
-    said = [_with_states(message, reader.states) for message in reader.conversation.messages]
+    reader = _AdkReader(report)
+    for event, path in iter_events(as_list(events), report):
+        reader.read(_snake(event), path)
+    messages = [_with_states(message, reader.states) for message in reader.conversation.messages]
     usage = add_usage(reader.turns)
     if usage is None and any(turn is not None for turn in reader.turns):
         report.warn(("events",), "one of the model's turns does not say what it cost, so the sum is unknown")
     return ProviderResponse(
         success=reader.error is None,
-        text=last_words(said),
-        output_messages=tuple(said),
+        text=last_assistant_text(messages),
+        output_messages=tuple(messages),
         reasoning="\n\n".join(reader.thoughts) or None,
         tokens_usage=usage,
         error=reader.error,
         metadata={"malformed": report.malformed} if report.malformed else None,
-        unread=report.unread(any(message.tool_calls for message in said)),
+        unread=report.unread(any(message.tool_calls for message in messages)),
         warnings=report.warnings,
     )
 
 
 def _with_states(message: Message, states: Mapping[str, Status | None]) -> Message:
-    """Mark the calls that wait for somebody, or that somebody refused."""
+    """Set the status of calls that wait for a confirmation or were denied."""
     if not any(states.get(call.id or "") for call in message.tool_calls):
         return message
     calls = tuple(
@@ -137,26 +144,26 @@ def _with_states(message: Message, states: Mapping[str, Status | None]) -> Messa
     return replace(message, tool_calls=calls)
 
 
-class _Reader:
-    """The conversation so far, and what each of the model's turns cost."""
+class _AdkReader:
+    """Builder of the conversation and the usage of each turn."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
-        self.conversation = Conversation()
+        self.conversation = ConversationBuilder()
         self.thoughts: list[str] = []
         self.turns: list[TokensUsage | None] = []
         self.states: dict[str, Status | None] = {}
-        """How the calls stand that somebody had to allow, by id."""
+        """Status of the calls that needed a confirmation, by id."""
         self._questions: dict[str | None, str] = {}
         self.error: ResponseError | None = None
-        """Why the last event is no answer."""
+        """Error of the last event, if it is not an answer."""
 
     def read(self, event: Mapping[str, Any], path: Path) -> None:
-        """Read the next event; a piece of one that is still to come whole is passed over."""
+        """Read the next event; skip partial events, which are sent again complete."""
         if event.get("partial") is True:
             return
-        if event.keys().isdisjoint(_TOLD) or event.get("tool_calls"):
-            if not holds_nothing(event):
+        if event.keys().isdisjoint(_EVENT_MARKS) or event.get("tool_calls"):
+            if not has_no_calls(event):
                 self.report.skip(path, "an event that is none of ADK's")
             return
         content = event.get("content")
@@ -166,46 +173,46 @@ class _Reader:
         parts = [_snake(part) for part in listed if isinstance(part, OBJECT)]
         for at, part in enumerate(listed):
             if not isinstance(part, OBJECT):
-                self.report.reject((*path, "content", "parts", at), "an object", part)
+                self.report.skip_invalid((*path, "content", "parts", at), "an object", part)
         self.error = _error(event) or (None if parts else self.error)
         parts = [part for part in parts if not self._is_question(part)]
         if listed and not parts and event.get("usage_metadata") is None:
             return
         answers = [part["function_response"] for part in parts if isinstance(part.get("function_response"), OBJECT)]
-        others = [part for part in parts if not isinstance(part.get("function_response"), OBJECT)]
+        other_parts = [part for part in parts if not isinstance(part.get("function_response"), OBJECT)]
         role = _role(event, content.get("role"))
         counts = event.get("usage_metadata")
-        if (others and role == "assistant") or counts is not None:
+        if (other_parts and role == "assistant") or counts is not None:
             self.turns.append(read_usage(counts, (*path, "usage_metadata"), self.report)[0])
-        if others:
-            self._say(event, role, others, path)
+        if other_parts:
+            self._say(event, role, other_parts, path)
         for answer in answers:
             self._answer(_snake(answer), event)
 
     def _is_question(self, part: Mapping[str, Any]) -> bool:
-        """Tell ADK's own question whether a call may be made, and the answer to it; note what it says of the call."""
-        asked, answered = part.get("function_call"), part.get("function_response")
-        if isinstance(asked, OBJECT) and asked.get("name") == _QUESTION:
-            given = asked.get("args")
-            call = given.get("originalFunctionCall") if isinstance(given, OBJECT) else None
+        """Recognize ADK's confirmation request for a call, or the answer to one, and record the call's status."""
+        request, answer = part.get("function_call"), part.get("function_response")
+        if isinstance(request, OBJECT) and request.get("name") == _QUESTION:
+            arguments = request.get("args")
+            call = arguments.get("originalFunctionCall") if isinstance(arguments, OBJECT) else None
             call_id = text_or_none(call.get("id")) if isinstance(call, OBJECT) else None
             if call_id is None:
                 return False
             self.states[call_id] = "pending"
-            self._questions[text_or_none(asked.get("id"))] = call_id
+            self._questions[text_or_none(request.get("id"))] = call_id
             return True
-        if isinstance(answered, OBJECT) and answered.get("name") == _QUESTION:
-            said = answered.get("response")
-            call_id = self._questions.get(text_or_none(answered.get("id")))
-            if call_id is None or not isinstance(said, OBJECT):
+        if isinstance(answer, OBJECT) and answer.get("name") == _QUESTION:
+            decision = answer.get("response")
+            call_id = self._questions.get(text_or_none(answer.get("id")))
+            if call_id is None or not isinstance(decision, OBJECT):
                 return call_id is not None
-            self.states[call_id] = None if said.get("confirmed") is True else "denied"
+            self.states[call_id] = None if decision.get("confirmed") is True else "denied"
             return True
         return False
 
     def _say(self, event: Mapping[str, Any], role: str, parts: list[dict[str, Any]], path: Path) -> None:
         self.thoughts += [part["text"] for part in parts if _is_thought(part)]
-        self.conversation.say(
+        self.conversation.add_message(
             Message(
                 role=role,
                 content=_content([part for part in parts if not _is_thought(part)]),
@@ -218,23 +225,23 @@ class _Reader:
         )
 
     def _calls(self, event: Mapping[str, Any], parts: list[dict[str, Any]], path: Path) -> list[ToolCall]:
-        slow = event.get("long_running_tool_ids")
-        slow = slow if isinstance(slow, (list, tuple, set, frozenset)) else ()
+        long_running = event.get("long_running_tool_ids")
+        long_running = long_running if isinstance(long_running, (list, tuple, set, frozenset)) else ()
         calls = []
         for at, part in enumerate(parts):
             if not isinstance(part.get("function_call"), OBJECT):
                 continue
             raw = _snake(part["function_call"])
-            here = (*path, "content", "parts", at, "function_call")
+            call_path = (*path, "content", "parts", at, "function_call")
             call_id = text_or_none(raw.get("id"))
-            given = raw.get("args", UNSET)
-            metadata = said_fields(raw, frozenset(("id", "name", "args")))
-            if call_id is not None and call_id in slow:
+            arguments = raw.get("args", UNSET)
+            metadata = non_empty_fields(raw, frozenset(("id", "name", "args")))
+            if call_id is not None and call_id in long_running:
                 metadata["long_running"] = True
             calls.append(
                 ToolCall(
-                    tool=tool_name(raw.get("name"), (*here, "name"), self.report),
-                    input=self.report.limit({} if given is None else given, here),
+                    tool=tool_name(raw.get("name"), (*call_path, "name"), self.report),
+                    input=self.report.limit({} if arguments is None else arguments, call_path),
                     id=call_id,
                     metadata=metadata or None,
                 )
@@ -243,28 +250,28 @@ class _Reader:
 
     def _answer(self, raw: Mapping[str, Any], event: Mapping[str, Any]) -> None:
         actions = event.get("actions")
-        asked = _snake(actions).get("requested_tool_confirmations") if isinstance(actions, OBJECT) else None
-        if isinstance(asked, OBJECT) and text_or_none(raw.get("id")) in asked:
-            return  # the call was not made yet, and this says so to the model
+        confirmations = _snake(actions).get("requested_tool_confirmations") if isinstance(actions, OBJECT) else None
+        if isinstance(confirmations, OBJECT) and text_or_none(raw.get("id")) in confirmations:
+            return  # the call was not executed; this output only tells the model so
         output = self.report.limit(raw.get("response"), ("events",))
         error = output.get("error") if isinstance(output, OBJECT) else None
         if isinstance(output, OBJECT) and output.keys() == {"result"} and not isinstance(output["result"], OBJECT):
-            output = output["result"]  # so ADK wraps what is not an object
-        self.conversation.answer(
-            Answer(
+            output = output["result"]  # ADK wraps non-object results like this
+        self.conversation.add_result(
+            ToolResult(
                 call_id=text_or_none(raw.get("id")),
                 name=text_or_none(raw.get("name")),
                 output=output,
                 status="error" if error else None,
                 error=error or None,
                 timestamp=_time(event.get("timestamp")),
-                metadata=said_fields(raw, frozenset(("id", "name", "response"))),
+                metadata=non_empty_fields(raw, frozenset(("id", "name", "response"))),
             )
         )
 
 
 def _role(event: Mapping[str, Any], role: Any) -> str:
-    """Tell whose words these are: Gemini knows only the model and the user, ADK who of them it was."""
+    """Return the role: Gemini distinguishes only model and user, ADK also names the author."""
     author = event.get("author")
     if role == "model" or (role is None and author != "user"):
         return "assistant"
@@ -274,7 +281,7 @@ def _role(event: Mapping[str, Any], role: Any) -> str:
 
 
 def _snake(value: Mapping[Any, Any]) -> dict[str, Any]:
-    """Give an object's own keys in snake_case; what they hold is the agent's and stays as it is."""
+    """Convert an object's own keys to snake_case; nested values belong to the agent and stay unchanged."""
     return {_snake_key(str(key)): item for key, item in value.items()}
 
 
@@ -287,15 +294,15 @@ def _is_thought(part: Mapping[str, Any]) -> bool:
 
 
 def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]] | None:
-    """Join the texts when there is nothing else; any other part is a block that is named by its field."""
+    """Join the parts if all are text; otherwise return blocks, with other parts named by their field."""
     blocks: list[dict[str, Any]] = []
     for part in parts:
-        if "type" in part:  # which no part of theirs has: it is a block already
+        if "type" in part:  # no ADK part has a type: this is already a block
             blocks.append(dict(part))
             continue
         if isinstance(part.get("text"), str):
             blocks.append({"type": "text", "text": part["text"]})
-        blocks += [{"type": key, key: value} for key, value in said_fields(part, _PART).items()]
+        blocks += [{"type": key, key: value} for key, value in non_empty_fields(part, _PART).items()]
     if not blocks:
         return None
     if all(block.keys() == {"type", "text"} and isinstance(block["text"], str) for block in blocks):
@@ -304,20 +311,20 @@ def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]] | None:
 
 
 def _metadata(event: Mapping[str, Any]) -> dict[str, Any]:
-    found = said_fields(event, _EVENT)
+    fields = non_empty_fields(event, _EVENT)
     actions = event.get("actions")
-    done = said_fields(actions, frozenset()) if isinstance(actions, OBJECT) else {}
-    return {**found, "actions": done} if done else found
+    done_actions = non_empty_fields(actions, frozenset()) if isinstance(actions, OBJECT) else {}
+    return {**fields, "actions": done_actions} if done_actions else fields
 
 
 def _error(event: Mapping[str, Any]) -> ResponseError | None:
     code, message = event.get("error_code"), event.get("error_message")
-    words = ": ".join(str(part) for part in (code, message) if part)
-    return ResponseError(kind="agent", message=words) if words else None
+    text = ": ".join(str(part) for part in (code, message) if part)
+    return ResponseError(kind="agent", message=text) if text else None
 
 
 def _time(value: Any) -> str | None:
-    """Write seconds since 1970 as a time in words."""
+    """Convert seconds since 1970 to an ISO 8601 timestamp."""
     if isinstance(value, str):
         return text_or_none(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -333,7 +340,7 @@ def _detect(items: Any) -> bool:
 
 
 def _is_event(item: Any) -> bool:
-    if not isinstance(item, OBJECT) or "role" in item:  # which Mastra's messages have
+    if not isinstance(item, OBJECT) or "role" in item:  # Mastra's messages have a role
         return False
     content = item.get("content")
     return isinstance(content, OBJECT) and ("parts" in content or isinstance(item.get("author"), str))
@@ -359,9 +366,11 @@ def _is_session_data(value: Any) -> bool:
 
 
 def _read_session_data(value: Mapping[str, Any], reader: ReplyReader) -> ProviderResponse:
-    said = reader.read_messages(value["events"])
-    others = {key: item for key, item in value.items() if key not in ("events", "id") and item}
-    return replace(said, thread_id=text_or_none(value.get("id")), metadata={**others, **(said.metadata or {})} or None)
+    response = reader.read_messages(value["events"])
+    extra = {key: item for key, item in value.items() if key not in ("events", "id") and item}
+    return replace(
+        response, thread_id=text_or_none(value.get("id")), metadata={**extra, **(response.metadata or {})} or None
+    )
 
 
 SESSION = ReplyFormat(name="adk", detect=_is_session_data, read=_read_session_data)

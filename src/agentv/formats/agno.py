@@ -1,11 +1,11 @@
-"""Agno: outputs of runs and teams, their messages, and the events of a streamed run."""
+"""Agno: run and team outputs, their messages, sessions, and the events of a streamed run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from agentv.formats.draft import Draft, other_fields, status_of
+from agentv.formats.builder import MessageListBuilder, other_fields, status_of
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import add_fields
 from agentv.formats.usage import add_usage
@@ -33,7 +33,7 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
 
 
 def _translate(item: Any) -> list[Any]:
-    """Write a message without Agno's marks; one from an earlier run is left out."""
+    """Convert a message without Agno's markers; drop messages of earlier runs."""
     if not _is_message(item):
         return [item]
     if item.get("from_history") is True:
@@ -54,7 +54,7 @@ def _is_tool(item: Any) -> bool:
 
 
 def _is_run(value: Any) -> bool:
-    """Tell the output of a run, or its content and its tools alone."""
+    """Recognize the output of a run, or only its content and tools."""
     if not isinstance(value, OBJECT):
         return False
     tools = value.get("tools")
@@ -65,23 +65,23 @@ def _is_run(value: Any) -> bool:
 
 def _read_run(value: _Object, reader: ReplyReader) -> ProviderResponse:
     messages, content = value.get("messages"), _text(value.get("content"))
-    tools = [*objects_in(value.get("tools")), *_required(value)]
+    tools = [*objects_in(value.get("tools")), *_required_calls(value)]
     if _detect(messages):
-        items = [_settle(each, tools) for each in _with_members(value)]
-        said = reader.read_messages(items)
+        items = [_with_statuses(item, tools) for item in _with_members(value)]
+        response = reader.read_messages(items)
     else:
-        draft = Draft()
+        builder = MessageListBuilder()
         for tool in tools:
-            _call(draft, tool)
-        draft.say("assistant", content)
-        said = reader.read_messages(draft.finish(), declared=True)
-    others = other_fields(
+            _call(builder, tool)
+        builder.add_message("assistant", content)
+        response = reader.read_messages(builder.build(), declared=True)
+    extra = other_fields(
         value, "messages", "content", "tools", "metrics", "session_id", "member_responses", "requirements"
     )
     return add_fields(
-        said,
-        other_fields(others, "events", "input", "status"),
-        text=said.text or content,
+        response,
+        other_fields(extra, "events", "input", "status"),
+        text=response.text or content,
         tokens_usage=value.get("metrics") if isinstance(value.get("metrics"), OBJECT) else None,
         thread_id=value["session_id"] if isinstance(value.get("session_id"), str) else None,
         error=content or "the run failed" if str(value.get("status")).upper() in _FAILED else None,
@@ -92,22 +92,22 @@ def _text(content: Any) -> str | None:
     return content if content is None or isinstance(content, str) else dump_json(content).decode()
 
 
-def _required(value: _Object) -> list[_Object]:
-    """Return the calls that a paused run waits for, or waited for."""
-    return list(objects_in([each.get("tool_execution") for each in objects_in(value.get("requirements"))]))
+def _required_calls(value: _Object) -> list[_Object]:
+    """Return the calls that a paused run waits for or waited for."""
+    return list(objects_in([item.get("tool_execution") for item in objects_in(value.get("requirements"))]))
 
 
 def _with_members(value: _Object) -> list[Any]:
-    """Return the messages of a run, those of the team's members behind the call that asked each of them."""
+    """Return a run's messages, with those of team members after the call that delegated to them."""
     written = [message for item in value["messages"] for message in _translate(item)]
     places = [at for at, item in enumerate(written) if isinstance(item, OBJECT) and item.get("tool_calls")]
     members = list(objects_in(value.get("member_responses")))
     for number, member in reversed(list(enumerate(members))):
         if not isinstance(member.get("messages"), (list, tuple)):
             continue
-        added = [each for each in _with_members(member) if not _is_prompt(each)]
+        added = [entry for entry in _with_members(member) if not _is_prompt(entry)]
         place = places[min(number, len(places) - 1)] + 1 if places else len(written)
-        written[place:place] = [other_fields(each, "usage") if isinstance(each, OBJECT) else each for each in added]
+        written[place:place] = [other_fields(entry, "usage") if isinstance(entry, OBJECT) else entry for entry in added]
     return written
 
 
@@ -115,12 +115,12 @@ def _is_prompt(item: Any) -> bool:
     return isinstance(item, OBJECT) and item.get("role") in ("system", "user", "developer")
 
 
-def _settle(item: Any, tools: Sequence[_Object]) -> Any:
-    """Mark the calls of a message that somebody refused, or still has to allow."""
+def _with_statuses(item: Any, tools: Sequence[_Object]) -> Any:
+    """Set the status of a message's calls that were denied or wait for confirmation."""
     calls = item.get("tool_calls") if isinstance(item, OBJECT) else None
     if not isinstance(calls, (list, tuple)):
         return item
-    states = {str(tool.get("tool_call_id")): state for tool in tools if (state := _state(tool)) is not None}
+    states = {str(tool.get("tool_call_id")): state for tool in tools if (state := _status(tool)) is not None}
     marked = [
         {**call, "status": states[str(call["id"])]}
         if isinstance(call, OBJECT) and str(call.get("id")) in states
@@ -130,18 +130,18 @@ def _settle(item: Any, tools: Sequence[_Object]) -> Any:
     return {**item, "tool_calls": marked}
 
 
-def _state(tool: _Object) -> str | None:
+def _status(tool: _Object) -> str | None:
     if tool.get("confirmed") is False:
         return "denied"
     waits = any(tool.get(key) is True for key in _WAITS) and tool.get("confirmed") is None
     return "pending" if waits and tool.get("result") is None and tool.get("answered") is None else None
 
 
-def _call(draft: Draft, tool: _Object) -> None:
-    call = draft.call(tool.get("tool_name"), tool.get("tool_args"), tool.get("tool_call_id"))
+def _call(builder: MessageListBuilder, tool: _Object) -> None:
+    call = builder.add_call(tool.get("tool_name"), tool.get("tool_args"), tool.get("tool_call_id"))
     if tool.get("result") is not None and "output" not in call:
         call["output"] = tool["result"]
-    status = _state(tool) or status_of(tool.get("tool_call_error"))
+    status = _status(tool) or status_of(tool.get("tool_call_error"))
     if status is not None:
         call["status"] = status
 
@@ -158,13 +158,13 @@ def _are_events(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(_is_event(item) and "created_at" in item for item in value)
 
 
-class _Run:
-    """A streamed run so far: pieces of texts, calls when they start and when they end, and the whole at last."""
+class _AgnoStream:
+    """Collector of the events of a streamed run: text chunks, started and finished calls, the final event."""
 
     def __init__(self) -> None:
-        self.draft = Draft()
+        self.builder = MessageListBuilder()
         self.last: _Object = {}
-        """The event that the run ended with."""
+        """Final event of the run."""
         self.error: str | None = None
         self._message: dict[str, Any] | None = None
 
@@ -172,10 +172,10 @@ class _Run:
         """Read the next event."""
         kind, content = item["event"], item.get("content")
         if kind in _CONTENT and isinstance(content, str) and content:
-            self._message = self.draft.say("assistant", "") if self._message is None else self._message
+            self._message = self.builder.add_message("assistant", "") if self._message is None else self._message
             self._message["content"] += content
         elif isinstance(item.get("tool"), OBJECT):
-            _call(self.draft, item["tool"])
+            _call(self.builder, item["tool"])
             self._message = None
         elif kind.endswith("ModelRequestStarted"):
             self._message = None
@@ -184,27 +184,27 @@ class _Run:
         elif kind in _ENDED:
             self.last = item
         for tool in objects_in(item.get("tools")):
-            _call(self.draft, tool)
+            _call(self.builder, tool)
 
 
 def _read_events(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     whole = next((item for item in reversed(items) if _is_run(item)), None)
-    if whole is not None:  # which a stream may end with
+    if whole is not None:  # a stream may end with the complete output
         return _read_run(whole, reader)
-    run = _Run()
+    run = _AgnoStream()
     for item in items:
         if _is_event(item):
             run.read(item)
         else:
-            run.draft.keep(item)
-    messages, content = run.draft.finish(), run.last.get("content")
-    if isinstance(content, str) and not any(each.get("content") for each in messages):
+            run.builder.add_unknown(item)
+    messages, content = run.builder.build(), run.last.get("content")
+    if isinstance(content, str) and not any(entry.get("content") for entry in messages):
         messages.append({"role": "assistant", "content": content})
-    said = reader.read_messages(messages, declared=True)
+    response = reader.read_messages(messages, declared=True)
     thread = next((item["session_id"] for item in objects_in(items) if isinstance(item.get("session_id"), str)), None)
-    found = add_fields(said, {}, tokens_usage=run.last.get("metrics"), thread_id=thread, error=run.error)
-    # Without the other events of the run, which somebody must ask for, nothing is told about calls.
-    return replace(found, output_messages=None) if all(map(_is_content, items)) else found
+    result = add_fields(response, {}, tokens_usage=run.last.get("metrics"), thread_id=thread, error=run.error)
+    # Calls are unknown unless the stream includes the other events, which the caller must request.
+    return replace(result, output_messages=None) if all(map(_is_content, items)) else result
 
 
 def _is_content(item: Any) -> bool:
@@ -216,14 +216,14 @@ def _are_tools(value: Any) -> bool:
 
 
 def _read_tools(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    draft = Draft()
+    builder = MessageListBuilder()
     for tool in items:
-        _call(draft, tool)
-    return reader.read_messages(draft.finish(), declared=True)
+        _call(builder, tool)
+    return reader.read_messages(builder.build(), declared=True)
 
 
 def _runs_of(value: Any) -> Sequence[Any]:
-    """Return the runs that a session, or a workflow, is made of."""
+    """Return the runs of a session or a workflow."""
     if not isinstance(value, OBJECT) or not ("session_id" in value or "workflow_id" in value):
         return ()
     key = next((key for key in ("step_executor_runs", "runs") if isinstance(value.get(key), (list, tuple))), "")
@@ -232,7 +232,7 @@ def _runs_of(value: Any) -> Sequence[Any]:
 
 
 def _read_runs(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    """Read the runs one after the other; each tells its own messages and what it cost."""
+    """Read runs in order; each has its own messages and usage."""
     turns = [_read_run(run, reader) for run in _runs_of(value)]
     content = _text(value.get("content"))
     return replace(
@@ -240,7 +240,7 @@ def _read_runs(value: _Object, reader: ReplyReader) -> ProviderResponse:
         text=turns[-1].text if content is None else content,
         output_messages=tuple(message for turn in turns for message in turn.output_messages or ()),
         tokens_usage=add_usage([turn.tokens_usage for turn in turns]),
-        unread=tuple(each for turn in turns for each in turn.unread),
+        unread=tuple(item for turn in turns for item in turn.unread),
     )
 
 

@@ -1,4 +1,4 @@
-"""Results of the AI SDK and of Mastra, read by their steps; messages of Mastra, written."""
+"""AI SDK and Mastra: reading of results by their steps, writing of Mastra messages."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -19,14 +19,14 @@ _Object = Mapping[str, Any]
 
 
 def to_mastra(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Write a conversation as Mastra messages of format 2."""
+    """Convert a conversation to Mastra messages of format 2."""
     conversation = as_messages(messages)
     ids = fresh_call_ids(conversation)
     written = []
     for message in conversation:
         role, calls, parts = message.role, message.tool_calls, _content_parts(message)
         if role == "tool" and not calls:
-            # Mastra knows results only as parts of the assistant's message.
+            # In Mastra, results exist only as parts of an assistant message.
             role, parts = "assistant", []
             calls = (ToolCall(tool=message.name or "", id=message.tool_call_id, output=message.content),)
         parts += [_invocation(call, next(ids) if call.id is None else call.id) for call in calls]
@@ -66,7 +66,7 @@ def _invocation(call: ToolCall, call_id: str) -> dict[str, Any]:
 
 
 def _detect(value: Any) -> bool:
-    """Tell the result of `generateText`, of `streamText` or of an agent: the steps of a model, or none yet."""
+    """Recognize a result of `generateText`, `streamText` or an agent, with or without steps."""
     steps = value.get("steps") if isinstance(value, OBJECT) else None
     if not isinstance(steps, (list, tuple)) or not all(isinstance(step, OBJECT) for step in steps):
         return False
@@ -81,17 +81,17 @@ def _is_step(step: _Object) -> bool:
 
 
 def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    """Read the steps, of which everything else in a result is a repetition."""
+    """Read the steps; all other fields of a result repeat them."""
     del reader
     steps = list(objects_in(value["steps"])) or [value]
     report = Report()
     content = [_blocks(step) for step in steps]
-    known = [block.get("toolCallId") for blocks in content for block in objects_in(blocks)]
+    known_ids = [block.get("toolCallId") for blocks in content for block in objects_in(blocks)]
     earlier = [
-        {"role": "tool", "content": [block]} for block in _results(value, steps) if block["toolCallId"] not in known
+        {"role": "tool", "content": [block]} for block in _results(value, steps) if block["toolCallId"] not in known_ids
     ]
-    said = [{"role": "assistant", "content": blocks} for blocks in content]
-    messages = [*earlier, *(_suspended(value, message) for message in said)]
+    turns = [{"role": "assistant", "content": blocks} for blocks in content]
+    messages = [*earlier, *(_with_suspension(value, message) for message in turns)]
     reply = {"output_messages": messages, "metadata": _metadata(value), "raw_response": value}
     if isinstance(value.get("text"), str):
         reply["text"] = value["text"]
@@ -109,57 +109,59 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
 
 
 def _blocks(step: _Object) -> list[Any]:
-    """Return what a step holds: its content, and the calls and results that are not part of it."""
+    """Return the blocks of a step: its content, and calls and results that the content lacks."""
     content = step.get("content")
     if isinstance(content, (list, tuple)):
         blocks = [_with_error(block, step) for block in content]
-        if "stepType" not in step:  # the output of a tool stands here as it is; Mastra wraps it
-            blocks = [_wrapped(block) for block in blocks]
+        if "stepType" not in step:  # tool outputs are unwrapped here; Mastra wraps them
+            blocks = [_wrap_output(block) for block in blocks]
     else:
         blocks = [{"type": "text", "text": step["text"]}] if isinstance(step.get("text"), str) and step["text"] else []
-    calls, results = _listed(step, "toolCalls", "tool-call"), _listed(step, "toolResults", "tool-result")
-    known = [block.get("toolCallId") for block in objects_in(blocks)]
-    if all(call.get("toolCallId") in known for call in calls):
-        return [*blocks, *(result for result in results if result.get("toolCallId") not in known)]
-    # Mastra keeps only the last of several calls in the content, and all of them beside it, in order.
+    calls, results = _list_blocks(step, "toolCalls", "tool-call"), _list_blocks(step, "toolResults", "tool-result")
+    known_ids = [block.get("toolCallId") for block in objects_in(blocks)]
+    if all(call.get("toolCallId") in known_ids for call in calls):
+        return [*blocks, *(result for result in results if result.get("toolCallId") not in known_ids)]
+    # Mastra keeps only the last of several calls in the content, but all of them, in order, beside it.
     ids = [call.get("toolCallId") for call in calls]
     answered = [result.get("toolCallId") for result in results]
-    others = [block for block in blocks if not (isinstance(block, OBJECT) and block.get("toolCallId") in ids)]
-    failed = [each for each in objects_in(blocks) if each.get("type") == "tool-error"]
-    return [*others, *calls, *results, *(each for each in failed if each.get("toolCallId") not in answered)]
+    other_blocks = [block for block in blocks if not (isinstance(block, OBJECT) and block.get("toolCallId") in ids)]
+    failed = [item for item in objects_in(blocks) if item.get("type") == "tool-error"]
+    return [*other_blocks, *calls, *results, *(item for item in failed if item.get("toolCallId") not in answered)]
 
 
-def _listed(step: _Object, key: str, kind: str) -> list[dict[str, Any]]:
-    """Return the calls or results that a step lists; Mastra holds each under `payload`."""
-    items = [each["payload"] if isinstance(each.get("payload"), OBJECT) else each for each in objects_in(step.get(key))]
+def _list_blocks(step: _Object, key: str, kind: str) -> list[dict[str, Any]]:
+    """Return the calls or results that a step lists; Mastra nests each under `payload`."""
+    items = [
+        entry["payload"] if isinstance(entry.get("payload"), OBJECT) else entry for entry in objects_in(step.get(key))
+    ]
     return [{**item, "type": kind} for item in items]
 
 
-def _wrapped(block: Any) -> Any:
+def _wrap_output(block: Any) -> Any:
     if isinstance(block, OBJECT) and block.get("type") == "tool-result" and "output" in block:
         return {**block, "output": {"type": "json", "value": block["output"]}}
     return block
 
 
 def _with_error(block: Any, step: _Object) -> Any:
-    """Return the block of a tool that failed with the words of its error, which JSON does not write."""
+    """Add the error text to the block of a failed tool; errors are lost in its JSON form."""
     if not isinstance(block, OBJECT) or block.get("type") != "tool-error" or block.get("error"):
         return block
-    told = [each for each in _results(step, []) if each["toolCallId"] == block.get("toolCallId")]
-    output = told[0].get("output") if told else None
-    words = output.get("value") if isinstance(output, OBJECT) else None
-    return {**block, "error": words} if words else block
+    results = [item for item in _results(step, []) if item["toolCallId"] == block.get("toolCallId")]
+    output = results[0].get("output") if results else None
+    text = output.get("value") if isinstance(output, OBJECT) else None
+    return {**block, "error": text} if text else block
 
 
 def _results(value: _Object, steps: Sequence[_Object]) -> Iterator[dict[str, Any]]:
-    """Yield the results in the messages that a result or its steps were answered with."""
+    """Yield the tool results in the response messages of a result or its steps."""
     seen: set[str] = set()
-    responses = [each.get("response") for each in (value, *steps)]
+    responses = [item.get("response") for item in (value, *steps)]
     lists = [
         value.get("initialResponseMessages"),
-        *(each.get("messages") for each in responses if isinstance(each, OBJECT)),
+        *(item.get("messages") for item in responses if isinstance(item, OBJECT)),
     ]
-    for message in (message for each in lists for message in objects_in(each) if message.get("role") == "tool"):
+    for message in (message for item in lists for message in objects_in(item) if message.get("role") == "tool"):
         for block in objects_in(message.get("content")):
             own_id = block.get("toolCallId")
             if isinstance(own_id, str) and block.get("type") == "tool-result" and own_id not in seen:
@@ -167,8 +169,8 @@ def _results(value: _Object, steps: Sequence[_Object]) -> Iterator[dict[str, Any
                 yield dict(block)
 
 
-def _suspended(value: _Object, message: dict[str, Any]) -> dict[str, Any]:
-    """Return the message with the call at which Mastra waits for somebody marked so."""
+def _with_suspension(value: _Object, message: dict[str, Any]) -> dict[str, Any]:
+    """Mark the call for which Mastra suspended the run as waiting for approval."""
     waiting = value.get("suspendPayload")
     own_id = waiting.get("toolCallId") if isinstance(waiting, OBJECT) else None
     if value.get("finishReason") != "suspended" or not isinstance(own_id, str):
@@ -187,7 +189,7 @@ def _metadata(value: _Object) -> dict[str, Any]:
 
 
 def _usage(value: _Object, steps: Sequence[_Object], report: Report) -> TokensUsage | None:
-    """Return what all steps cost: the total, else their sum; `usage` alone may be that of the last step."""
+    """Return the usage of all steps: the total, else their sum; `usage` may be that of the last step alone."""
     total = read_usage(value.get("totalUsage"), ("totalUsage",), report)[0]
     if total is not None and total.input_tokens is not None and total.output_tokens is not None:
         return total

@@ -1,4 +1,4 @@
-"""Anthropic Messages: a request, content blocks, the reply and its stream."""
+"""Anthropic Messages API: requests, content blocks, replies and streams."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,9 +8,9 @@ from msgspec.structs import force_setattr
 
 from agentv.errors import FormatError
 from agentv.formats.conversation import Pairing, is_blocks
-from agentv.formats.fields import OBJECT, Path, Report, show, whole_text
+from agentv.formats.fields import OBJECT, Path, Report, clean_text, describe_value
 from agentv.formats.messages import as_messages
-from agentv.formats.openai_chat import event_object, warn_of_ending, with_errors
+from agentv.formats.openai_chat import event_object, warn_if_truncated, with_error_outputs
 from agentv.formats.sse import ServerEvent
 from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
 from agentv.formats.usage import read_usage
@@ -20,42 +20,42 @@ from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
 THINKING = "thinking"
-"""Under this name a message's metadata keeps the blocks that must go back to the model as they came."""
+"""Metadata key of the thinking blocks, which must be sent back to the model unchanged."""
 CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 THOUGHTS = ("thinking", "redacted_thinking")
 _OWN = frozenset(("type", "id", "name", "input"))
 
 
-class _Turn:
-    """A message that may still get words and calls."""
+class _AnthropicTurn:
+    """A message under construction."""
 
     def __init__(self, role: str) -> None:
         self.role = role
-        self.words: list[dict[str, Any]] = []
+        self.blocks: list[dict[str, Any]] = []
         self.calls: list[ToolCall] = []
         self.thinking: list[Any] = []
 
     @property
     def content(self) -> Any:
-        """A text where it is nothing else; blocks where they say more, such as what they cite."""
-        if not self.words:
+        """Content as a string if all blocks are plain text, otherwise as blocks (with citations, for example)."""
+        if not self.blocks:
             return None
-        if all(is_plain(block) for block in self.words):
-            return "".join(block["text"] for block in self.words)
-        return self.words
+        if all(is_plain(block) for block in self.blocks):
+            return "".join(block["text"] for block in self.blocks)
+        return self.blocks
 
 
-class Blocks:
-    """What the blocks so far say."""
+class AnthropicBlockReader:
+    """Reader of messages with content blocks."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._turns: list[_Turn | Message] = []
+        self._turns: list[_AnthropicTurn | Message] = []
         self._pairing = Pairing()
         self._thoughts: list[str] = []
 
     def messages(self) -> tuple[Message, ...]:
-        """The conversation."""
+        """Return the conversation."""
         return tuple(
             turn
             if isinstance(turn, Message)
@@ -70,31 +70,31 @@ class Blocks:
 
     @property
     def reasoning(self) -> str | None:
-        """What the model thought, as far as it is shown."""
+        """Visible reasoning of the model."""
         return "\n\n".join(self._thoughts) or None
 
     def read(self, role: str, content: Any, path: Path) -> None:
-        """Take in the next message."""
+        """Read the next message."""
         if content is None or isinstance(content, str):
-            self._turns.append(Message(role=role, content=None if content is None else whole_text(content)))
+            self._turns.append(Message(role=role, content=None if content is None else clean_text(content)))
             return
         if not isinstance(content, (list, tuple)):
-            self._report.reject(path, "a text or a list of blocks", content)
+            self._report.skip_invalid(path, "a text or a list of blocks", content)
             return
-        turn: _Turn | None = None
+        turn: _AnthropicTurn | None = None
         for position, block in enumerate(content):
             if not isinstance(block, OBJECT):
-                self._report.reject((*path, position), "an object", block)
+                self._report.skip_invalid((*path, position), "an object", block)
             elif is_result(block):
                 self._answer(block)
             else:
-                # Words after a call are a step of their own: the vendor's tools answer within one message.
+                # Text after a call starts a new step: results of server tools come within the same message.
                 if turn is None or (turn.calls and block.get("type") not in CALLS):
-                    turn = _Turn(role)
+                    turn = _AnthropicTurn(role)
                     self._turns.append(turn)
                 self._read(turn, block, (*path, position))
 
-    def _read(self, turn: _Turn, block: Mapping[str, Any], path: Path) -> None:
+    def _read(self, turn: _AnthropicTurn, block: Mapping[str, Any], path: Path) -> None:
         kind = block.get("type")
         if kind in CALLS:
             turn.calls.append(self._call(block, path))
@@ -102,25 +102,25 @@ class Blocks:
             turn.thinking.append(dict(block))
             thought = block.get("thinking")
             if isinstance(thought, str) and thought:
-                self._thoughts.append(whole_text(thought))
+                self._thoughts.append(clean_text(thought))
         else:
             text = block.get("text")
-            turn.words.append({**block, "text": whole_text(text)} if isinstance(text, str) else dict(block))
+            turn.blocks.append({**block, "text": clean_text(text)} if isinstance(text, str) else dict(block))
 
     def _call(self, block: Mapping[str, Any], path: Path) -> ToolCall:
-        given = block.get("input", UNSET)
+        arguments = block.get("input", UNSET)
         metadata = {key: value for key, value in block.items() if key not in _OWN and value is not None}
         if block["type"] != "tool_use":
             metadata["type"] = block["type"]
-        if isinstance(given, str):  # a stream whose pieces never became an object
-            given, wrong = parse_arguments(given)
-            if wrong is not None:
-                metadata["arguments_error"] = wrong
-                self._report.warn((*path, "input"), wrong)
+        if isinstance(arguments, str):  # streamed input that did not parse
+            arguments, error = parse_arguments(arguments)
+            if error is not None:
+                metadata["arguments_error"] = error
+                self._report.warn((*path, "input"), error)
         own_id, name = block.get("id"), block.get("name")
         call = ToolCall(
             tool=name if isinstance(name, str) else "",
-            input=self._report.limit(given, (*path, "input")),
+            input=self._report.limit(arguments, (*path, "input")),
             id=own_id if isinstance(own_id, str) else None,
             metadata=metadata or None,
         )
@@ -133,44 +133,44 @@ class Blocks:
         number = self._pairing.find(own, None)
         if number is None:
             content = output if isinstance(output, str) else None
-            kept = {"output": output} if content is None and output is not None else None
-            self._turns.append(Message(role="tool", content=content, tool_call_id=own, metadata=kept))
+            metadata = {"output": output} if content is None and output is not None else None
+            self._turns.append(Message(role="tool", content=content, tool_call_id=own, metadata=metadata))
             return
         call = self._pairing.calls[number]
-        # Made a moment ago, and nobody else has seen it yet.
+        # Safe: the call was created by this reader and is not shared yet.
         force_setattr(call, "output", output)
-        if block.get("is_error") is True or failed(output):
+        if block.get("is_error") is True or is_error_output(output):
             force_setattr(call, "status", "error")
         elif block.get("is_error") is False:
             force_setattr(call, "status", "ok")
-        self._pairing.answer(number)
+        self._pairing.close(number)
 
 
 def is_result(block: Mapping[str, Any]) -> bool:
-    """Tell a block that is what a tool returned."""
+    """Return whether a block is a tool result."""
     kind = block.get("type")
     return isinstance(kind, str) and kind.endswith("tool_result")
 
 
-def failed(output: Any) -> bool:
-    """Whether the vendor's own tool says that it failed, as in `web_search_tool_result_error`."""
+def is_error_output(output: Any) -> bool:
+    """Return whether an output is a server tool's error, such as `web_search_tool_result_error`."""
     kind = output.get("type") if isinstance(output, OBJECT) else None
     return isinstance(kind, str) and kind.endswith("_error")
 
 
 def output_of(content: Any) -> Any:
-    """What a tool returned: a text where it is nothing else."""
+    """Return a tool's output, as a string if it is plain text only."""
     if isinstance(content, (list, tuple)) and content and all(isinstance(b, OBJECT) and is_plain(b) for b in content):
-        return _joined(content)
+        return _join_texts(content)
     return content
 
 
-def _joined(blocks: Iterable[Mapping[str, Any]]) -> str:
-    return "".join(whole_text(block["text"]) for block in blocks)
+def _join_texts(blocks: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(clean_text(block["text"]) for block in blocks)
 
 
 def is_plain(block: Mapping[str, Any]) -> bool:
-    """Tell a block that is nothing but a text."""
+    """Return whether a block consists of nothing but text."""
     return (
         block.get("type") == "text"
         and isinstance(block.get("text"), str)
@@ -183,12 +183,12 @@ _DATA_URL = "data:"
 
 
 def to_anthropic(messages: Iterable[Message | Mapping[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
-    """Write a conversation as a request's `system` and `messages`, in which the two sides take turns."""
+    """Convert a conversation to `system` and `messages` of a request, with alternating roles."""
     conversation = as_messages(messages)
     system = [message.text for message in conversation if message.role in _SYSTEM and message.text]
     ids = fresh_call_ids(conversation)
     written: list[dict[str, Any]] = []
-    for message in map(with_errors, conversation):
+    for message in map(with_error_outputs, conversation):
         if message.role in _SYSTEM:
             continue
         if message.role == "tool" and not message.tool_calls:
@@ -203,7 +203,7 @@ def to_anthropic(messages: Iterable[Message | Mapping[str, Any]]) -> tuple[str, 
 
 
 def _add(written: list[dict[str, Any]], role: str, blocks: list[Any]) -> None:
-    """Add blocks to the last message when it is of the same side, else as a message of their own."""
+    """Append blocks to the last message if it has the same role, else add a message."""
     if not blocks:
         return
     if written and written[-1]["role"] == role:
@@ -213,18 +213,18 @@ def _add(written: list[dict[str, Any]], role: str, blocks: list[Any]) -> None:
 
 
 def _thinking(message: Message) -> list[Any]:
-    kept = (message.metadata or {}).get(THINKING)
-    return list(kept) if isinstance(kept, (list, tuple)) else []
+    blocks = (message.metadata or {}).get(THINKING)
+    return list(blocks) if isinstance(blocks, (list, tuple)) else []
 
 
 def _content(content: Any) -> list[Any]:
     if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []  # empty texts are refused
+        return [{"type": "text", "text": content}] if content else []  # the API rejects empty texts
     return [_block(block) for block in content or () if block.get("text") != ""]
 
 
 def _block(block: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A content block under the name that it has here; one that is known by no other name stays as it is."""
+    """Convert a content block to Anthropic's type; return unknown blocks unchanged."""
     kind = block.get("type")
     if kind in ("input_text", "output_text"):
         return {"type": "text", "text": block.get("text")}
@@ -244,12 +244,12 @@ def _source(url: str) -> dict[str, Any]:
 
 
 def _tool_use(call: ToolCall, own_id: str) -> dict[str, Any]:
-    given = call.input
-    if given is UNSET or given is None:
-        given = {}
-    elif not isinstance(given, OBJECT):
-        given = {"value": given}  # the vendor takes objects only
-    return {"type": "tool_use", "id": own_id, "name": call.tool, "input": given}
+    arguments = call.input
+    if arguments is UNSET or arguments is None:
+        arguments = {}
+    elif not isinstance(arguments, OBJECT):
+        arguments = {"value": arguments}  # the API accepts objects only
+    return {"type": "tool_use", "id": own_id, "name": call.tool, "input": arguments}
 
 
 def _result(own_id: str, output: Any, call: ToolCall | None = None) -> dict[str, Any]:
@@ -259,41 +259,41 @@ def _result(own_id: str, output: Any, call: ToolCall | None = None) -> dict[str,
         content = _content(output)
     else:
         content = "" if output is None else dump_json(output).decode()
-    failed = {"is_error": True} if call is not None and call.effective_status == "error" else {}
-    return {"type": "tool_result", "tool_use_id": own_id, "content": content, **failed}
+    is_error_output = {"is_error": True} if call is not None and call.effective_status == "error" else {}
+    return {"type": "tool_result", "tool_use_id": own_id, "content": content, **is_error_output}
 
 
 def from_anthropic(messages: Iterable[Any], warnings: list[str] | None = None) -> tuple[Message, ...]:
-    """Read messages in Anthropic's form; what is malformed goes to `warnings`."""
+    """Decode Anthropic messages; append problems to `warnings`."""
     report = Report()
-    blocks = Blocks(report)
+    blocks = AnthropicBlockReader(report)
     for position, message in enumerate(messages):
         if isinstance(message, OBJECT):
             role = message.get("role")
             path = ("messages", position, "content")
             blocks.read(role if isinstance(role, str) else "assistant", message.get("content"), path)
         else:
-            report.reject(("messages", position), "an object", message)
+            report.skip_invalid(("messages", position), "an object", message)
     if warnings is not None:
         warnings.extend(report.warnings)
     return blocks.messages()
 
 
 def error_in_message(body: Any) -> Any:
-    """The error that stands where a reply should be."""
+    """Return the error of a body that is an error instead of a reply."""
     if isinstance(body, OBJECT) and (body.get("type") == "error" or "content" not in body):
         return body.get("error")
     return None
 
 
 def decode_message(body: Any) -> ProviderResponse:
-    """Read a message that the model sent."""
+    """Decode a message of the model."""
     content = body.get("content") if isinstance(body, OBJECT) else None
     if not isinstance(content, (str, list, tuple)):
-        msg = f"expected a message with `content`, got {show(body)}"
+        msg = f"expected a message with `content`, got {describe_value(body)}"
         raise FormatError(msg, format="anthropic")
     report = Report()
-    blocks = Blocks(report)
+    blocks = AnthropicBlockReader(report)
     blocks.read("assistant", content, ("content",))
     messages = blocks.messages() or (Message(role="assistant"),)
     usage, _ = read_usage(body.get("usage"), ("usage",), report)
@@ -301,7 +301,7 @@ def decode_message(body: Any) -> ProviderResponse:
     reason = body.get("stop_reason")
     if reason is not None:
         metadata["finish_reason"] = reason
-        warn_of_ending(reason, report, ("stop_reason",))
+        warn_if_truncated(reason, report, ("stop_reason",))
     return ProviderResponse(
         text=next((message.text for message in reversed(messages) if message.role == "assistant"), ""),
         output_messages=messages,
@@ -317,59 +317,59 @@ def decode_message(body: Any) -> ProviderResponse:
 _TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
 
-class MessagePieces:
-    """Feed it events; when it `is_complete`, `body` is what would have come without streaming."""
+class AnthropicStreamDecoder:
+    """Decoder of a streamed message: `feed` events; once `is_complete`, `body` is the unstreamed message."""
 
     def __init__(self) -> None:
         self._head: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
-        self._blocks: dict[Any, _Block] = {}
+        self._blocks: dict[Any, _AnthropicStreamBlock] = {}
         self._stopped = False
         self.error: Any = None
-        """What the server sent in place of the rest."""
+        """Error event that ended the stream."""
 
     def feed(self, event: ServerEvent) -> None:
-        """Take in the next event."""
-        told = event_object(event)
-        kind = told.get("type") or event.event
+        """Process the next event."""
+        data = event_object(event)
+        kind = data.get("type") or event.event
         if kind == "error":
-            self.error = told
-        elif kind == "message_start" and isinstance(told.get("message"), OBJECT):
-            self._head = {key: value for key, value in told["message"].items() if key != "usage"}
-            self._count(told["message"].get("usage"))
-        elif kind == "content_block_start" and isinstance(told.get("content_block"), OBJECT):
-            self._blocks[_index(told)] = _Block(told["content_block"])
-        elif kind == "content_block_delta" and isinstance(told.get("delta"), OBJECT):
-            block = self._blocks.get(_index(told))
-            if block is None:  # the start was left out; what comes is not
-                block = self._blocks[_index(told)] = _Block({"type": "text"})
-            block.feed(told["delta"])
+            self.error = data
+        elif kind == "message_start" and isinstance(data.get("message"), OBJECT):
+            self._head = {key: value for key, value in data["message"].items() if key != "usage"}
+            self._count(data["message"].get("usage"))
+        elif kind == "content_block_start" and isinstance(data.get("content_block"), OBJECT):
+            self._blocks[_block_index(data)] = _AnthropicStreamBlock(data["content_block"])
+        elif kind == "content_block_delta" and isinstance(data.get("delta"), OBJECT):
+            block = self._blocks.get(_block_index(data))
+            if block is None:  # its start event is missing
+                block = self._blocks[_block_index(data)] = _AnthropicStreamBlock({"type": "text"})
+            block.feed(data["delta"])
         elif kind == "message_delta":
-            if isinstance(told.get("delta"), OBJECT):
-                self._head |= told["delta"]
-            self._count(told.get("usage"))
+            if isinstance(data.get("delta"), OBJECT):
+                self._head |= data["delta"]
+            self._count(data.get("usage"))
         elif kind == "message_stop":
             self._stopped = True
 
     def _count(self, usage: Any) -> None:
-        """Take over the counts: each is the sum so far, and a later one replaces an earlier one."""
+        """Merge token counts; they are cumulative, so a later one replaces an earlier one."""
         if isinstance(usage, OBJECT):
             self._usage |= {key: value for key, value in usage.items() if value is not None}
 
     @property
     def is_complete(self) -> bool:
-        """Whether the reply has come to its end, as opposed to having been cut off."""
+        """True once the reply has ended; false if it was cut off."""
         return self._stopped or self._head.get("stop_reason") is not None
 
     @property
     def body(self) -> dict[str, Any]:
-        """The message."""
+        """The assembled message."""
         content = [block.body() for block in self._blocks.values()]
         return {**self._head, "content": content, **({"usage": self._usage} if self._usage else {})}
 
 
-class _Block:
-    """One block so far."""
+class _AnthropicStreamBlock:
+    """A content block assembled from deltas."""
 
     def __init__(self, start: Mapping[str, Any]) -> None:
         self._start = dict(start)
@@ -389,21 +389,21 @@ class _Block:
     def body(self) -> dict[str, Any]:
         block = self._start
         for name, parts in self._texts.items():
-            begun = block.get(name)
-            block = {**block, name: "".join([begun if isinstance(begun, str) else "", *parts])}
+            start = block.get(name)
+            block = {**block, name: "".join([start if isinstance(start, str) else "", *parts])}
         if self._citations:
-            begun = block.get("citations")
-            block = {**block, "citations": [*(begun if isinstance(begun, list) else ()), *self._citations]}
+            start = block.get("citations")
+            block = {**block, "citations": [*(start if isinstance(start, list) else ()), *self._citations]}
         written = "".join(self._json)
         if written:
-            # What does not parse stays as it came: whoever reads the block says so.
+            # Input that does not parse stays a string; the block reader warns about it.
             block = {**block, "input": parse_arguments(written)[0]}
         return block
 
 
-def _index(told: Mapping[str, Any]) -> int | str | None:
-    """Which block an event is about."""
-    index = told.get("index")
+def _block_index(event: Mapping[str, Any]) -> int | str | None:
+    """Return the index of an event's block."""
+    index = event.get("index")
     return index if isinstance(index, (int, str)) else None
 
 

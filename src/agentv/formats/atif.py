@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from agentv.formats.draft import Draft, join_texts, other_fields
+from agentv.formats.builder import MessageListBuilder, join_texts, other_fields
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import add_fields
 from agentv.model.response import ProviderResponse
@@ -24,12 +24,12 @@ def _detect(value: Any) -> bool:
 
 
 def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    draft = Draft()
+    builder = MessageListBuilder()
     for step in value["steps"]:
         if not isinstance(step, OBJECT):
-            draft.keep(step)
-        elif step.get("is_copied_context") is not True:  # such a step is repeated, and was not made here
-            _add(draft, step)
+            builder.add_unknown(step)
+        elif step.get("is_copied_context") is not True:  # copied from an earlier trajectory
+            _add(builder, step)
     totals, agent = value.get("final_metrics"), value.get("agent")
     totals = totals if isinstance(totals, OBJECT) else {}
     counts = {
@@ -39,7 +39,7 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     }
     thread = value.get("session_id")
     return add_fields(
-        reader.read_messages(draft.finish()),
+        reader.read_messages(builder.build()),
         other_fields(value, "steps", "session_id", "final_metrics", "agent", "schema_version")
         | ({"agent": other_fields(agent, "tool_definitions")} if isinstance(agent, OBJECT) else {}),
         tokens_usage=counts if counts["prompt_tokens"] is not None else None,
@@ -48,26 +48,26 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     )
 
 
-def _add(draft: Draft, step: _Object) -> None:
+def _add(builder: MessageListBuilder, step: _Object) -> None:
     source = step.get("source")
     role = _ROLES.get(source, source) if isinstance(source, str) else ""
     metrics = step.get("metrics")
-    beside = {key: value for key, value in other_fields(step, *_STEP).items() if value is not None}
+    details = {key: value for key, value in other_fields(step, *_STEP).items() if value is not None}
     if isinstance(metrics, OBJECT):
-        beside["usage"] = {**metrics, "prompt_tokens_details": {"cached_tokens": metrics.get("cached_tokens")}}
-    draft.say(role, _text(step.get("message")), timestamp=step.get("timestamp"), **beside)
+        details["usage"] = {**metrics, "prompt_tokens_details": {"cached_tokens": metrics.get("cached_tokens")}}
+    builder.add_message(role, _text(step.get("message")), timestamp=step.get("timestamp"), **details)
     calls = step.get("tool_calls")
     for call in calls if isinstance(calls, (list, tuple)) else ():
         if isinstance(call, OBJECT):
-            others = other_fields(call, "function_name", "arguments", "tool_call_id")
-            draft.call(call.get("function_name"), call.get("arguments", UNSET), call.get("tool_call_id"), **others)
+            extra = other_fields(call, "function_name", "arguments", "tool_call_id")
+            builder.add_call(call.get("function_name"), call.get("arguments", UNSET), call.get("tool_call_id"), **extra)
         else:
-            draft.keep(call)
+            builder.add_unknown(call)
     observation = step.get("observation")
     for result in objects_in(observation.get("results") if isinstance(observation, OBJECT) else None):
         call_id = result.get("source_call_id")
         if call_id is not None:
-            draft.answer(call_id, _text(result.get("content")))
+            builder.add_result(call_id, _text(result.get("content")))
 
 
 def _text(content: Any) -> Any:

@@ -1,9 +1,9 @@
-"""browser-use: the history of an agent, whose actions are calls under the names of its tools."""
+"""browser-use: agent histories, whose actions are calls named after the tools."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentv.formats.draft import Draft, other_fields
+from agentv.formats.builder import MessageListBuilder, other_fields
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import add_fields
 from agentv.model.response import ProviderResponse
@@ -12,7 +12,7 @@ from agentv.protocols import ReplyFormat, ReplyReader
 _Object = Mapping[str, Any]
 _THOUGHTS = ("thinking", "evaluation_previous_goal", "memory", "next_goal")
 _BESIDE = "interacted_element"
-"""What stands beside an action and is none."""
+"""Key beside an action that is not an action."""
 
 
 def _is_step(item: Any) -> bool:
@@ -25,33 +25,33 @@ def _detect(value: Any) -> bool:
 
 
 def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    """Read each step: what the model thought, its actions, and the result of each in their order."""
-    draft, answer = Draft(), None
+    """Read each step: reasoning, actions, and the result of each action in order."""
+    builder, answer = MessageListBuilder(), None
     for step in value["history"]:
         output = step["model_output"]
         output = output if isinstance(output, OBJECT) else {}
         thoughts = [str(output[key]) for key in _THOUGHTS if output.get(key)]
-        draft.say("assistant", "\n".join(thoughts) or None)
-        calls = [draft.call(name, given) for name, given in _actions(output.get("action"))]
+        builder.add_message("assistant", "\n".join(thoughts) or None)
+        calls = [builder.add_call(name, arguments) for name, arguments in _actions(output.get("action"))]
         results = list(objects_in(step["result"]))
         for call, result in zip(calls, results, strict=False):
             call.update(_outcome(result))
         if len(results) > len(calls):
-            draft.keep({"type": "result", "results": results[len(calls) :]})
+            builder.add_unknown({"type": "result", "results": results[len(calls) :]})
         ended = [result.get("extracted_content") for result in results if result.get("is_done") is True]
-        answer = next((each for each in ended if isinstance(each, str)), answer)
+        answer = next((item for item in ended if isinstance(item, str)), answer)
     if answer is not None:
-        draft.say("assistant", answer)
-    said = reader.read_messages(draft.finish(), declared=True)
-    return add_fields(said, other_fields(value, "history", "usage"), tokens_usage=_usage(value.get("usage")))
+        builder.add_message("assistant", answer)
+    response = reader.read_messages(builder.build(), declared=True)
+    return add_fields(response, other_fields(value, "history", "usage"), tokens_usage=_usage(value.get("usage")))
 
 
 def _actions(actions: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the name and the input of each action, which is an object under the name of its tool."""
+    """Yield the name and input of each action, an object keyed by its tool."""
     for action in objects_in(actions):
-        for name, given in action.items():
-            if name != _BESIDE and given is not None:
-                yield name, given
+        for name, arguments in action.items():
+            if name != _BESIDE and arguments is not None:
+                yield name, arguments
 
 
 def _outcome(result: _Object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Replies that people write by hand: an answer, and beside it the calls that led to it, as a list or as a log."""
+"""Hand-written replies: an answer, and beside it its calls, as a list or as a log."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,15 +6,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from agentv.formats.builder import MessageListBuilder, other_fields
 from agentv.formats.detect import TEXT_KEYS, are_messages, is_event
-from agentv.formats.draft import Draft, other_fields
 from agentv.formats.fields import OBJECT
 from agentv.formats.langchain import unwrap_langchain
-from agentv.formats.log_entries import Entry, add_entry, is_call_alone, read_call, read_entry, read_results
+from agentv.formats.log_entries import LogEntry, add_entry, is_call_alone, read_call, read_entry, read_results
 from agentv.formats.messages import is_langchain
 from agentv.formats.response import add_fields, decode_fields, join_responses
 from agentv.formats.tool_calls import parse_arguments
-from agentv.formats.vocabulary import NEVER_SEARCHED, is_searched, snake
+from agentv.formats.vocabulary import NEVER_SEARCHED, is_searched, to_snake_case
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 from agentv.registry import reply_formats
@@ -24,18 +24,18 @@ _LISTS = frozenset((
     *("tool_calls", "tools_used", "used_tools", "tools_called", "intermediate_steps", "function_calls", "tool_uses"),
     *("tool_invocations", "tool_executions"),
 ))  # fmt: skip
-"""Keys of lists that hold calls and nothing else; an empty one says that none was made."""
+"""Keys of lists that hold only calls; an empty list means that none was made."""
 _NAMES_ONLY = frozenset(("tools_used", "used_tools", "tools_called"))
 """Keys of lists in which a text is the name of a tool."""
 _RESULTS = frozenset(("tool_results", "tool_outputs", "tool_responses", "observations", "function_responses"))
-"""Keys of results that stand apart from their calls."""
+"""Keys of results that are listed separately from their calls."""
 _SINGLE = frozenset(("tool_call", "function_call", "tool_use", "action", "call", *_LISTS))
-"""Keys under which one call may stand without a list around it."""
-_OTHERS = ("role", "__interrupt__", "__error__")
-"""Keys of messages and states, which are read elsewhere."""
+"""Keys of a single call without a list."""
+_FOREIGN_KEYS = ("role", "__interrupt__", "__error__")
+"""Keys of messages and states, which have readers of their own."""
 _NO_LOGS = frozenset(("metadata", "input", "inputs", "messages", "output_messages", "sources", "documents"))
 _PLANS = ("plan", "next_", "suggested_", "proposed_", "available_", "allowed_", "expected_", "example")
-"""How keys begin under which calls stand that nobody has made."""
+"""Prefixes of keys of calls that were not made."""
 _NAME = re.compile(r"[A-Za-z_][\w.:/-]{0,127}")
 _ANSWERS = (
     *TEXT_KEYS,
@@ -44,51 +44,51 @@ _ANSWERS = (
 _QUESTIONS = ("input", "question", "query", "prompt")
 
 
-def _parsed(value: Any) -> Any:
-    """Return the data that a JSON text holds; any other value stays as it is."""
+def _parse_text(value: Any) -> Any:
+    """Parse a JSON text; return any other value unchanged."""
     return parse_arguments(value)[0] if isinstance(value, str) and value[:1] in ("[", "{") else value
 
 
 def _listed(key: str, value: Any) -> Sequence[Any] | None:
-    """Return what stands under a key as a list of entries; `None` when it can be none."""
-    value = _parsed(value)
-    if isinstance(value, OBJECT) and snake(key) in _SINGLE:
+    """Return the value of a key as a list of entries; `None` if it cannot be one."""
+    value = _parse_text(value)
+    if isinstance(value, OBJECT) and to_snake_case(key) in _SINGLE:
         return [value]
     return value if isinstance(value, (list, tuple)) else None
 
 
 def _is_calls(key: Any, value: Any) -> bool:
-    """Tell a list that is said to hold calls and nothing else, and of which each is read."""
-    if not isinstance(key, str) or snake(key) not in _LISTS:
+    """Return whether the key names a list of calls and all of its elements can be read."""
+    if not isinstance(key, str) or to_snake_case(key) not in _LISTS:
         return False
     items = _listed(key, value)
     return items is not None and all(_read_listed(item, key) is not None for item in items)
 
 
-def _read_listed(item: Any, key: str) -> Entry | None:
+def _read_listed(item: Any, key: str) -> LogEntry | None:
     if isinstance(item, str):
-        is_name = snake(key) in _NAMES_ONLY and _NAME.fullmatch(item)
-        return Entry("call", {"tool": item}) if is_name else None
+        is_name = to_snake_case(key) in _NAMES_ONLY and _NAME.fullmatch(item)
+        return LogEntry("call", {"tool": item}) if is_name else None
     return read_call(item)
 
 
 def _is_log(key: Any, value: Any) -> bool:
-    """Tell a list of which at least one entry is a call."""
-    if not isinstance(key, str) or snake(key) in _NO_LOGS or snake(key).startswith(_PLANS):
+    """Return whether a list has at least one entry that is a call."""
+    if not isinstance(key, str) or to_snake_case(key) in _NO_LOGS or to_snake_case(key).startswith(_PLANS):
         return False
     items = _listed(key, value)
     if not items or are_messages(items) or _is_of_library(items):
         return False
-    if not is_searched(key):  # what is named as definitions are is a log where every call has its outcome
-        return snake(key) in NEVER_SEARCHED and all(_has_outcome(item) for item in items)
+    if not is_searched(key):  # a key that usually holds definitions is a log if every call has an outcome
+        return to_snake_case(key) in NEVER_SEARCHED and all(_has_outcome(item) for item in items)
     read = [read_entry(item) for item in items]
-    if snake(key) in _LISTS and any(entries is None for entries in read):
+    if to_snake_case(key) in _LISTS and any(entries is None for entries in read):
         return False
     return any(entry.kind == "call" for entries in read for entry in entries or ())
 
 
 def _is_of_library(items: Sequence[Any]) -> bool:
-    """Tell messages or events of a library, whose own reader knows more of them."""
+    """Return whether items are messages or events of a library, which has a reader of its own."""
     if all(is_langchain(unwrap_langchain(item)) for item in items):
         return True
     return any(each.detect(items) for each in reply_formats() if each.events and each.name == "langgraph")
@@ -108,20 +108,20 @@ def _log_key(value: _Object) -> str | None:
 
 
 def _answer_key(value: _Object) -> str | None:
-    """Return the key of the answer; of several texts that of the most usual name."""
-    words = {snake(key): key for key in reversed(list(value)) if isinstance(key, str)}
-    return next((words[each] for each in _ANSWERS if each in words and isinstance(value[words[each]], str)), None)
+    """Return the key of the answer; of several texts, the one with the most common key."""
+    by_name = {to_snake_case(key): key for key in reversed(list(value)) if isinstance(key, str)}
+    return next((by_name[each] for each in _ANSWERS if each in by_name and isinstance(value[by_name[each]], str)), None)
 
 
 def _detect(value: Any) -> bool:
-    if not isinstance(value, OBJECT) or any(key in value for key in _OTHERS) or is_langchain(value):
+    if not isinstance(value, OBJECT) or any(key in value for key in _FOREIGN_KEYS) or is_langchain(value):
         return False
     keys = _call_keys(value)
     if value.get("messages") is not None:
         return are_messages(value["messages"]) and any(value[key] for key in keys)
     log = _log_key(value)
-    if any(snake(str(key)) in _LISTS and key not in (*keys, log) and value[key] for key in value):
-        return False  # calls of which some would not be read
+    if any(to_snake_case(str(key)) in _LISTS and key not in (*keys, log) and value[key] for key in value):
+        return False  # some of the calls could not be read
     if "type" in value and not keys:
         return False
     has_answer = _answer_key(value) is not None
@@ -129,79 +129,83 @@ def _detect(value: Any) -> bool:
 
 
 def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    """Read the calls before the answer, in the order of their list; what stands beside is read as in any reply."""
+    """Read the calls before the answer, in the order of their list; other fields are read as in any reply."""
     keys = _call_keys(value)
-    draft, text = Draft(), None
+    builder, text = MessageListBuilder(), None
     for key in keys:
         for item in _listed(key, value[key]) or ():
             entry = _read_listed(item, key)
             if entry is not None:
-                add_entry(draft, entry)
+                add_entry(builder, entry)
     log = None if any(value[key] for key in keys) else _log_key(value)
     if log is not None:
         keys = [*keys, log]
-        text = _add_log(draft, _listed(log, value[log]) or ())
-    keys += _add_results(draft, other_fields(value, *keys))
+        text = _add_log(builder, _listed(log, value[log]) or ())
+    keys += _add_results(builder, other_fields(value, *keys))
     if value.get("messages") is not None:
-        return _read_with_messages(value, keys, draft, reader)
+        return _read_with_messages(value, keys, builder, reader)
     answer = _answer_key(value)
     text = value[answer] if answer else text
-    if text is not None and not _says(draft, text):
-        draft.say("assistant", text)
-    said = reader.read_messages(draft.finish(), declared=True)
-    beside = other_fields(value, *([answer] if answer else ()), *_QUESTIONS, *keys)
-    joined = join_responses(said, decode_fields(beside))
+    if text is not None and not _ends_with_text(builder, text):
+        builder.add_message("assistant", text)
+    response = reader.read_messages(builder.build(), declared=True)
+    rest = other_fields(value, *([answer] if answer else ()), *_QUESTIONS, *keys)
+    joined = join_responses(response, decode_fields(rest))
     return joined if text is None else replace(joined, text=text)
 
 
-def _says(draft: Draft, text: str) -> bool:
-    """Tell whether the last message says this already."""
-    last = draft.messages[-1] if draft.messages else {}
+def _ends_with_text(builder: MessageListBuilder, text: str) -> bool:
+    """Return whether the last message already has this text."""
+    last = builder.messages[-1] if builder.messages else {}
     return last.get("content") == text and not last.get("tool_calls") and last.get("role") == "assistant"
 
 
-def _add_log(draft: Draft, items: Iterable[Any]) -> str | None:
-    """Add the entries of a log, and return the answer when it tells it; what is not understood is reported."""
+def _add_log(builder: MessageListBuilder, items: Iterable[Any]) -> str | None:
+    """Add the entries of a log, and return the answer if it has one; unknown entries are reported."""
     text = None
     for item in items:
         entries = read_entry(item)
         if entries is None:
-            draft.keep(item)
+            builder.add_unknown(item)
         for entry in entries or ():
-            final = add_entry(draft, entry)
+            final = add_entry(builder, entry)
             text = text if final is None else final
     return text
 
 
-def _add_results(draft: Draft, value: _Object) -> list[str]:
-    """Add the results that stand apart from their calls, and return their keys."""
+def _add_results(builder: MessageListBuilder, value: _Object) -> list[str]:
+    """Add results that are listed separately from their calls, and return their keys."""
     read = []
     for key in value:
-        results = read_results(_parsed(value[key])) if isinstance(key, str) and snake(key) in _RESULTS else None
-        if results and draft.messages:
+        results = (
+            read_results(_parse_text(value[key])) if isinstance(key, str) and to_snake_case(key) in _RESULTS else None
+        )
+        if results and builder.messages:
             read.append(key)
             for result in results:
-                add_entry(draft, result)
+                add_entry(builder, result)
     return read
 
 
-def _read_with_messages(value: _Object, keys: list[str], draft: Draft, reader: ReplyReader) -> ProviderResponse:
-    """Add the calls that the messages do not hold to the last message of the assistant's."""
-    said = reader.read_messages(value["messages"])
-    beside = decode_fields(other_fields(value, "messages", *keys))
-    joined = join_responses(said, beside)
-    messages = said.output_messages or ()
-    if any(message.tool_calls for message in messages) or not draft.messages:
-        # What these hold as well is recognised as such, and anything else is reported.
+def _read_with_messages(
+    value: _Object, keys: list[str], builder: MessageListBuilder, reader: ReplyReader
+) -> ProviderResponse:
+    """Add the calls that the messages lack before the first message of the assistant."""
+    response = reader.read_messages(value["messages"])
+    rest = decode_fields(other_fields(value, "messages", *keys))
+    joined = join_responses(response, rest)
+    messages = response.output_messages or ()
+    if any(message.tool_calls for message in messages) or not builder.messages:
+        # Duplicates of calls in the messages are recognised later, and all others are reported.
         kept = {key: value[key] for key in keys}
         return replace(joined, metadata={**(joined.metadata or {}), **kept})
-    calls = reader.read_messages(draft.finish(), declared=True).output_messages or ()
+    calls = reader.read_messages(builder.build(), declared=True).output_messages or ()
     at = next((at for at, each in enumerate(messages) if each.role == "assistant"), len(messages))
     return replace(joined, output_messages=(*messages[:at], *calls, *messages[at:]))
 
 
 def _detect_log(value: Any) -> bool:
-    """Tell a log without an answer beside it: a list of entries, or one call that can be nothing else."""
+    """Return whether a value is a log without an answer: a list of entries, or one unambiguous call."""
     if isinstance(value, OBJECT):
         return is_call_alone(value) and not is_langchain(value)
     if not isinstance(value, (list, tuple)) or not value or are_messages(value) or all(map(is_event, value)):
@@ -215,11 +219,11 @@ def _detect_log(value: Any) -> bool:
 
 
 def _read_log(value: Any, reader: ReplyReader) -> ProviderResponse:
-    draft = Draft()
-    text = _add_log(draft, [value] if isinstance(value, OBJECT) else value)
+    builder = MessageListBuilder()
+    text = _add_log(builder, [value] if isinstance(value, OBJECT) else value)
     if text is not None:
-        draft.say("assistant", text)
-    return add_fields(reader.read_messages(draft.finish(), declared=True), {}, text=text)
+        builder.add_message("assistant", text)
+    return add_fields(reader.read_messages(builder.build(), declared=True), {}, text=text)
 
 
 FORMAT = ReplyFormat(name="calls_beside", detect=_detect, read=_read)

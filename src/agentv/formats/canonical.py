@@ -1,4 +1,4 @@
-"""Our own wire form, read strictly, and the fast paths for the two forms that most conversations have."""
+"""Strict decoder of our own wire form, and fast paths for the two most common forms of conversations."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -14,7 +14,7 @@ from agentv.jsonio import CONVERT_ERRORS, MAX_DEPTH, has_surrogates, is_deep
 from agentv.model.conversation import EventType, Message, ToolCall
 from agentv.model.response import ErrorKind
 
-# Most values are far shallower than the limit, and seeing that in passing is cheaper than measuring each.
+# Most values are far shallower than the limit, and checking that during conversion is cheaper than measuring.
 _Leaf = str | int | float | bool | None
 _Json1 = _Leaf | list[_Leaf] | dict[str, _Leaf]
 _Json2 = _Leaf | list[_Json1] | dict[str, _Json1]
@@ -23,13 +23,13 @@ _Json4 = _Leaf | list[_Json3] | dict[str, _Json3]
 _Json5 = _Leaf | list[_Json4] | dict[str, _Json4]
 Json = _Leaf | list[_Json5] | dict[str, _Json5]
 
-# An empty string and `false` say that there was no error.
+# An empty string and `false` mean that there was no error.
 _Error = Annotated[str, Meta(min_length=1)] | int | float | None | list[_Json5] | dict[str, _Json5]
 _Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class WireCall(ToolCall, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """A compact call; it can stand for the call that it is the twin of."""
+    """A compact call, with the fields of `ToolCall` and strict types."""
 
     tool: str
     input: Json | UnsetType = UNSET
@@ -40,7 +40,7 @@ class WireCall(ToolCall, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 
 class WireMessage(Message, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """A compact message; one of `role: tool` still has to be paired with its call."""
+    """A compact message; a `role: tool` message must be paired with its call by another reader."""
 
     role: Literal["system", "user", "assistant"]
     content: str | list[dict[str, _Json4]] | None = None
@@ -62,7 +62,7 @@ class WireEvent(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
 
 
 class WireUsage(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """Token counts that add up as they stand."""
+    """Token counts that need no normalization."""
 
     input_tokens: _Count
     output_tokens: _Count
@@ -73,7 +73,7 @@ class WireUsage(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
 
 
 class WireError(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """Why there is no usable reply."""
+    """The reason why there is no usable reply."""
 
     kind: ErrorKind
     message: str
@@ -81,7 +81,7 @@ class WireError(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
 
 
 class WireResponse(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """A whole reply."""
+    """A complete reply."""
 
     success: bool | UnsetType = UNSET
     text: str | UnsetType = UNSET
@@ -100,7 +100,7 @@ class WireResponse(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
 
 MAX_MESSAGES = 1_000_000
 MAX_CALLS = 1_000_000
-"""Of one reply; what is beyond is reported and left out."""
+"""Maximum of one reply; the rest is reported and dropped."""
 
 _SHORT = 2 * MAX_DEPTH
 _PLAIN = frozenset((str,))
@@ -108,82 +108,82 @@ _decode = Decoder().decode
 _Messages = tuple[Message, ...]
 
 
-class _Function(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
+class _OpenAIFunction(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
     name: str
     arguments: str
 
 
-class _Call(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
+class _OpenAIToolCall(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
     id: Annotated[str, Meta(min_length=1)]
     type: Literal["function"]
-    function: _Function
+    function: _OpenAIFunction
 
 
 class _OpenAIMessage(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
     role: str
     content: str | None = None
-    tool_calls: tuple[_Call, ...] | None = None
+    tool_calls: tuple[_OpenAIToolCall, ...] | None = None
     tool_call_id: str | None = None
     name: str | None = None
     id: str | None = None
     function_call: None = None
-    # What OpenAI's own library writes beside them, nearly always empty; to us it is metadata.
+    # Fields that OpenAI's library adds, nearly always empty; they become metadata.
     refusal: str | UnsetType | None = UNSET
     annotations: list[Json] | UnsetType = UNSET
     audio: Json | UnsetType = UNSET
 
 
-# msgspec looks at the type of a struct's field once and at a bare `tuple[...]` anew each time.
-class _List(Struct, gc=False):
+# msgspec analyses the type of a struct's field once, but a bare `tuple[...]` on each call.
+class _MessageList(Struct, gc=False):
     messages: _Messages
 
 
-class _WireList(Struct, gc=False):
+class _WireMessageList(Struct, gc=False):
     messages: tuple[WireMessage, ...]
 
 
-class _UnreadCall(WireCall, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+class _UncheckedCall(WireCall, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     input: Any = UNSET
 
 
-class _UnreadMessage(WireMessage, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+class _UncheckedMessage(WireMessage, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     content: str | None = None
-    tool_calls: tuple[_UnreadCall, ...] = ()
+    tool_calls: tuple[_UncheckedCall, ...] = ()
     metadata: None = None
 
 
-class _UnreadList(Struct, gc=False):
-    messages: tuple[_UnreadMessage, ...]
+class _UncheckedMessageList(Struct, gc=False):
+    messages: tuple[_UncheckedMessage, ...]
 
 
-class _Values(Struct, gc=False):
+class _ValueList(Struct, gc=False):
     values: list[Json]
 
 
-class _OpenAIList(Struct, gc=False):
+class _OpenAIMessageList(Struct, gc=False):
     messages: tuple[_OpenAIMessage, ...]
 
 
-class _Calls(Struct, gc=False):
+class _CallList(Struct, gc=False):
     calls: tuple[ToolCall, ...]
 
 
-class _WireCalls(Struct, gc=False):
+class _WireCallList(Struct, gc=False):
     calls: tuple[WireCall, ...]
 
 
-class _OpenAICalls(Struct, gc=False):
-    calls: tuple[_Call, ...]
+class _OpenAIToolCallList(Struct, gc=False):
+    calls: tuple[_OpenAIToolCall, ...]
 
 
 def read_plain(items: Sequence[Any]) -> _Messages | None:
-    """Read messages that are all compact or all in OpenAI's form; `None` when any needs a closer look."""
+    """Read messages that are all compact or all in OpenAI's form; return `None` if any needs the full reader."""
     messages = None if _has_functions(items) else read_compact(items)
     return _read_openai(items) if messages is None else messages
 
 
 def _has_functions(items: Sequence[Any]) -> bool:
-    """Tell whether the first call is in OpenAI's form: asking costs a third of trying to read it as another."""
+    """Return whether the first call is in OpenAI's form: this test costs a third of a failed conversion."""
     for item in items:
         calls = item.get("tool_calls") if type(item) is dict else None
         if calls:
@@ -192,64 +192,64 @@ def _has_functions(items: Sequence[Any]) -> bool:
 
 
 def read_compact(items: Sequence[Any]) -> _Messages | None:
-    """Read messages that are all in the contract's own form."""
-    found = {"messages": items}
+    """Read messages that are all in our own form."""
+    wrapped = {"messages": items}
     try:
-        convert(found, _WireList)
-        # The strict twins saw that nothing is ignored here; our values themselves do not refuse unknown keys.
-        messages = convert(found, _List).messages
-    except CONVERT_ERRORS:  # text with lone surrogates among them
+        convert(wrapped, _WireMessageList)
+        # The strict types have checked for unknown keys, which our model types ignore.
+        messages = convert(wrapped, _MessageList).messages
+    except CONVERT_ERRORS:  # including text with lone surrogates
         return None
-    return messages if is_settled(messages) else None
+    return messages if is_canonical(messages) else None
 
 
 def read_calls(items: Sequence[Any]) -> list[ToolCall] | None:
-    """Read the calls of compact messages for somebody who wants nothing else, which takes a third of the time.
+    """Read only the calls of compact messages, in a third of the time.
 
-    Nobody has looked at their inputs yet: `are_plain` does.
+    Their inputs are not checked: use `are_plain`.
     """
     if _has_functions(items):
         return None
     calls: list[ToolCall] = []
     has_begun = False
     try:
-        for message in convert({"messages": items}, _UnreadList).messages:
+        for message in convert({"messages": items}, _UncheckedMessageList).messages:
             if message.content is not None and has_surrogates(message.content):
                 return None
             if message.role == "assistant":
                 has_begun = True
-            elif has_begun:  # what came before may be an echo of the request
+            elif has_begun:  # earlier messages may be an echo of the request
                 return None
             calls += message.tool_calls
     except CONVERT_ERRORS:
         return None
     names = [call.tool for call in calls]
-    is_odd = has_surrogates("".join(names)) or len(items) > MAX_MESSAGES or len(calls) > MAX_CALLS
-    return None if is_odd or not _PLAIN.issuperset(map(type, names)) else calls
+    is_invalid = has_surrogates("".join(names)) or len(items) > MAX_MESSAGES or len(calls) > MAX_CALLS
+    return None if is_invalid or not _PLAIN.issuperset(map(type, names)) else calls
 
 
 def _may_be_call(block: Any) -> bool:
-    """Tell a block that is not known to be none, for a closer look."""
+    """Return whether a block is not known to be harmless, and needs the full reader."""
     kind = block.get("type")
     return not isinstance(kind, str) or not is_harmless_type(kind)
 
 
-def is_odd_name(name: str) -> bool:
-    """Tell whether a text is not one to be shown as it is: with lone surrogates, or of a class of its own."""
+def is_invalid_name(name: str) -> bool:
+    """Return whether a name has lone surrogates, or is an instance of a subclass of `str`."""
     return type(name) is not str or (not name.isascii() and has_surrogates(name))
 
 
 def are_plain(values: Sequence[Any]) -> bool:
-    """Tell whether values are JSON throughout, and not deep; one that is `UNSET` is not there."""
+    """Return whether all values are JSON and not deep; `UNSET` is skipped."""
     try:
-        convert({"values": [value for value in values if value is not UNSET]}, _Values)
+        convert({"values": [value for value in values if value is not UNSET]}, _ValueList)
     except CONVERT_ERRORS:
         return False
     return True
 
 
-def is_settled(messages: Sequence[Message]) -> bool:
-    """Tell whether compact messages carry no marker that is still to be undone, and not too many calls."""
+def is_canonical(messages: Sequence[Message]) -> bool:
+    """Return whether messages have no round-trip markers, no possible calls in blocks, and not too many calls."""
     calls = 0
     for message in messages:
         content = message.content
@@ -261,7 +261,7 @@ def is_settled(messages: Sequence[Message]) -> bool:
         calls += len(message.tool_calls)
         for call in message.tool_calls:
             name = call.tool
-            if type(name) is not str or (not name.isascii() and has_surrogates(name)):  # `is_odd_name`, without a call
+            if type(name) is not str or (not name.isascii() and has_surrogates(name)):  # `is_invalid_name`, inlined
                 return False
         if message.metadata is not None and KEY in message.metadata:
             return False
@@ -270,90 +270,90 @@ def is_settled(messages: Sequence[Message]) -> bool:
 
 def _read_openai(items: Sequence[Any]) -> _Messages | None:
     try:
-        return _fold(convert({"messages": items}, _OpenAIList).messages)
-    except CONVERT_ERRORS:  # arguments that do not parse among them
+        return _pair_openai(convert({"messages": items}, _OpenAIMessageList).messages)
+    except CONVERT_ERRORS:  # including arguments that do not parse
         return None
 
 
-def _fold(plain: tuple[_OpenAIMessage, ...]) -> _Messages | None:
+def _pair_openai(plain: tuple[_OpenAIMessage, ...]) -> _Messages | None:
     messages: list[Message] = []
     calls: list[ToolCall] = []
-    homes: list[int] = []
+    positions: list[int] = []
     numbers: dict[str, int] = {}
     results: list[Result] = []
-    for position, each in enumerate(plain):
-        read: tuple[ToolCall, ...] = ()
-        unusual = not (each.refusal is each.annotations is each.audio is UNSET)
-        if each.role == "tool":
-            if each.tool_calls or not each.tool_call_id:
+    for position, message in enumerate(plain):
+        own_calls: tuple[ToolCall, ...] = ()
+        unusual = not (message.refusal is message.annotations is message.audio is UNSET)
+        if message.role == "tool":
+            if message.tool_calls or not message.tool_call_id:
                 return None
-            number = numbers.pop(each.tool_call_id, None)
+            number = numbers.pop(message.tool_call_id, None)
             if number is not None:
-                # Nobody else has seen this call yet: it was made a moment ago, out of the same messages.
-                force_setattr(calls[number], "output", each.content)
-                own = None if each.name is each.id is None and not unusual else _own(each)
-                offset = position - homes[number]
-                # One call and then its result is how most messages come: there is nothing to keep of that.
-                if own is not None or offset != 1 or len(plain[position - 1].tool_calls or ()) != 1:
-                    results.append((number, offset, own, None))
+                # This call is not shared yet: it was created while reading the same messages.
+                force_setattr(calls[number], "output", message.content)
+                kept = None if message.name is message.id is None and not unusual else _result_fields(message)
+                offset = position - positions[number]
+                # A single call followed by its result is the default order, which needs no record.
+                if kept is not None or offset != 1 or len(plain[position - 1].tool_calls or ()) != 1:
+                    results.append((number, offset, kept, None))
                 continue
-        elif each.tool_calls:
+        elif message.tool_calls:
             first = len(calls)
-            for item in each.tool_calls:
+            for item in message.tool_calls:
                 if item.id in numbers:
                     return None
                 numbers[item.id] = len(calls)
                 calls.append(_to_call(item))
-                homes.append(position)
-            read = tuple(calls[first:])
+                positions.append(position)
+            own_calls = tuple(calls[first:])
         messages.append(
             Message(
-                role=each.role,
-                content=each.content,
-                tool_calls=read,
-                tool_call_id=each.tool_call_id,
-                name=each.name,
-                id=each.id,
-                metadata=_extras(each) if unusual else None,
+                role=message.role,
+                content=message.content,
+                tool_calls=own_calls,
+                tool_call_id=message.tool_call_id,
+                name=message.name,
+                id=message.id,
+                metadata=_extras(message) if unusual else None,
             )
         )
-    if len(calls) > MAX_CALLS or len(plain) > MAX_MESSAGES or _has_broken(messages):
+    if len(calls) > MAX_CALLS or len(plain) > MAX_MESSAGES or _has_broken_text(messages):
         return None
-    record_results(results, calls, homes)
+    record_results(results, calls, positions)
     return tuple(messages)
 
 
-def _has_broken(messages: list[Message]) -> bool:
+def _has_broken_text(messages: list[Message]) -> bool:
     for each in messages:
-        content = each.content or ""  # here never a list of blocks
+        content = each.content or ""  # never a list of blocks here
         if not (each.role.isascii() and content.isascii()) and has_surrogates(each.role + content):  # type: ignore[union-attr, operator]
             return True
     return False
 
 
 def read_plain_calls(items: Sequence[Any]) -> tuple[ToolCall, ...] | None:
-    """Read calls that are all compact or all in OpenAI's form; `None` when any needs a closer look."""
-    found = {"calls": items}
+    """Read calls that are all compact or all in OpenAI's form; return `None` if any needs the full reader."""
+    wrapped = {"calls": items}
     try:
-        return tuple(map(_to_call, convert(found, _OpenAICalls).calls))
+        return tuple(map(_to_call, convert(wrapped, _OpenAIToolCallList).calls))
     except CONVERT_ERRORS:
-        pass  # then they may be compact
+        pass  # they may be compact
     try:
-        convert(found, _WireCalls)
-        calls = convert(found, _Calls).calls
-    except CONVERT_ERRORS:  # text with lone surrogates among them
+        convert(wrapped, _WireCallList)
+        calls = convert(wrapped, _CallList).calls
+    except CONVERT_ERRORS:  # including text with lone surrogates
         return None
 
-    return None if any(is_odd_name(call.tool) for call in calls) else calls
+    return None if any(is_invalid_name(call.tool) for call in calls) else calls
 
 
-def _to_call(item: _Call) -> ToolCall:
+def _to_call(item: _OpenAIToolCall) -> ToolCall:
     name, text = item.function.name, item.function.arguments
     value = _decode(text)
     # Every level takes two characters, so a short text cannot be deep.
     if len(text) > _SHORT and is_deep(value):
         raise RecursionError
-    if is_odd_name(name):
+    if is_invalid_name(name):
         raise ValueError
     return ToolCall(tool=name, input=value, id=item.id)
 
@@ -363,6 +363,6 @@ def _extras(message: _OpenAIMessage) -> dict[str, Any]:
     return {key: value for key, value in extras.items() if value is not UNSET}
 
 
-def _own(result: _OpenAIMessage) -> dict[str, Any]:
-    own = {"name": result.name, "id": result.id, "metadata": _extras(result) or None}
-    return {key: value for key, value in own.items() if value is not None}
+def _result_fields(result: _OpenAIMessage) -> dict[str, Any]:
+    fields = {"name": result.name, "id": result.id, "metadata": _extras(result) or None}
+    return {key: value for key, value in fields.items() if value is not None}

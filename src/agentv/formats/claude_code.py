@@ -1,6 +1,6 @@
-"""Claude Code: the lines of `--output-format stream-json`, its result alone, and messages of the Claude Agent SDK.
+"""Claude Code: output of `--output-format stream-json`, single results, and messages of the Claude Agent SDK.
 
-The classes of the SDK have no field that names their type, so that their dicts are known by their keys.
+The SDK's classes have no type field, so their dicts are recognized by their keys.
 """
 
 from collections.abc import Mapping
@@ -9,11 +9,12 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import force_setattr
 
-from agentv.formats.conversation import said_fields, text_or_none
-from agentv.formats.fields import OBJECT, Path, number_or_none, objects_in, word
-from agentv.formats.transcript import Transcript
+from agentv.formats.builder import ReplyBuilder
+from agentv.formats.conversation import non_empty_fields, text_or_none
+from agentv.formats.fields import OBJECT, Path, number_or_none, objects_in, text_or_empty
+from agentv.formats.lines import iter_events
 from agentv.formats.usage import add_usage, read_usage
-from agentv.formats.vocabulary import snake
+from agentv.formats.vocabulary import to_snake_case
 from agentv.model.conversation import ToolCall
 from agentv.model.response import ProviderResponse, TokensUsage
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -26,14 +27,14 @@ _KINDS = {
     "ResultMessage": "result",
     "StreamEvent": "stream_event",
 }
-"""What the classes of the SDK stand for."""
+"""Event types of the SDK's classes."""
 _HARMLESS = frozenset((
     *("rate_limit_event", "RateLimitEvent", "keep_alive", "auth_status", "tool_progress", "tool_use_summary"),
-    *("interaction_query", "connection", "retry"),  # Cursor's
+    *("interaction_query", "connection", "retry"),  # of Cursor
     *("prompt_suggestion", "control_request", "control_response", "control_cancel_request", "summary"),
     *("file-history-snapshot", "queue-operation", "attachment", "progress", "last-prompt", "permission-mode"),
 ))  # fmt: skip
-"""Types of lines that make no calls; what they hold is searched for calls all the same."""
+"""Types of lines that make no calls; their content is still searched for calls."""
 _RESULT = frozenset((
     *("type", "subtype", "result", "session_id", "total_cost_usd", "usage", "modelUsage", "model_usage"),
     *("is_error", "permission_denials", "deferred_tool_use", "errors", "uuid"),
@@ -43,7 +44,7 @@ _NOT_DENIED = "a result that names only the calls that were denied"
 
 
 def _kind(event: _Object) -> str:
-    """Return what an event is, by its type, else by its keys."""
+    """Return the event's kind by its type, else by its keys."""
     kind = event.get("type")
     if isinstance(kind, str):
         return _KINDS.get(kind, kind)
@@ -57,7 +58,7 @@ def _kind(event: _Object) -> str:
 
 
 def _is_event(event: _Object) -> bool:
-    """Tell an event that nobody else writes."""
+    """Return whether an event has keys that only Claude Code writes."""
     kind = _kind(event)
     if kind in ("assistant", "user"):
         message = event.get("message")
@@ -85,35 +86,32 @@ def _detect(value: Any) -> bool:
 
 
 def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
-    run = _Run()
-    for position, event in enumerate([value] if isinstance(value, OBJECT) else value):
-        if isinstance(event, OBJECT):
-            run.read(event, ("events", position))
-        else:
-            run.transcript.report.reject(("events", position), "an event", event)
+    run = _ClaudeCodeRun()
+    for event, path in iter_events(value, run.transcript.report):
+        run.read(event, path)
     return run.finish(reader)
 
 
-class _Run:
-    """A run so far, and what its results say of it."""
+class _ClaudeCodeRun:
+    """Collector of a run's messages and results."""
 
     def __init__(self) -> None:
-        self.transcript = Transcript()
+        self.transcript = ReplyBuilder()
         self._last: dict[str, Any] | None = None
-        """The last message of an assistant, which further lines of the same id belong to."""
+        """Last assistant message, which later lines with the same id extend."""
         self._call_ids: set[str] = set()
         self._streamed: dict[str, Path] = {}
-        """Where the calls that pieces of messages tell began, by id."""
+        """Paths of the calls that started in partial messages, by id."""
         self._turns: dict[Any, TokensUsage | None] = {}
-        """What each message of the model cost, by id."""
+        """Token usage of each model message, by id."""
         self._results: list[_Object] = []
         self._is_run = False
-        """Whether this is one run and not a session, which holds the runs before as well."""
+        """True for a single run; a session contains earlier runs too."""
 
     def read(self, event: _Object, path: Path) -> None:
         """Read the next event."""
         kind, run = _kind(event), self.transcript
-        run.thread_id = next((each for key in _SESSION if (each := text_or_none(event.get(key)))), run.thread_id)
+        run.thread_id = next((entry for key in _SESSION if (entry := text_or_none(event.get(key)))), run.thread_id)
         if kind in ("assistant", "user"):
             self._read_message(event, kind, path)
         elif kind == "result":
@@ -124,7 +122,7 @@ class _Run:
         elif kind == "system" or kind in _HARMLESS:
             if event.get("subtype") == "init":
                 run.unfinished, self._is_run = "its `result` line", True
-            run.search({key: item for key, item in event.items() if key != "message"}, path)
+            run.add_searched({key: item for key, item in event.items() if key != "message"}, path)
         else:
             run.skip_event(kind, path)
 
@@ -135,14 +133,14 @@ class _Run:
         blocks = content if isinstance(content, (list, tuple)) else ()
         parent = text_or_none(event.get("parent_tool_use_id"))
         if role == "user" and parent and not any(map(_is_result_block, blocks)):
-            return  # what an agent within this one was asked
-        typed = [_typed(block) for block in blocks]
-        role = "assistant" if any(map(_is_call, objects_in(typed))) else role  # nobody else makes calls
+            return  # the prompt of a subagent
+        typed = [_with_type(block) for block in blocks]
+        role = "assistant" if any(map(_is_call, objects_in(typed))) else role  # only assistants make calls
         written = [block for block in typed if not self._is_repeated(block)]
         own_id = text_or_none(message.get("id")) or text_or_none(event.get("message_id"))
         self._count(message, role, own_id, path)
         for block in objects_in(written):
-            self.transcript.think(block.get("thinking"))
+            self.transcript.add_reasoning(block.get("thinking"))
         last = self._last
         if role == "assistant" and own_id and last is not None and last["id"] == own_id and blocks:
             last["content"] += written
@@ -153,12 +151,12 @@ class _Run:
             self._last = new if blocks else None
 
     def _is_repeated(self, block: Any) -> bool:
-        """Tell a call that was read before; a new one is taken note of."""
+        """Return whether a block is a call that was read before, and record its id."""
         if not isinstance(block, OBJECT) or not _is_call(block) or not isinstance(block.get("id"), str):
             return False
-        known = block["id"] in self._call_ids
+        is_known = block["id"] in self._call_ids
         self._call_ids.add(block["id"])
-        return known
+        return is_known
 
     def _count(self, message: _Object, role: str, own_id: str | None, path: Path) -> None:
         if role == "assistant":
@@ -166,7 +164,7 @@ class _Run:
             self._turns[own_id or len(self._turns)] = usage
 
     def _read_piece(self, event: Any, path: Path) -> None:
-        """Take note of a call in the pieces of a message, which comes whole as well unless the run is cut off."""
+        """Record a call of a partial message; the complete message follows unless the run is cut off."""
         block = event.get("content_block") if isinstance(event, OBJECT) else None
         if isinstance(block, OBJECT) and _is_call(block):
             self._streamed.setdefault(str(block.get("id")), path)
@@ -174,10 +172,10 @@ class _Run:
     def finish(self, reader: ReplyReader) -> ProviderResponse:
         """Return the reply."""
         run = self.transcript
-        denied = [each for event in self._results for each in objects_in(event.get("permission_denials"))]
-        deferred = [each for event in self._results for each in objects_in([event.get("deferred_tool_use")])]
-        unseen = [_denied_call(each) for each in denied if word(each.get("tool_use_id")) not in self._call_ids]
-        unseen += [_deferred_call(each) for each in deferred if word(each.get("id")) not in self._call_ids]
+        denied = [item for event in self._results for item in objects_in(event.get("permission_denials"))]
+        deferred = [item for event in self._results for item in objects_in([event.get("deferred_tool_use")])]
+        unseen = [_denied_call(item) for item in denied if text_or_empty(item.get("tool_use_id")) not in self._call_ids]
+        unseen += [_deferred_call(item) for item in deferred if text_or_empty(item.get("id")) not in self._call_ids]
         if unseen:
             if not run.messages:
                 run.report.skip(("permission_denials",), _NOT_DENIED)
@@ -188,25 +186,29 @@ class _Run:
         run.usage = self._usage()
         if self._results:
             _read_result(run, self._results[-1])
-        response = run.finish(reader, declared=self._is_run)
-        _mark(response, {word(each.get("tool_use_id")) for each in denied}, {word(each.get("id")) for each in deferred})
+        response = run.build_reply(reader, declared=self._is_run)
+        _mark(
+            response,
+            {text_or_empty(item.get("tool_use_id")) for item in denied},
+            {text_or_empty(item.get("id")) for item in deferred},
+        )
         return response
 
     def _usage(self) -> TokensUsage | None:
-        """Return what the run cost: by model, which counts agents within it, else by result, else by message."""
+        """Return the usage: by model (including subagents), else by result, else by message."""
         if not self._results:
             return add_usage(self._turns.values())
-        # The server's own tools are counted in `usage` alone, so that it is read in any case.
+        # Server tools are counted in `usage` only, so it is always read.
         by_result = [read_usage(event.get("usage"), ("usage",), self.transcript.report)[0] for event in self._results]
         models = self._results[-1].get("modelUsage") or self._results[-1].get("model_usage")
         counts = list(models.values()) if isinstance(models, OBJECT) else []
-        by_model = [read_usage(each, ("modelUsage",), self.transcript.report)[0] for each in objects_in(counts)]
+        by_model = [read_usage(item, ("modelUsage",), self.transcript.report)[0] for item in objects_in(counts)]
         return add_usage(by_model) or add_usage(by_result)
 
 
-def _typed(block: Any) -> Any:
-    """Return a block with its type, which a block of the SDK has not, or only the name of its class."""
-    if isinstance(block, OBJECT) and word(block.get("type")).endswith("Block"):
+def _with_type(block: Any) -> Any:
+    """Add the type to a block; SDK blocks have none, or only their class name."""
+    if isinstance(block, OBJECT) and text_or_empty(block.get("type")).endswith("Block"):
         block = {key: value for key, value in block.items() if key != "type"}
     if not isinstance(block, OBJECT) or "type" in block:
         return block
@@ -220,7 +222,7 @@ def _typed(block: Any) -> Any:
 
 def _is_call(block: _Object) -> bool:
     kind = block.get("type")
-    return isinstance(kind, str) and snake(kind).endswith("tool_use")
+    return isinstance(kind, str) and to_snake_case(kind).endswith("tool_use")
 
 
 def _is_result_block(block: Any) -> bool:
@@ -238,7 +240,7 @@ def _deferred_call(raw: _Object) -> dict[str, Any]:
 
 
 def _mark(response: ProviderResponse, denied: set[str], deferred: set[str]) -> None:
-    """Write into the calls, which nobody else has seen yet, what only the result says of them."""
+    """Set the status of calls that only the result reports as denied or deferred."""
     for call in (call for message in response.output_messages or () for call in message.tool_calls):
         if call.id is not None and call.id in denied:
             force_setattr(call, "status", "denied")
@@ -250,17 +252,17 @@ def _is_waiting(call: ToolCall, deferred: set[str]) -> bool:
     return call.id is not None and call.id in deferred and call.output is UNSET
 
 
-def _read_result(run: Transcript, result: _Object) -> None:
-    """Read the answer, what it cost, and whether the run failed."""
+def _read_result(run: ReplyBuilder, result: _Object) -> None:
+    """Read the answer, the cost and the error."""
     run.text = result["result"] if isinstance(result.get("result"), str) else None
     run.cost_usd = number_or_none(result.get("total_cost_usd"))
-    run.metadata = said_fields(result, _RESULT)
-    subtype = word(result.get("subtype"))
+    run.metadata = non_empty_fields(result, _RESULT)
+    subtype = text_or_empty(result.get("subtype"))
     if result.get("is_error") is not True and not subtype.startswith("error"):
         return
     errors = result.get("errors")
-    words = [each for each in errors if isinstance(each, str)] if isinstance(errors, (list, tuple)) else []
-    run.fail(text_or_none(result.get("result")) or "; ".join(words) or subtype)
+    messages = [item for item in errors if isinstance(item, str)] if isinstance(errors, (list, tuple)) else []
+    run.fail(text_or_none(result.get("result")) or "; ".join(messages) or subtype)
 
 
 FORMAT = ReplyFormat(name="claude_code", detect=_detect, read=_read)

@@ -1,4 +1,4 @@
-"""Codex: the lines of `codex exec --json`, a turn of its SDK, and the session files that it keeps."""
+"""Codex: output of `codex exec --json` (and its form of 2025), turns of its SDK, and session files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,9 +6,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentv.formats.anthropic import output_of
-from agentv.formats.conversation import said_fields, text_or_none
-from agentv.formats.fields import OBJECT, Path, objects_in, word
-from agentv.formats.transcript import Transcript
+from agentv.formats.builder import ReplyBuilder
+from agentv.formats.conversation import non_empty_fields, text_or_none
+from agentv.formats.fields import OBJECT, Path, objects_in, text_or_empty
+from agentv.formats.lines import iter_events
 from agentv.formats.usage import decode_usage, read_usage
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -16,7 +17,7 @@ from agentv.protocols import ReplyFormat, ReplyReader
 _Object = Mapping[str, Any]
 _STATUSES = {"completed": "ok", "failed": "error", "declined": "denied"}
 _CALLS = frozenset(("command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call"))
-_OTHERS = frozenset(("agent_message", "reasoning", "todo_list", "error", "user_message"))
+_OTHER_ITEMS = frozenset(("agent_message", "reasoning", "todo_list", "error", "user_message"))
 _ITEM = frozenset(("id", "type", "status", "tool", "server", "result", "error", "aggregated_output", "exit_code"))
 _EVENTS = frozenset((
     *("thread.started", "turn.started", "turn.completed", "turn.failed"),
@@ -25,14 +26,14 @@ _EVENTS = frozenset((
 
 
 def _is_event(event: _Object) -> bool:
-    kind = word(event.get("type"))
+    kind = text_or_empty(event.get("type"))
     if kind not in _EVENTS:
         return False
     return isinstance(event.get("item"), OBJECT) if kind.startswith("item.") else "object" not in event
 
 
 def _is_item(item: _Object) -> bool:
-    """Tell an item that has a type of its own and is no event."""
+    """Recognize an item by its type; events are not items."""
     kind = item.get("type")
     if kind == "mcp_tool_call":
         return "server" in item and "status" in item
@@ -48,86 +49,83 @@ def _is_turn(value: _Object) -> bool:
 def _detect(value: Any) -> bool:
     if isinstance(value, OBJECT):
         return _is_event(value) or _is_turn(value)
-    return any(_is_event(each) or _is_item(each) for each in objects_in(value))
+    return any(_is_event(item) or _is_item(item) for item in objects_in(value))
 
 
 def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
-    run = Transcript()
+    run = ReplyBuilder()
     if isinstance(value, OBJECT) and _is_turn(value):
         _read_turn(run, value)
     else:
-        for position, event in enumerate([value] if isinstance(value, OBJECT) else value):
-            if isinstance(event, OBJECT):
-                _read_event(run, event, ("events", position))
-            else:
-                run.report.reject(("events", position), "an event", event)
-    return run.finish(reader)
+        for event, path in iter_events(value, run.report):
+            _read_event(run, event, path)
+    return run.build_reply(reader)
 
 
-def _read_turn(run: Transcript, turn: _Object) -> None:
-    """Read what the SDK returns of a turn."""
+def _read_turn(run: ReplyBuilder, turn: _Object) -> None:
+    """Read a turn as returned by the SDK."""
     for position, item in enumerate(turn["items"]):
         if isinstance(item, OBJECT):
             _read_item(run, item, ("items", position))
         else:
-            run.report.reject(("items", position), "an item", item)
+            run.report.skip_invalid(("items", position), "an item", item)
     run.text = text_or_none(turn.get("finalResponse", turn.get("final_response")))
     run.usage = read_usage(turn.get("usage"), ("usage",), run.report)[0]
-    run.metadata = said_fields(turn, frozenset(("items", "finalResponse", "final_response", "usage")))
+    run.metadata = non_empty_fields(turn, frozenset(("items", "finalResponse", "final_response", "usage")))
 
 
-def _read_event(run: Transcript, event: _Object, path: Path) -> None:
-    kind = word(event.get("type"))
+def _read_event(run: ReplyBuilder, event: _Object, path: Path) -> None:
+    kind = text_or_empty(event.get("type"))
     if kind in ("item.started", "item.updated", "item.completed") and isinstance(event.get("item"), OBJECT):
         _read_item(run, event["item"], (*path, "item"))
     elif kind == "thread.started":
         run.thread_id = text_or_none(event.get("thread_id"))
     elif kind == "turn.started":
-        run.end_step()
+        run.end_message()
         run.unfinished, run.error = "`turn.completed`", None
     elif kind == "turn.completed":
-        # The counter goes on from turn to turn: the last one is the sum.
+        # The counter is cumulative over turns: the last value is the sum.
         run.usage = read_usage(event.get("usage"), (*path, "usage"), run.report)[0] or run.usage
         run.unfinished, run.error = "", None
     elif kind == "turn.failed":
         run.unfinished = ""
         run.fail(event.get("error"))
     elif kind == "error":
-        run.fail(event.get("message"))  # unless the turn comes to its end after another try
-    elif _is_item(event) or kind in _OTHERS:
+        run.fail(event.get("message"))  # unless a retry completes the turn
+    elif _is_item(event) or kind in _OTHER_ITEMS:
         _read_item(run, event, path)
     else:
         run.skip_event(kind, path)
 
 
-def _read_item(run: Transcript, item: _Object, path: Path) -> None:
-    """Read an item; a call is told when it begins and again, with all that is known, when it is over."""
-    kind = word(item.get("type", item.get("item_type")))
+def _read_item(run: ReplyBuilder, item: _Object, path: Path) -> None:
+    """Read an item; a call is reported when it starts and again, complete, when it ends."""
+    kind = text_or_empty(item.get("type", item.get("item_type")))
     if kind in ("agent_message", "assistant_message"):
-        run.say(item.get("text"), item.get("id"))
+        run.add_text(item.get("text"), item.get("id"))
     elif kind == "reasoning":
-        run.think(item.get("text"))
+        run.add_reasoning(item.get("text"))
     elif kind == "error":
         run.report.warn(path, str(item.get("message")))
     elif kind in _CALLS or kind.endswith("_call"):
-        is_known = run.knows(item.get("id"))
-        run.call(item.get("id"), _call(item, kind))
-        if is_known or "status" not in item or word(item.get("status")) in _STATUSES:
-            run.end_step()
-    elif kind not in _OTHERS:
+        is_known = run.has_call(item.get("id"))
+        run.update_call(item.get("id"), _call(item, kind))
+        if is_known or "status" not in item or text_or_empty(item.get("status")) in _STATUSES:
+            run.end_message()
+    elif kind not in _OTHER_ITEMS:
         run.skip_event(kind, path)
 
 
 def _call(item: _Object, kind: str) -> dict[str, Any]:
-    """Write a call: of a server's tool, which has a name, or of one of the program's own, named by its type."""
+    """Convert a call of an MCP tool, which has a name, or of a built-in tool, which is named after its type."""
     if kind == "command_execution":
-        given: Any = {"command": item.get("command")}
+        arguments: Any = {"command": item.get("command")}
     else:
-        given = item["arguments"] if "arguments" in item else said_fields(item, _ITEM)
-    error, status = item.get("error"), _STATUSES.get(word(item.get("status")))
+        arguments = item["arguments"] if "arguments" in item else non_empty_fields(item, _ITEM)
+    error, status = item.get("error"), _STATUSES.get(text_or_empty(item.get("status")))
     return {
         "tool": text_or_none(item.get("tool")) or kind,
-        "input": given,
+        "input": arguments,
         "status": "error" if error else status,
         "error": error.get("message", error) if isinstance(error, OBJECT) else error,
         "exit_code": item.get("exit_code"),
@@ -153,34 +151,147 @@ _LINES = frozenset(("session_meta", "response_item", "event_msg", "turn_context"
 
 def _detect_session(value: Any) -> bool:
     return any(
-        each.get("type") in ("session_meta", "response_item") and isinstance(each.get("payload"), OBJECT)
-        for each in objects_in(value)
+        item.get("type") in ("session_meta", "response_item") and isinstance(item.get("payload"), OBJECT)
+        for item in objects_in(value)
     )
 
 
 def _read_session(lines: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    """Read a session file: items of the Responses API, each in a line."""
-    run = Transcript()
+    """Read a session file: one item of the Responses API per line."""
+    run = ReplyBuilder()
     items: list[Any] = []
     for position, line in enumerate(lines):
         payload = line.get("payload") if isinstance(line, OBJECT) else None
-        kind = word(line.get("type")) if isinstance(line, OBJECT) else ""
+        kind = text_or_empty(line.get("type")) if isinstance(line, OBJECT) else ""
         if not isinstance(payload, OBJECT) or kind not in _LINES:
             run.skip_event(kind, ("lines", position))
-        elif kind == "response_item" and word(payload.get("type")) not in _NO_ITEMS:
+        elif kind == "response_item" and text_or_empty(payload.get("type")) not in _NO_ITEMS:
             items.append(payload)
         elif kind == "session_meta":
             run.thread_id = text_or_none(payload.get("id"))
         elif kind == "event_msg" and isinstance(payload.get("info"), OBJECT):
             run.usage = decode_usage(payload["info"].get("total_token_usage")) or run.usage
     response = reader.read_messages(items)
-    beside = run.finish(reader)
+    extra = run.build_reply(reader)
     return replace(
         response,
-        thread_id=beside.thread_id,
-        tokens_usage=None if response.echo_end is not None else beside.tokens_usage,
-        unread=(*response.unread, *beside.unread),
+        thread_id=extra.thread_id,
+        tokens_usage=None if response.echo_end is not None else extra.tokens_usage,
+        unread=(*response.unread, *extra.unread),
     )
 
 
 SESSION = ReplyFormat(name="codex", detect=_detect_session, read=_read_session)
+
+
+_LEGACY_HARMLESS = frozenset((
+    *("task_started", "session_configured", "agent_message_delta", "agent_reasoning_delta", "turn_diff", "plan_update"),
+    *("agent_reasoning_section_break", "agent_reasoning_raw_content", "agent_reasoning_raw_content_delta"),
+    *("exec_command_output_delta", "background_event", "user_message", "get_history_entry_response", "stream_error"),
+    *("mcp_list_tools_response", "mcp_startup_update", "mcp_startup_complete", "turn_aborted", "shutdown_complete"),
+    *("deprecation_notice", "warning", "entered_review_mode", "exited_review_mode", "list_custom_prompts_response"),
+    *("conversation_path", "context_compacted", "undo_started", "undo_completed"),
+))  # fmt: skip
+_APPROVAL_REQUESTS = ("exec_approval_request", "apply_patch_approval_request")
+
+
+def _is_legacy_event(item: _Object) -> bool:
+    inner = item.get("msg")
+    return isinstance(inner, OBJECT) and isinstance(inner.get("type"), str) and "id" in item
+
+
+def _detect_legacy(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(map(_is_legacy_event, objects_in(value)))
+
+
+def _read_legacy(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    run = ReplyBuilder()
+    for at, item in enumerate(items):
+        if isinstance(item, OBJECT) and _is_legacy_event(item):
+            _read_legacy_event(run, item["msg"], ("events", at))
+        elif isinstance(item, OBJECT) and ("prompt" in item or "workdir" in item):
+            run.add_searched(item, ("events", at))  # the prompt and the configuration
+        else:
+            run.skip_event(item.get("type") if isinstance(item, OBJECT) else None, ("events", at))
+    return run.build_reply(reader)
+
+
+def _read_legacy_event(run: ReplyBuilder, event: _Object, path: Path) -> None:
+    kind, call_id = text_or_empty(event.get("type")), event.get("call_id")
+    if kind == "agent_message":
+        run.add_text(event.get("message"))
+    elif kind == "agent_reasoning":
+        run.add_reasoning(event.get("text"))
+    elif kind == "token_count":
+        info = event.get("info")
+        total = info.get("total_token_usage") if isinstance(info, OBJECT) else event
+        run.usage = decode_usage(total) or run.usage  # the counter is cumulative: the last value is the sum
+    elif kind == "error":
+        run.fail(event.get("message"))
+    elif kind in _APPROVAL_REQUESTS or kind.endswith(("_begin", "_end")):
+        status = {"status": "pending"} if kind in _APPROVAL_REQUESTS else {}
+        call = run.update_call(call_id, {**_started_call(kind, event), **status})
+        if kind not in _APPROVAL_REQUESTS:
+            call.pop("status", None)  # the call was approved
+        call |= _call_outcome(kind, event) if kind.endswith("_end") else {}
+        run.end_message()
+    elif not _read_legacy_turn(run, kind, event):
+        run.skip_event(kind, path)
+
+
+def _read_legacy_turn(run: ReplyBuilder, kind: str, event: _Object) -> bool:
+    """Read an event about the whole turn, and return whether it is one."""
+    if kind == "task_started":
+        run.unfinished = "`task_complete`"
+    elif kind == "task_complete":
+        run.unfinished = ""
+        run.text = text_or_none(event.get("last_agent_message")) or run.text
+    elif kind == "session_configured":
+        run.thread_id = text_or_none(event.get("session_id"))
+    elif kind == "turn_aborted":
+        run.fail(f"the turn was aborted: {event.get('reason')}")
+    return kind in _LEGACY_HARMLESS or kind == "task_complete"
+
+
+def _started_call(kind: str, event: _Object) -> dict[str, Any]:
+    """Return the tool and input of a call, as far as this event has them."""
+    invocation = event.get("invocation")
+    if isinstance(invocation, OBJECT):
+        return {
+            "tool": invocation.get("tool"),
+            "server": invocation.get("server"),
+            "input": invocation.get("arguments"),
+        }
+    if kind.startswith("exec"):
+        command = event.get("command")
+        return {"tool": "command_execution", "input": None if command is None else {"command": command}}
+    if kind.startswith(("patch_apply", "apply_patch")):
+        changes = event.get("changes")
+        return {"tool": "file_change", "input": None if changes is None else {"changes": changes}}
+    name = kind.removesuffix("_begin").removesuffix("_end")
+    extra = {key: value for key, value in event.items() if key not in ("type", "call_id") and value is not None}
+    return {"tool": name.removesuffix("_call"), "input": extra or None}
+
+
+def _call_outcome(kind: str, event: _Object) -> dict[str, Any]:
+    result = event.get("result")
+    if isinstance(result, OBJECT):
+        success, error = result.get("Ok"), result.get("Err")
+        failed = error is not None or (
+            isinstance(success, OBJECT) and success.get("is_error", success.get("isError")) is True
+        )
+        content = success.get("content") if isinstance(success, OBJECT) else None
+        output = output_of(content) if isinstance(content, (list, tuple)) else success
+        return {"output": output, "error": error, "status": "error" if failed else "ok"}
+    if "exit_code" in event:
+        printed = event.get("aggregated_output")
+        printed = f"{event.get('stdout') or ''}{event.get('stderr') or ''}" if printed is None else printed
+        status = "ok" if event["exit_code"] == 0 else "error"
+        return {"output": printed, "exit_code": event["exit_code"], "status": status}
+    if isinstance(event.get("success"), bool):
+        printed = f"{event.get('stdout') or ''}{event.get('stderr') or ''}"
+        return {"output": printed, "status": "ok" if event["success"] else "error"}
+    return {"output": result} if kind != "web_search_end" else {}
+
+
+LEGACY = ReplyFormat(name="codex", detect=_detect_legacy, read=_read_legacy, events=True)

@@ -1,9 +1,9 @@
-"""Cohere's chat: replies of both versions of its API, and their streams."""
+"""Cohere Chat API: replies of both versions, and their streams."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentv.formats.conversation import said_fields, text_or_none
+from agentv.formats.conversation import non_empty_fields, text_or_none
 from agentv.formats.fields import OBJECT, Report, objects_in
 from agentv.formats.response import decode_fields, join_turns
 from agentv.model.response import ProviderResponse
@@ -28,7 +28,7 @@ _EVENTS = frozenset((
 
 
 def is_cohere(value: Any) -> bool:
-    """Tell a reply by its reason to end, which Cohere alone writes in capitals beside one message."""
+    """Recognize a reply by its finish reason, which only Cohere writes in capitals beside one message."""
     if not isinstance(value, OBJECT) or value.get("finish_reason") not in _ENDINGS:
         return False
     message = value.get("message")
@@ -51,7 +51,7 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     else:
         message, usage = dict(value["message"]), _usage(value.get("usage"))
     reply = {
-        "output_messages": [{key: each for key, each in message.items() if each is not None}],
+        "output_messages": [{key: item for key, item in message.items() if item is not None}],
         "usage": usage,
         "reasoning": text_or_none(message.get("tool_plan")),
         "metadata": {"finish_reason": value["finish_reason"]},
@@ -63,12 +63,16 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
 def _old_call(call: Any) -> Any:
     if not isinstance(call, OBJECT):
         return call
-    given = {"input": call["parameters"]} if "parameters" in call else {}
-    return {"tool": call.get("name"), "metadata": said_fields(call, frozenset(("name", "parameters"))) or None, **given}
+    arguments = {"input": call["parameters"]} if "parameters" in call else {}
+    return {
+        "tool": call.get("name"),
+        "metadata": non_empty_fields(call, frozenset(("name", "parameters"))) or None,
+        **arguments,
+    }
 
 
 def _usage(value: Any) -> Any:
-    """Return what was used, not what is paid for."""
+    """Return the tokens used rather than the tokens billed."""
     if not isinstance(value, OBJECT):
         return None
     counts = next((value[key] for key in ("tokens", "billed_units") if isinstance(value.get(key), OBJECT)), None)
@@ -104,16 +108,16 @@ def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     starts = [
         at for at, event in enumerate(items) if isinstance(event, OBJECT) and event.get("type") == "message-start"
     ]
-    if len(starts) > 1:  # a loop sends one reply after the other
+    if len(starts) > 1:  # a loop that sends one reply after the other
         ends = [*starts[1:], len(items)]
         turns = [_read_stream(items[begin:end], reader) for begin, end in zip([0, *starts[1:]], ends, strict=True)]
         return join_turns(turns)
-    pieces = _Pieces()
+    pieces = _CohereStreamDecoder()
     for at, event in enumerate(items):
         if isinstance(event, OBJECT):
             pieces.add(event, at)
         elif event not in ("", "[DONE]", None):
-            pieces.report.reject(("events", at), "an event", event)
+            pieces.report.skip_invalid(("events", at), "an event", event)
     ended = isinstance(pieces.document.get("finish_reason"), str)
     if not ended:
         pieces.report.skip(("events",), "the end of the stream, which did not come,")
@@ -128,8 +132,8 @@ def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     )
 
 
-class _Pieces:
-    """One message as it grows."""
+class _CohereStreamDecoder:
+    """Decoder of a streamed message."""
 
     def __init__(self) -> None:
         self.report = Report()
@@ -139,7 +143,7 @@ class _Pieces:
         self._plan: list[str] = []
 
     def add(self, event: _Object, at: int) -> None:
-        """Add one event."""
+        """Process the next event."""
         kind, index = text_or_none(event.get("type")) or "", str(event.get("index"))
         delta = event.get("delta")
         delta = delta if isinstance(delta, OBJECT) else {}
@@ -160,10 +164,10 @@ class _Pieces:
             self.report.skip(("events", at), f"an event of type {kind[:60]!r}")
 
     def _add_call(self, index: str, call: _Object) -> None:
-        known = self._calls.setdefault(index, {"type": "function", "function": {}})
-        known |= {key: value for key, value in call.items() if key != "function" and value is not None}
+        call_so_far = self._calls.setdefault(index, {"type": "function", "function": {}})
+        call_so_far |= {key: value for key, value in call.items() if key != "function" and value is not None}
         if isinstance(call.get("function"), OBJECT):
-            _append(known["function"], call["function"], ("arguments",))
+            _append(call_so_far["function"], call["function"], ("arguments",))
 
     @property
     def message(self) -> dict[str, Any]:
@@ -174,11 +178,11 @@ class _Pieces:
         return {**message, "tool_plan": "".join(self._plan)} if self._plan else message
 
 
-def _append(known: dict[str, Any], piece: _Object, growing: tuple[str, ...]) -> None:
+def _append(target: dict[str, Any], piece: _Object, growing: tuple[str, ...]) -> None:
     for key, value in piece.items():
-        before = known.get(key)
+        before = target.get(key)
         grows = key in growing and isinstance(value, str) and isinstance(before, str)
-        known[key] = before + value if grows else value
+        target[key] = before + value if grows else value
 
 
 STREAM = ReplyFormat(name="cohere", detect=_detect_stream, read=_read_stream)

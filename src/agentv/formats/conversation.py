@@ -1,4 +1,4 @@
-"""Pair tool results with their calls; build a conversation; keep what the OpenAI form has no place for."""
+"""Pairing of tool results with calls, builder of a conversation, and metadata for a lossless OpenAI form."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -7,20 +7,20 @@ from typing import Any, Literal
 from msgspec import UNSET, Struct, UnsetType, convert
 from msgspec.structs import force_setattr
 
-from agentv.formats.fields import Path, Report, whole_text
+from agentv.formats.fields import Path, Report, clean_text
 from agentv.jsonio import CONVERT_ERRORS
 from agentv.model.conversation import Message, Status, ToolCall
 
 
 class Pairing:
-    """The calls of a conversation so far, by number in order, and which of them are still open."""
+    """The calls of a conversation by number, and which of them are still open."""
 
     __slots__ = ("_by_id", "_by_name", "_named", "_open", "calls", "ids")
 
     def __init__(self) -> None:
         self.calls: list[ToolCall] = []
-        """To be extended by whoever reads or writes the conversation; one that has an output is not open."""
-        # All below is brought up to date when asked for: many conversations have no results to pair.
+        """Extended by the reader or writer of the conversation; a call that has an output is not open."""
+        # The indexes below are updated on demand: many conversations have no results to pair.
         self.ids: list[str | None] = []
         self._open: list[bool] = []
         self._by_id: dict[str, list[int]] = {}
@@ -28,12 +28,12 @@ class Pairing:
         self._named = 0
 
     def find(self, call_id: str | None, name: str | None) -> int | None:
-        """Find the call of a result: by id, else the first of that name, else the first without an id."""
+        """Find the call of a result: by id, else the first with that name, else the first without an id."""
         if len(self.ids) < len(self.calls):
             self.index()
         if call_id:
             same = self._by_id.get(call_id)
-            # The latest one: an agent that uses an id again means its newest call.
+            # The latest one: an agent that reuses an id refers to its newest call.
             while same and not self._open[same[-1]]:
                 same.pop()
             return same[-1] if same else None
@@ -44,17 +44,17 @@ class Pairing:
         return waiting[0] if waiting else None
 
     def is_open(self, number: int) -> bool:
-        """Tell whether there is such a call and it has no result yet."""
+        """Return whether a call exists and has no result yet."""
         if len(self.ids) < len(self.calls):
             self.index()
         return 0 <= number < len(self._open) and self._open[number]
 
-    def answer(self, number: int) -> None:
-        """Take note that a call has its result."""
+    def close(self, number: int) -> None:
+        """Mark a call as having its result."""
         self._open[number] = False
 
     def index(self) -> None:
-        """Take note of the latest calls as they are now."""
+        """Add the latest calls to the index."""
         by_id = self._by_id
         for number in range(len(self.ids), len(self.calls)):
             call = self.calls[number]
@@ -68,7 +68,7 @@ class Pairing:
                     by_id[call_id] = [number]
 
     def _index_names(self) -> None:
-        """Bring the index by name up to date; the calls without an id are under `None`."""
+        """Update the index by name; calls without an id are under `None`."""
         for number in range(self._named, len(self.calls)):
             if self._open[number]:
                 name = self.calls[number].tool
@@ -80,19 +80,19 @@ class Pairing:
 
 
 RESULT_MESSAGE = "result_message"
-"""The key of a call's metadata that holds it."""
+"""The key of a call's metadata that holds the fields of its result message."""
 
 Result = tuple[int, int, dict[str, Any] | None, tuple[Any, ...] | None]
-"""The number of the call, how far back its message is, the fields to keep, or what to keep instead."""
+"""The number of the call, the distance to its message, the fields to keep, or their replacement."""
 
 
-def record_results(results: list[Result], calls: Sequence[ToolCall], homes: Sequence[int]) -> None:
-    """Leave with each answered call what its result's message had that the call has no field for."""
+def record_results(results: list[Result], calls: Sequence[ToolCall], positions: Sequence[int]) -> None:
+    """Store the fields of each result message that a call has no field for in the metadata of its call."""
     results.sort()
-    home = rank = -1
+    position = rank = -1
     for number, offset, record, instead in results:
-        rank = rank + 1 if homes[number] == home else 1
-        home = homes[number]
+        rank = rank + 1 if positions[number] == position else 1
+        position = positions[number]
         if instead is not None:
             if instead:
                 _keep(calls[number], instead[0])
@@ -105,14 +105,14 @@ def record_results(results: list[Result], calls: Sequence[ToolCall], homes: Sequ
 
 def _keep(call: ToolCall, record: Any) -> None:
     metadata = dict(call.metadata or {})
-    if RESULT_MESSAGE in metadata:  # the agent's own word, which is not ours to overwrite
+    if RESULT_MESSAGE in metadata:  # the agent's own metadata is not overwritten
         metadata[f"{RESULT_MESSAGE}_"] = metadata[RESULT_MESSAGE]
     metadata[RESULT_MESSAGE] = record
     force_setattr(call, "metadata", metadata)
 
 
 def is_blocks(value: Any) -> bool:
-    """Tell whether a tool's output is a list of content blocks, which OpenAI's form takes as it is."""
+    """Return whether a tool's output is a list of content blocks, which OpenAI's form accepts unchanged."""
     return isinstance(value, list) and all(
         isinstance(item, dict) and isinstance(item.get("type"), str) for item in value
     )
@@ -122,10 +122,10 @@ KEY = "agentv"
 
 
 class CallMarker(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one call has that OpenAI's form has no place for."""
+    """Properties of one call that OpenAI's form cannot express."""
 
     absent: tuple[Literal["id", "input"], ...] = ()
-    """Fields that were made up because that form demands them."""
+    """Fields that were generated because OpenAI's form requires them."""
     timestamp: str | None = None
     duration_ms: float | None = None
     status: Status | None = None
@@ -134,23 +134,23 @@ class CallMarker(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Marker(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one message has that OpenAI's form has no place for."""
+    """Properties of one message that OpenAI's form cannot express."""
 
     timestamp: str | None = None
     metadata: dict[str, Any] | None = None
-    """The message's whole metadata, when this marker could not simply stand beside it."""
+    """The complete metadata of the message, if the marker could not be added to it."""
     calls: dict[str, CallMarker] = {}
-    """By the call's position in the message."""
+    """By the position of the call in the message."""
     call: int | UnsetType | None = UNSET
-    """Of a result: the call it belongs to, counted backwards from here; `None` when to none at all."""
+    """For a result: its call, counted backwards; `None` if it belongs to no call."""
     content: Literal["json"] | None = None
-    """Of a result: its content is not the tool's text but a value written as JSON."""
+    """For a result: its content is a value encoded as JSON and not the tool's text."""
     result_message: tuple[Any, ...] | None = None
-    """Of a result: what its call's metadata hold under `result_message`, when the result does not tell."""
+    """For a result: the `result_message` metadata of its call, if it cannot be derived from the result."""
 
 
 def read_marker(value: Any) -> Marker | None:
-    """Read a marker that we wrote; `None` for anything else that stands under the key."""
+    """Read a marker that we wrote; return `None` for any other value under its key."""
     if not isinstance(value, dict) or not value:
         return None
     try:
@@ -160,7 +160,7 @@ def read_marker(value: Any) -> Marker | None:
 
 
 def split_marker(metadata: dict[str, Any] | None) -> tuple[dict[str, Any] | None, Marker | None]:
-    """Take the marker out of a message's metadata and give what was there before it was put in."""
+    """Remove the marker from the metadata of a message and return both."""
     if metadata is None or KEY not in metadata:
         return metadata, None
     marker = read_marker(metadata[KEY])
@@ -173,7 +173,7 @@ def split_marker(metadata: dict[str, Any] | None) -> tuple[dict[str, Any] | None
 
 
 def join_marker(metadata: dict[str, Any] | None, marker: dict[str, Any]) -> dict[str, Any] | None:
-    """Put a marker beside a message's metadata so that `split_marker` gives both back."""
+    """Add a marker to the metadata of a message; `split_marker` is the inverse."""
     if metadata is None:
         return {KEY: marker} if marker else None
     if not marker and read_marker(metadata.get(KEY)) is None:
@@ -183,8 +183,8 @@ def join_marker(metadata: dict[str, Any] | None, marker: dict[str, Any]) -> dict
     return {KEY: {**marker, "metadata": metadata}}
 
 
-class Answer(Struct, frozen=True, kw_only=True):
-    """What came back from a tool."""
+class ToolResult(Struct, frozen=True, kw_only=True):
+    """The result of a tool call."""
 
     call_id: str | None
     name: str | None
@@ -195,53 +195,53 @@ class Answer(Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, Any] = {}
 
 
-class Conversation:
-    """The messages so far; calls that are given to it belong to it, and get their results later."""
+class ConversationBuilder:
+    """Builder of a conversation; it owns the calls added to it and sets their results later."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self._pairing = Pairing()
 
-    def say(self, message: Message) -> None:
+    def add_message(self, message: Message) -> None:
         """Add a message."""
         self._pairing.calls.extend(message.tool_calls)
         self.messages.append(message)
 
-    def call(self, call: ToolCall) -> None:
+    def add_call(self, call: ToolCall) -> None:
         """Add a call to the last message."""
         message = self.messages[-1]
-        force_setattr(message, "tool_calls", (*message.tool_calls, call))  # nobody else has seen this message yet
+        force_setattr(message, "tool_calls", (*message.tool_calls, call))  # this message is not shared yet
         self._pairing.calls.append(call)
 
-    def find(self, call_id: str | None) -> ToolCall | None:
-        """Give the latest call of this id that has no result yet."""
+    def find_open_call(self, call_id: str | None) -> ToolCall | None:
+        """Return the latest call with this id that has no result yet."""
         number = self._pairing.find(call_id, None) if call_id else None
         return None if number is None else self._pairing.calls[number]
 
-    def answer(self, answer: Answer) -> None:
-        """Lay a result into its call; one that answers none is a message of its own."""
+    def add_result(self, answer: ToolResult) -> None:
+        """Add a result to its call; a result without a call becomes a message of its own."""
         number = self._pairing.find(answer.call_id, answer.name)
         if number is None:
             self.messages.append(_unpaired(answer))
             return
         call = self._pairing.calls[number]
-        # Nobody else has seen this call yet: it was made a moment ago, out of the same conversation.
+        # This call is not shared yet: it was created while reading the same conversation.
         force_setattr(call, "output", answer.output)
-        if answer.status is not None or call.status == "pending":  # what was answered waits no longer
+        if answer.status is not None or call.status == "pending":  # a call with a result is no longer pending
             force_setattr(call, "status", answer.status)
         if answer.error is not None:
             force_setattr(call, "error", answer.error)
         if answer.metadata:
             force_setattr(call, "metadata", {**answer.metadata, **(call.metadata or {})})
-        self._pairing.answer(number)
+        self._pairing.close(number)
 
 
-def _unpaired(answer: Answer) -> Message:
-    beside = {"status": answer.status, "error": answer.error}
+def _unpaired(answer: ToolResult) -> Message:
+    extras = {"status": answer.status, "error": answer.error}
     is_text = isinstance(answer.output, str)
     if not is_text:
-        beside["output"] = answer.output
-    metadata = {**answer.metadata, **{key: value for key, value in beside.items() if value is not None}}
+        extras["output"] = answer.output
+    metadata = {**answer.metadata, **{key: value for key, value in extras.items() if value is not None}}
     return Message(
         role="tool",
         content=answer.output if is_text else None,
@@ -253,20 +253,20 @@ def _unpaired(answer: Answer) -> Message:
 
 
 def tool_name(value: Any, path: Path, report: Report) -> str:
-    """Read the name of a tool, whatever stands in its place."""
+    """Read the name of a tool; warn and return an empty string if it is invalid."""
     if isinstance(value, str) and value:
-        return report.whole(value, path)
-    report.refuse(path, "the name of a tool", value)
+        return report.valid_text(value, path)
+    report.warn_invalid(path, "the name of a tool", value)
     return ""
 
 
 def text_or_none(value: Any) -> str | None:
-    """Give a text that says something, and `None` for anything else."""
-    return whole_text(value) if isinstance(value, str) and value else None
+    """Return a non-empty text; `None` for any other value."""
+    return clean_text(value) if isinstance(value, str) and value else None
 
 
-def said_fields(value: Mapping[Any, Any], known: frozenset[str]) -> dict[str, Any]:
-    """Give the fields that are not among those known and say something: neither null nor empty."""
+def non_empty_fields(value: Mapping[Any, Any], known: frozenset[str]) -> dict[str, Any]:
+    """Return the fields that are neither known nor empty."""
     return {
         str(key): item
         for key, item in value.items()
@@ -274,6 +274,9 @@ def said_fields(value: Mapping[Any, Any], known: frozenset[str]) -> dict[str, An
     }
 
 
-def last_words(messages: list[Message]) -> str:
-    """Give the words of the last message of the assistant's."""
-    return next((whole_text(message.text) for message in reversed(messages) if message.role == "assistant"), "")
+def last_assistant_text(messages: Sequence[Message] | None) -> str:
+    """Return the text of the assistant's last message."""
+    for message in reversed(messages or ()):
+        if message.role == "assistant":
+            return clean_text(message.text)
+    return ""

@@ -1,11 +1,12 @@
-"""GitHub Copilot CLI: the lines of `copilot -p --output-format json`, and the events of a session that it keeps."""
+"""GitHub Copilot CLI: output of `copilot -p --output-format json`, and the events of stored sessions."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from agentv.formats.builder import ReplyBuilder
 from agentv.formats.conversation import text_or_none
 from agentv.formats.fields import OBJECT, Path, objects_in
-from agentv.formats.transcript import Transcript
+from agentv.formats.lines import iter_events
 from agentv.formats.usage import add_usage, read_usage
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -19,7 +20,7 @@ _HARMLESS = (
     *("assistant.usage", "assistant.streaming_delta", "tool.execution_progress", "tool.execution_partial_result"),
     "tool.user_requested",
 )
-"""How the types of an assistant's and a tool's events begin that make no calls."""
+"""Type prefixes of assistant and tool events that make no calls."""
 _MAY_CALL = ("assistant", "tool", "external_tool")
 _OWN = frozenset(("assistant.message", "assistant.turn_start", "user.message", "tool.execution_start", "session.start"))
 _REQUEST = frozenset(("toolCallId", "name", "arguments"))
@@ -35,27 +36,24 @@ def _detect(value: Any) -> bool:
 
 
 def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
-    run = _Run()
-    for position, event in enumerate([value] if isinstance(value, OBJECT) else value):
-        if isinstance(event, OBJECT):
-            run.read(event, ("events", position))
-        else:
-            run.transcript.report.reject(("events", position), "an event", event)
+    run = _CopilotRun()
+    for event, path in iter_events(value, run.transcript.report):
+        run.read(event, path)
     return run.finish(reader)
 
 
-class _Run:
-    """A run so far, and what each call of a model cost."""
+class _CopilotRun:
+    """Collector of a run's messages and the usage of each model call."""
 
     def __init__(self) -> None:
-        self.transcript = Transcript()
+        self.transcript = ReplyBuilder()
         self._pieces: dict[str, Path] = {}
-        """Where the pieces of a call began, by its id."""
+        """Paths at which streamed calls began, by call id."""
         self._turns: list[TokensUsage | None] = []
         self._total: TokensUsage | None = None
         self._failure: Any = None
         self._is_run = True
-        """Whether this is one run and not a session, which holds the runs before as well."""
+        """True for a single run; a session contains earlier runs too."""
 
     def read(self, event: _Object, path: Path) -> None:
         """Read the next event."""
@@ -65,13 +63,13 @@ class _Run:
         if kind == "assistant.message":
             self._read_message(data, path)
         elif kind == "tool.execution_start":
-            run.call(data.get("toolCallId"), {"tool": data.get("toolName"), "input": data.get("arguments")})
+            run.update_call(data.get("toolCallId"), {"tool": data.get("toolName"), "input": data.get("arguments")})
         elif kind == "tool.execution_complete":
-            run.answer(data.get("toolCallId"), _result(data))
+            run.record_result(data.get("toolCallId"), _result(data))
         elif kind == "user.message":
-            run.ask(data.get("content"))
+            run.add_user_text(data.get("content"))
         elif kind == "assistant.reasoning":
-            run.think(data.get("content"))
+            run.add_reasoning(data.get("content"))
         elif kind == "assistant.tool_call_delta":
             self._pieces.setdefault(str(data.get("toolCallId")), path)
         elif kind == "result":
@@ -84,15 +82,15 @@ class _Run:
     def _read_message(self, data: _Object, path: Path) -> None:
         run = self.transcript
         run.unfinished = ""
-        run.end_step()
-        run.say(data.get("content") or "", data.get("messageId"))
+        run.end_message()
+        run.add_text(data.get("content") or "", data.get("messageId"))
         requests = data.get("toolRequests")
         for position, request in enumerate(requests if isinstance(requests, (list, tuple)) else ()):
             if isinstance(request, OBJECT):
                 call = {"tool": request.get("name"), "input": request.get("arguments")}
-                run.call(request.get("toolCallId"), call)
+                run.update_call(request.get("toolCallId"), call)
             else:
-                run.report.reject((*path, "toolRequests", position), "an object", request)
+                run.report.skip_invalid((*path, "toolRequests", position), "an object", request)
 
     def _read_other(self, kind: str, data: _Object, path: Path) -> None:
         run = self.transcript
@@ -104,14 +102,14 @@ class _Run:
             self._turns.append(read_usage(usage, (*path, "usage"), run.report)[0])
         elif kind == "session.shutdown" and isinstance(data.get("modelMetrics"), OBJECT):
             metrics = objects_in(list(data["modelMetrics"].values()))
-            self._total = add_usage(read_usage(each.get("usage"), path, run.report)[0] for each in metrics)
+            self._total = add_usage(read_usage(item.get("usage"), path, run.report)[0] for item in metrics)
         elif kind in ("model.call_failure", "session.error"):
             self._failure = data.get("errorMessage", data)
         elif kind == "assistant.turn_start":
             run.unfinished = "the end of a turn"
         elif kind in ("assistant.turn_end", "assistant.idle", "abort"):
             run.unfinished = ""
-        run.search(data, path)
+        run.add_searched(data, path)
 
     def _read_end(self, event: _Object) -> None:
         run = self.transcript
@@ -124,14 +122,14 @@ class _Run:
         """Return the reply."""
         run = self.transcript
         for call_id, path in self._pieces.items():
-            if not run.knows(call_id):
+            if not run.has_call(call_id):
                 run.report.skip(path, f"a call {call_id[:60]!r} that was cut off")
         run.usage = self._total or add_usage(self._turns)
-        return run.finish(reader, declared=self._is_run)
+        return run.build_reply(reader, declared=self._is_run)
 
 
 def _makes_no_calls(kind: str) -> bool:
-    """Tell the type of an event that makes no calls; what it holds is searched for calls all the same."""
+    """Return whether events of this type make no calls; their content is still searched for calls."""
     family, dot, _ = kind.partition(".")
     return kind == "abort" or kind.startswith(_HARMLESS) or (bool(dot) and family not in _MAY_CALL)
 
@@ -142,10 +140,10 @@ def _result(data: _Object) -> dict[str, Any]:
     status = ("ok" if success else "error") if isinstance(success, bool) else None
     if isinstance(error, OBJECT) and error.get("code") == "denied":
         status = "denied"
-    told = {"status": status, "error": error.get("message", error) if isinstance(error, OBJECT) else error}
+    outcome = {"status": status, "error": error.get("message", error) if isinstance(error, OBJECT) else error}
     if isinstance(result, OBJECT):
         result = result.get("content", result)
-    return told if result is None else {**told, "output": result}
+    return outcome if result is None else {**outcome, "output": result}
 
 
 FORMAT = ReplyFormat(name="copilot_cli", detect=_detect, read=_read)

@@ -1,4 +1,4 @@
-"""CrewAI: outputs of crews, of their tasks, and of single agents."""
+"""CrewAI: outputs of crews, tasks and single agents."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agentv.formats.draft import other_fields, read_arguments
+from agentv.formats.builder import other_fields, read_arguments
 from agentv.formats.fields import MISSING_CALLS, OBJECT, objects_in
 from agentv.formats.response import add_fields, decode_fields
 from agentv.model.conversation import Message
@@ -16,9 +16,9 @@ from agentv.protocols import ReplyFormat, ReplyReader
 _Object = Mapping[str, Any]
 _USAGE = ("token_usage", "usage_metrics")
 _STRUCTURED = ("json_dict", "pydantic")
-"""Where an answer stands that has a schema of its own."""
+"""Keys of answers with a schema."""
 _WRITTEN_CALL = re.compile(r"^\s*Action\s*:.*^\s*Action Input\s*:", re.MULTILINE | re.DOTALL)
-"""A call as an agent without native tools writes it."""
+"""A call in the text of an agent without native tool calling."""
 
 
 def _detect(value: Any) -> bool:
@@ -37,13 +37,13 @@ def _is_task(value: _Object) -> bool:
 
 def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     tasks = value.get("tasks_output")
-    messages = [message for task in objects_in(tasks) for message in _added(task)]
-    messages += _added(value)
-    said = reader.read_messages(messages, declared=True) if messages else decode_fields({})
+    messages = [message for task in objects_in(tasks) for message in _added_messages(task)]
+    messages += _added_messages(value)
+    conversation = reader.read_messages(messages, declared=True) if messages else decode_fields({})
     usage = next((value[key] for key in _USAGE if isinstance(value.get(key), OBJECT)), None)
     answer = next((value[key] for key in _STRUCTURED if value.get(key) is not None), None)
-    others = other_fields(value, "raw", "messages", "tasks_output", *_USAGE, *_STRUCTURED)
-    response = add_fields(said, others, text=value["raw"], tokens_usage=usage, raw_response=answer)
+    extra = other_fields(value, "raw", "messages", "tasks_output", *_USAGE, *_STRUCTURED)
+    response = add_fields(conversation, extra, text=value["raw"], tokens_usage=usage, raw_response=answer)
     written = [at for at, message in enumerate(response.output_messages or ()) if _writes_call(message)]
     unread = [
         Unread(
@@ -55,8 +55,8 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     return replace(response, unread=(*response.unread, *unread)) if unread else response
 
 
-def _added(value: _Object) -> list[Any]:
-    """Return what an agent added to a task: without the prompts, which are CrewAI's."""
+def _added_messages(value: _Object) -> list[Any]:
+    """Return the messages an agent added to a task, without CrewAI's prompts."""
     listed = value.get("messages")
     items = listed if isinstance(listed, (list, tuple)) else ()
     added = [item for item in items if not (isinstance(item, OBJECT) and item.get("role") in ("system", "user"))]
@@ -67,26 +67,29 @@ def _added(value: _Object) -> list[Any]:
 
 
 def _with_failures(item: _Object, failures: list[_Object]) -> _Object:
-    """Mark the calls of a message that CrewAI lists as failed; each entry is of one call."""
+    """Set the status of calls that CrewAI lists as failed, one entry per call."""
     calls = item.get("tool_calls")
     if not isinstance(calls, (list, tuple)):
         return item
-    return {**item, "tool_calls": [_failed(call, failures) if isinstance(call, OBJECT) else call for call in calls]}
+    return {
+        **item,
+        "tool_calls": [_with_failure(call, failures) if isinstance(call, OBJECT) else call for call in calls],
+    }
 
 
-def _failed(call: _Object, failures: list[_Object]) -> _Object:
+def _with_failure(call: _Object, failures: list[_Object]) -> _Object:
     function = call.get("function")
     name = function.get("name") if isinstance(function, OBJECT) else None
-    given = read_arguments(function.get("arguments"))["input"] if isinstance(function, OBJECT) else None
+    arguments = read_arguments(function.get("arguments"))["input"] if isinstance(function, OBJECT) else None
     at = next(
-        (at for at, each in enumerate(failures) if (each.get("tool_name"), each.get("tool_args")) == (name, given)),
+        (at for at, item in enumerate(failures) if (item.get("tool_name"), item.get("tool_args")) == (name, arguments)),
         None,
     )
     if at is None:
         return call
     failure = failures.pop(at).get("failure")
-    words = failure.get("message") if isinstance(failure, OBJECT) else failure
-    return {**call, "status": "error", **({"error": words} if words else {})}
+    text = failure.get("message") if isinstance(failure, OBJECT) else failure
+    return {**call, "status": "error", **({"error": text} if text else {})}
 
 
 def _writes_call(message: Message) -> bool:

@@ -1,4 +1,4 @@
-"""Shapes of replies that belong to no vendor: our own fields, messages, failures, a text under a usual key."""
+"""Shapes of replies that belong to no vendor: our own fields, messages, failures, a text under a common key."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agentv.formats.draft import other_fields
+from agentv.formats.builder import other_fields
 from agentv.formats.embedded_calls import holds_blocks
-from agentv.formats.fields import OBJECT
+from agentv.formats.fields import OBJECT, is_list
 from agentv.formats.objects import plain_data
 from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_fields, join_responses
 from agentv.formats.trace import EVENT_TYPES
@@ -20,40 +20,35 @@ from agentv.protocols import ReplyFormat, ReplyReader
 
 _Object = Mapping[str, Any]
 TEXT_KEYS = ("text", "answer", "response", "output", "message", "content", "reply")
-"""Where an answer that is nothing but a text usually stands."""
+"""Common keys of an answer that is a plain text."""
 _STRONG = ("output_messages", "outputMessages", "trace", "trace_ref", "traceRef", "trace_summary", "traceSummary")
-"""Fields that nobody else's replies have."""
+"""Fields that occur only in our own replies."""
 _REPLY_ONLY = frozenset(REPLY_KEYS) - {"metadata", "warnings"}
-"""What only a reply has; things of any kind have metadata and warnings."""
-_FAILED = frozenset(("error", "failed", "failure"))
+"""Fields that occur only in replies; `metadata` and `warnings` occur in other objects as well."""
+_FAILURE_STATUSES = frozenset(("error", "failed", "failure"))
 _MESSAGE_KEYS = frozenset(
     ("content", "tool_calls", "toolCalls", "function_call", "parts", "contents", "items", "blocks")
 )
-"""What a message has beside its role."""
+"""Fields of a message besides its role."""
 _ROLES = frozenset(("assistant", "user", "system", "tool", "developer", "function", "model", "ai", "human"))
-_OTHER_WORDS = ("action", "event", "kind", "data", "payload", "result", "orchestrationTrace", "trace")
-_FOREIGN = frozenset((*NAME_KEYS, *INPUT_KEYS, *CALL_ID_KEYS, *_OTHER_WORDS)) - {"name", "input"}
-"""Keys of events that others write, who have other names for what a trace holds."""
+_OTHER_KEYS = ("action", "event", "kind", "data", "payload", "result", "orchestrationTrace", "trace")
+_FOREIGN = frozenset((*NAME_KEYS, *INPUT_KEYS, *CALL_ID_KEYS, *_OTHER_KEYS)) - {"name", "input"}
+"""Keys of foreign events, which use other names for the fields of a trace."""
 _CALL_FIELDS = frozenset(("name", "args", "id", "type", "index", "partial_args", "will_continue", "error"))
 _MAX_KEYS = 20
 _MAX_NAME = 40
-_MAX_LOOKED_AT = 1_000
+_MAX_SCANNED = 1_000
 _NO_ANSWER = frozenset(("type", "event", "id", "role", "object", "model", "status", "name", "kind", "created_at"))
-"""Keys under which a text says what something is."""
-
-
-def is_list(value: Any) -> bool:
-    """Tell whether a value is a list of any kind."""
-    return isinstance(value, (list, tuple))
+"""Keys whose texts describe an object and are never the answer."""
 
 
 def is_message(item: Any) -> bool:
-    """Tell an object with a role and something that it says or calls."""
+    """Return whether an object is a message: it has a role, and content or calls."""
     return isinstance(item, OBJECT) and isinstance(item.get("role"), str) and not _MESSAGE_KEYS.isdisjoint(item)
 
 
 def are_messages(items: Any) -> bool:
-    """Tell a conversation: a list of which at least one element is a message."""
+    """Return whether a value is a conversation: a list with at least one message."""
     return is_list(items) and any(map(_has_role, items))
 
 
@@ -64,45 +59,45 @@ def _has_role(item: Any) -> bool:
     return isinstance(role, str) and (role in _ROLES or not _MESSAGE_KEYS.isdisjoint(item))
 
 
-def is_own(value: Any) -> bool:
-    """Tell a reply by a field that nobody else's replies have."""
+def is_agentv_reply(value: Any) -> bool:
+    """Return whether a reply has a field that occurs only in our own replies."""
     return isinstance(value, OBJECT) and any(
         value.get(name) is not None and (name != "trace" or _may_be_trace(value[name])) for name in _STRONG
     )
 
 
 def _may_be_trace(value: Any) -> bool:
-    """Tell a trace of ours from a log of the same name, whose entries have other names for what they hold."""
+    """Return whether a field may be our trace, and not a log of the same name with other field names."""
     if not is_list(value) or not value:
         return True
     return all(not isinstance(item, OBJECT) or _FOREIGN.isdisjoint(item) for item in value)
 
 
-def read_own(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    """Read our own fields; messages may be in any form."""
+def read_agentv_reply(value: _Object, reader: ReplyReader) -> ProviderResponse:
+    """Read our own fields; the messages may be in any form."""
     key = next((key for key in LIST_KEYS if value.get(key) is not None), "")
     if not is_list(value.get(key)):
         return decode_fields(plain_data(value))
-    said = reader.read_messages(value[key], declared=key != "messages")
-    # With messages of its own, another name for them is one more field that is kept.
+    response = reader.read_messages(value[key], declared=key != "messages")
+    # If the reply has messages, another name for them is an additional field, which is kept.
     others = {"output_messages": (), **{name: item for name, item in value.items() if name != key}}
-    beside = decode_fields(plain_data(others))
-    joined = join_responses(said, beside)
-    return replace(joined, text=beside.text) if isinstance(value.get("text"), str) else joined
+    rest = decode_fields(plain_data(others))
+    joined = join_responses(response, rest)
+    return replace(joined, text=rest.text) if isinstance(value.get("text"), str) else joined
 
 
 def _detect_messages(value: Any) -> bool:
     if not is_list(value):
         return False
-    return are_messages(value) or any(map(_calls_something, value)) or _are_calls(value) or holds_blocks(value)
+    return are_messages(value) or any(map(_has_calls, value)) or _are_calls(value) or holds_blocks(value)
 
 
-def _calls_something(item: Any) -> bool:
+def _has_calls(item: Any) -> bool:
     return isinstance(item, OBJECT) and any(is_list(item.get(key)) for key in ("tool_calls", "toolCalls"))
 
 
 def _are_calls(items: Sequence[Any]) -> bool:
-    """Tell the calls of one message without the message, such as `message.tool_calls`."""
+    """Return whether a list holds the calls of one message, such as `message.tool_calls`."""
     return bool(items) and all(map(_is_call, items))
 
 
@@ -114,7 +109,7 @@ def _is_call(item: Any) -> bool:
         return isinstance(function.get("name"), str) and "arguments" in function
     if isinstance(item.get("tool"), str):
         return not item.keys().isdisjoint(("input", "output", "id", "status"))
-    # LangChain's and Gemini's; a name and arguments alone may be anything.
+    # The forms of LangChain and Gemini; a name and arguments alone are ambiguous.
     named = isinstance(item.get("name"), str) and isinstance(item.get("args"), OBJECT)
     return named and ("id" in item or item.get("type") == "tool_call") and _CALL_FIELDS.issuperset(item)
 
@@ -138,7 +133,7 @@ def _read_message(value: _Object, reader: ReplyReader) -> ProviderResponse:
 
 
 def _detect_fields(value: Any) -> bool:
-    """Tell a reply by those of our fields that others have as well, such as `text`."""
+    """Return whether a reply has those of our fields that others use as well, such as `text`."""
     if not isinstance(value, OBJECT) or _detect_failure(value):
         return False
     return isinstance(value.get("text"), str)
@@ -150,13 +145,13 @@ def _read_fields(value: _Object, reader: ReplyReader) -> ProviderResponse:
 
 
 def _detect_failure(value: Any) -> bool:
-    """Tell a reply that says it failed: its words are not an answer."""
+    """Return whether a reply reports a failure: its text is not an answer then."""
     if not isinstance(value, OBJECT):
         return False
     if value.get("success") is False or value.get("ok") is False:
         return True
     status = value.get("status")
-    return (isinstance(status, str) and status.lower() in _FAILED) or _has_only_error(value)
+    return (isinstance(status, str) and status.lower() in _FAILURE_STATUSES) or _has_only_error(value)
 
 
 def _has_only_error(value: _Object) -> bool:
@@ -166,8 +161,8 @@ def _has_only_error(value: _Object) -> bool:
 
 def _read_failure(value: _Object, reader: ReplyReader) -> ProviderResponse:
     del reader
-    words = next((value[key] for key in _texts(value) if key != "text"), None)
-    error = value.get("error") or value.get("detail") or words
+    text = next((value[key] for key in _texts(value) if key != "text"), None)
+    error = value.get("error") or value.get("detail") or text
     others = {key: item for key, item in value.items() if key == "text" or key not in _texts(value)}
     return decode_fields({**others, "success": False, "error": error})
 
@@ -177,12 +172,12 @@ def _texts(value: _Object) -> list[str]:
 
 
 def _detect_text(value: Any) -> bool:
-    """Tell an object with a text under one of the usual keys; which of two would be a guess."""
+    """Return whether an object has a text under exactly one of the common keys; two would be ambiguous."""
     return isinstance(value, OBJECT) and len(_texts(value)) == 1
 
 
 def text_key(value: _Object) -> str:
-    """Return the key under which the text of a reply stands that is recognised by nothing else."""
+    """Return the key that holds the text of a reply detected only by that text."""
     return _texts(value)[0]
 
 
@@ -193,13 +188,13 @@ def _read_text(value: _Object, reader: ReplyReader) -> ProviderResponse:
 
 
 def _detect_trace(value: Any) -> bool:
-    """Tell an agent's own trace: a list of its events, alone or under `events`."""
+    """Return whether a value is an agent's own trace: a list of events, alone or under `events`."""
     items = value.get("events") if isinstance(value, OBJECT) else value
     return isinstance(items, (list, tuple)) and bool(items) and all(map(is_event, items))
 
 
 def is_event(item: Any) -> bool:
-    """Tell an event of a trace, with our own names for its fields."""
+    """Return whether an item is an event of a trace, with our names for its fields."""
     if not isinstance(item, OBJECT) or "role" in item or not _FOREIGN.isdisjoint(item):
         return False
     kind = item.get("type")
@@ -218,12 +213,12 @@ def _read_trace(value: Any, reader: ReplyReader) -> ProviderResponse:
 
 
 def _detect_rest(value: Any) -> bool:
-    """Tell a reply without an answer: an empty object, or one with any field that only replies have."""
+    """Return whether a reply has no answer: an empty object, or one with any field that only replies have."""
     return isinstance(value, OBJECT) and (not value or not value.keys().isdisjoint(_REPLY_ONLY))
 
 
 TRACE = ReplyFormat(name="trace", detect=_detect_trace, read=_read_trace)
-OWN = ReplyFormat(name="agentv", detect=is_own, read=read_own)
+AGENTV = ReplyFormat(name="agentv", detect=is_agentv_reply, read=read_agentv_reply)
 MESSAGES = ReplyFormat(name="messages", detect=_detect_messages, read=_read_messages, items=True)
 MESSAGE = ReplyFormat(name="message", detect=_detect_message, read=_read_message)
 FIELDS = ReplyFormat(name="agentv", detect=_detect_fields, read=_read_fields)
@@ -233,7 +228,7 @@ REST = ReplyFormat(name="agentv", detect=_detect_rest, read=_read_fields)
 
 
 def describe_shape(value: Any) -> str:
-    """Say what a reply of no known shape is, by its keys."""
+    """Describe a reply of unknown shape by its keys."""
     if isinstance(value, OBJECT):
         keys = [repr(str(key)[:_MAX_NAME]) for key in value]
         more = ", …" if len(keys) > _MAX_KEYS else ""
@@ -247,8 +242,8 @@ def describe_shape(value: Any) -> str:
     return "an empty text" if value == "" else f"a {'text' if isinstance(value, str) else type(value).__name__}"
 
 
-def point_at_text(value: Any) -> str:
-    """Say which setting of a target would tell where the text of a reply of no known shape stands."""
+def text_pointer_hint(value: Any) -> str:
+    """Describe the target setting that would select the text of a reply of unknown shape."""
     about = f"it is {describe_shape(value)}"
     keys = _texts(value) if isinstance(value, OBJECT) else []
     if len(keys) > 1:
@@ -258,10 +253,10 @@ def point_at_text(value: Any) -> str:
 
 
 def longest_text(value: Any) -> str | None:
-    """Point at the text in a reply that is most likely its answer, for somebody to confirm."""
+    """Return the JSON pointer of the text that is most likely the answer, as a suggestion to the user."""
     best: tuple[bool, bool, int, str] | None = None
     todo: deque[tuple[str, Any, Any]] = deque([("", None, value)])
-    for _ in range(_MAX_LOOKED_AT):
+    for _ in range(_MAX_SCANNED):
         if not todo:
             break
         path, key, item = todo.popleft()
@@ -274,5 +269,5 @@ def longest_text(value: Any) -> str | None:
                 (f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}", key, each) for key, each in item.items()
             ]
         elif is_list(item):
-            todo += [(f"{path}/{at}", key, each) for at, each in enumerate(item[:_MAX_LOOKED_AT])]
+            todo += [(f"{path}/{at}", key, each) for at, each in enumerate(item[:_MAX_SCANNED])]
     return None if best is None else best[3]

@@ -1,4 +1,4 @@
-"""Dify's chat: the events of a stream, a blocking reply, or the history of a conversation."""
+"""Dify chat: stream events, blocking replies, and conversation histories."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -41,7 +41,7 @@ def _detect(value: Any) -> bool:
 
 
 def _is_record(item: _Object) -> bool:
-    """Tell a message of a conversation's history."""
+    """Return whether an item is a message of a conversation history."""
     return isinstance(item.get("answer"), str) and isinstance(item.get("conversation_id"), str) and "query" in item
 
 
@@ -50,31 +50,31 @@ def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
         return _read_stream(value)
     if isinstance(value.get("answer"), str):
         return _read_blocking(value)
-    records = sorted(filter(_is_record, objects_in(value["data"])), key=_created)
+    records = sorted(filter(_is_record, objects_in(value["data"])), key=_creation_time)
     messages = [message for record in records for message in _record_messages(record)]
-    said = reader.read_messages(messages)
+    response = reader.read_messages(messages)
     last = records[-1]
-    beside = {str(at): {**record, "agent_thoughts": _odd_thoughts(record)} for at, record in enumerate(records)}
-    unread = (*said.unread, *unread_fields(beside, said, reader.asked or ()))
-    return replace(said, text=last["answer"], thread_id=last["conversation_id"], unread=unread)
+    extra = {str(at): {**record, "agent_thoughts": _invalid_thoughts(record)} for at, record in enumerate(records)}
+    unread = (*response.unread, *unread_fields(extra, response, reader.asked or ()))
+    return replace(response, text=last["answer"], thread_id=last["conversation_id"], unread=unread)
 
 
 def _is_thought(item: Any) -> bool:
-    """Tell a thought, which names its tool, or has no tool and no input of one."""
+    """Return whether an item is a thought: it names its tool, or has neither a tool nor a tool input."""
     if not isinstance(item, OBJECT) or "tool" not in item:
         return False
     return isinstance(item["tool"], str) if item["tool"] else not item.get("tool_input")
 
 
-def _odd_thoughts(record: _Object) -> Any:
-    """Return what stands among the thoughts of a record and is none."""
+def _invalid_thoughts(record: _Object) -> Any:
+    """Return the entries of `agent_thoughts` that are not thoughts."""
     thoughts = record.get("agent_thoughts")
     if not isinstance(thoughts, (list, tuple)):
         return thoughts
-    return [each for each in thoughts if not _is_thought(each)]
+    return [item for item in thoughts if not _is_thought(item)]
 
 
-def _created(record: _Object) -> float:
+def _creation_time(record: _Object) -> float:
     created = record.get("created_at")
     return created if isinstance(created, (int, float)) else 0
 
@@ -89,12 +89,12 @@ def _record_messages(record: _Object) -> Iterator[dict[str, Any]]:
 
 
 def _read_blocking(value: _Object) -> ProviderResponse:
-    """Read a reply in one piece: it never tells calls."""
-    beside = value.get("metadata")
-    beside = beside if isinstance(beside, OBJECT) else {}
+    """Read a blocking reply, which never includes calls."""
+    extra = value.get("metadata")
+    extra = extra if isinstance(extra, OBJECT) else {}
     reply = {
         "text": value["answer"],
-        "usage": beside.get("usage"),
+        "usage": extra.get("usage"),
         "thread_id": text_or_none(value.get("conversation_id")),
         "metadata": {key: item for key, item in value.items() if key not in ("answer", "conversation_id")},
     }
@@ -102,12 +102,12 @@ def _read_blocking(value: _Object) -> ProviderResponse:
 
 
 def _read_stream(items: Sequence[Any]) -> ProviderResponse:
-    report, log = Report(), _Log()
+    report, log = Report(), _DifyStream()
     for at, item in enumerate(items):
         if isinstance(item, OBJECT) and not log.read(item):
             report.skip(("events", at), f"an event of type {str(item.get('event'))[:60]!r}")
         elif not isinstance(item, OBJECT) and item not in ("", "[DONE]", None):
-            report.reject(("events", at), "an event", item)
+            report.skip_invalid(("events", at), "an event", item)
     if not log.ended:
         report.skip(("events",), "the end of the stream, which did not come,")
     text = "".join(log.texts)
@@ -119,22 +119,22 @@ def _read_stream(items: Sequence[Any]) -> ProviderResponse:
         "metadata": log.metadata,
         "unread": report.unread(calls_read=True),
     }
-    if log.is_agent:  # an app that is none says nothing of tools
-        made = [{"role": "assistant", "content": None, "tool_calls": [call]} for call in log.calls.values()]
-        steps = [*made, *_steps(list(log.thoughts.values()))]
+    if log.is_agent:  # other apps do not report tools
+        calls = [{"role": "assistant", "content": None, "tool_calls": [call]} for call in log.calls.values()]
+        steps = [*calls, *_steps(list(log.thoughts.values()))]
         last = [] if steps and not steps[-1].get("tool_calls") else [{"role": "assistant", "content": text}]
         reply["output_messages"] = [*steps, *last]
     return decode_fields(reply)
 
 
-class _Log:
-    """What the events of a stream said so far."""
+class _DifyStream:
+    """Collector of the events of a stream."""
 
     def __init__(self) -> None:
         self.thoughts: dict[str, _Object] = {}
-        """By id: a thought is sent again as it grows."""
+        """Thoughts by id; a thought is sent again as it grows."""
         self.calls: dict[str, dict[str, Any]] = {}
-        """By id: the calls in the log of an agent node."""
+        """Calls in the log of an agent node, by id."""
         self.texts: list[str] = []
         self.metadata: dict[str, Any] = {}
         self.thread_id: str | None = None
@@ -142,7 +142,7 @@ class _Log:
         self.is_agent = self.ended = False
 
     def read(self, event: _Object) -> bool:
-        """Read the next event, and tell whether it was understood."""
+        """Read the next event and return whether it was understood."""
         kind = text_or_none(event.get("event"))
         self.thread_id = text_or_none(event.get("conversation_id")) or self.thread_id
         self.ended = self.ended or kind in _ENDS
@@ -166,71 +166,67 @@ class _Log:
         return True
 
     def _read_log(self, data: Any, kind: str) -> bool:
-        """Read an entry in the log of an agent node, or the log that the node holds when it is over."""
+        """Read a log entry of an agent node, or the complete log of a finished node."""
         if not isinstance(data, OBJECT):
             return False
         if kind == "node_finished":
             outputs = data.get("outputs")
             logs = outputs.get("json") if isinstance(outputs, OBJECT) else None
-            entries = [each for log in objects_in(logs) for each in objects_in(log.get("data"))]
-            understood = [self._read_log(each, "agent_log") for each in entries]
+            entries = [item for log in objects_in(logs) for item in objects_in(log.get("data"))]
+            understood = [self._read_log(item, "agent_log") for item in entries]
             return all(understood)
         self.is_agent = True
-        told = data.get("data")
-        made = told.get("output") if isinstance(told, OBJECT) else None
-        made = made if isinstance(made, OBJECT) else {}
-        label, name = str(data.get("label")), text_or_none(made.get("tool_call_name"))
+        details = data.get("data")
+        output = details.get("output") if isinstance(details, OBJECT) else None
+        output = output if isinstance(output, OBJECT) else {}
+        label, name = str(data.get("label")), text_or_none(output.get("tool_call_name"))
         if name is None and label.startswith("CALL "):
             name = label.removeprefix("CALL ")
         if name is None:
-            return not holds_tools(made)
+            # Calls of a round with an `llm_response` are reported by entries of their own.
+            return not output.get("tool_responses") or "llm_response" in output
         call: dict[str, Any] = self.calls.setdefault(str(data.get("id")), {"tool": name})
-        call |= {"id": made["tool_call_id"]} if isinstance(made.get("tool_call_id"), str) else {}
-        call |= {"input": made["tool_call_input"]} if "tool_call_input" in made else {}
-        call |= {"output": made["tool_response"]} if "tool_response" in made else {}
+        call |= {"id": output["tool_call_id"]} if isinstance(output.get("tool_call_id"), str) else {}
+        call |= {"input": output["tool_call_input"]} if "tool_call_input" in output else {}
+        call |= {"output": output["tool_response"]} if "tool_response" in output else {}
         if data.get("status") == "error" or data.get("error"):
             call |= {"status": "error", "error": data.get("error")}
         return True
 
 
-def holds_tools(output: _Object) -> bool:
-    """Tell a round whose calls are told nowhere else: its own entries follow."""
-    return any(key in output and output[key] for key in ("tool_responses",)) and "llm_response" not in output
-
-
 def _steps(thoughts: list[_Object]) -> list[dict[str, Any]]:
-    """Write each thought that says or calls something as a message."""
+    """Convert each thought with text or calls to a message."""
     steps = []
     for thought in thoughts:
-        calls, words = list(_calls(thought)), text_or_none(thought.get("thought"))
+        calls, text = list(_calls(thought)), text_or_none(thought.get("thought"))
         if calls:
-            steps.append({"role": "assistant", "content": words, "tool_calls": calls})
-        elif words:
-            steps.append({"role": "assistant", "content": words})
+            steps.append({"role": "assistant", "content": text, "tool_calls": calls})
+        elif text:
+            steps.append({"role": "assistant", "content": text})
     return steps
 
 
 def _calls(thought: _Object) -> Iterator[dict[str, Any]]:
-    """Write the calls of a thought: their names are joined by `;`, inputs and outputs are JSON texts by name.
+    """Yield the calls of a thought: names are joined by `;`, inputs and outputs are JSON objects keyed by name.
 
-    Of several calls of one tool only the last input and output are told.
+    Of several calls of one tool, only the last input and output are included.
     """
     tool = text_or_none(thought.get("tool"))
     names = [name for name in tool.split(";") if name] if tool is not None else []
-    given, results = _parsed(thought.get("tool_input")), _parsed(thought.get("observation"))
+    arguments, results = _parse_map(thought.get("tool_input")), _parse_map(thought.get("observation"))
     for at, name in enumerate(names):
         call: dict[str, Any] = {"tool": name}
         if name not in names[at + 1 :]:
-            call |= _told("input", given, name, alone=len(names) == 1)
-            call |= _told("output", results, name, alone=len(names) == 1)
+            call |= _tool_value("input", arguments, name, alone=len(names) == 1)
+            call |= _tool_value("output", results, name, alone=len(names) == 1)
         yield call
 
 
-def _parsed(value: Any) -> Any:
+def _parse_map(value: Any) -> Any:
     return parse_arguments(value)[0] if isinstance(value, str) and value else value
 
 
-def _told(field: str, value: Any, name: str, *, alone: bool) -> dict[str, Any]:
+def _tool_value(field: str, value: Any, name: str, *, alone: bool) -> dict[str, Any]:
     if isinstance(value, OBJECT) and name in value:
         return {field: value[name]}
     return {field: value} if alone and value not in (None, "") else {}

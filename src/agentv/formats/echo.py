@@ -1,14 +1,14 @@
-"""Find the part of a returned conversation that is new.
+"""Detection of the new part of a returned conversation.
 
-Some agents send back the messages that they were asked with, before those that they added. The messages of the request
-are aligned with the start of what came back; what follows is new.
+Some agents return the messages of the request before those that they added. The messages of the request are aligned
+with the start of the returned list; the rest is new.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentv.formats.fields import OBJECT, texts_under
-from agentv.formats.vocabulary import CALL_ID_KEYS, snake
+from agentv.formats.vocabulary import CALL_ID_KEYS, to_snake_case
 from agentv.model.conversation import Message
 
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system"}
@@ -29,7 +29,7 @@ _RESULT_WORDS = ("result", "return", "response", "output")
 
 
 class Speaker(NamedTuple):
-    """Who sent an item, and what it says."""
+    """The role, the text and the call ids of an item."""
 
     role: str
     text: str = ""
@@ -37,79 +37,79 @@ class Speaker(NamedTuple):
 
 
 class NewPart(NamedTuple):
-    """Where the new part of a list begins."""
+    """The start of the new part of a list."""
 
     start: int
-    doubt: int | None = None
-    """Where it begins by the other reading, when the echo cannot be aligned."""
+    uncertain_end: int | None = None
+    """The start by the alternative interpretation, if the echo cannot be aligned."""
 
 
 ALL_NEW = NewPart(0)
-_TOLD = frozenset(("user", "system", "developer"))
+_PROMPT_ROLES = frozenset(("user", "system", "developer"))
 
 
-def find_new_quickly(items: Sequence[Any], asked: Sequence[Message] | None, *, declared: bool) -> NewPart | None:
-    """Find the new part of messages by their roles alone, as is enough for most; `None` when it takes more."""
-    first = last_told = -1
+def find_new_quickly(items: Sequence[Any], prompt: Sequence[Message] | None, *, declared: bool) -> NewPart | None:
+    """Find the new part of messages by their roles alone; return `None` if that is not sufficient."""
+    first = last_prompt = -1
     for at, item in enumerate(items):
         if type(item) is not Message:
             return None
-        if item.role not in _TOLD:
+        if item.role not in _PROMPT_ROLES:
             first = at if first < 0 else first
         elif item.role == "user" or first < 0:
-            last_told = at
-    if last_told < 0:
+            last_prompt = at
+    if last_prompt < 0:
         return ALL_NEW
-    if asked is None and not 0 <= first < last_told:
-        return ALL_NEW  # nobody knows what was asked, so nothing is left out
-    if declared or (0 <= first < last_told) or (asked and any(message.tool_calls for message in asked)):
+    if prompt is None and not 0 <= first < last_prompt:
+        return ALL_NEW  # the request is unknown, so all messages are kept
+    if declared or (0 <= first < last_prompt) or (prompt and any(message.tool_calls for message in prompt)):
         return None
     return NewPart(len(items) if first < 0 else first)
 
 
-def find_new(speakers: Sequence[Speaker], asked: Sequence[Message] | None, *, declared: bool) -> NewPart:
-    """Find where the items that the agent added begin.
+def find_new(speakers: Sequence[Speaker], prompt: Sequence[Message] | None, *, declared: bool) -> NewPart:
+    """Find the start of the items that the agent added.
 
-    `asked` are the messages of the request, `None` when they are not known. `declared` says that the list is said to
-    hold nothing but what the agent added: then only an exact echo of the request is left out.
+    `prompt` holds the messages of the request, `None` if they are unknown. `declared` means that the list is declared
+    to hold only items that the agent added: then only an exact echo of the request is dropped.
     """
-    if asked is not None and not any(_speaks(each.role, each.text) for each in asked):
-        return NewPart(0)  # nothing was asked that could be sent back
-    aligned = None if asked is None else _align(speakers, asked)
+    if prompt is not None and not any(_is_comparable(each.role, each.text) for each in prompt):
+        return NewPart(0)  # the request has no text that could be echoed
+    aligned = None if prompt is None else _align(speakers, prompt)
     users = [at for at, each in enumerate(speakers) if each.role == "user"]
     if aligned is not None:
-        prompt = next((each.text.strip() for each in reversed(asked or ()) if each.role == "user"), "")
-        again = [at for at in users if at >= aligned and speakers[at].text.strip() == prompt]
-        return NewPart(aligned, again[-1] + 1 if again and prompt else None)
+        question = next((each.text.strip() for each in reversed(prompt or ()) if each.role == "user"), "")
+        repeated = [at for at in users if at >= aligned and speakers[at].text.strip() == question]
+        return NewPart(aligned, repeated[-1] + 1 if repeated and question else None)
     if declared:
         return NewPart(0)
     first = next((at for at, each in enumerate(speakers) if each.role not in ("user", "system")), len(speakers))
-    start = 0 if asked is None else first  # what led up to the agent's first words is left out where it is known
+    start = 0 if prompt is None else first  # the items before the agent's first one are dropped if the request is known
     return NewPart(start, users[-1] + 1 if users and users[-1] > first else None)
 
 
-def _align(speakers: Sequence[Speaker], asked: Sequence[Message]) -> int | None:
-    """Find the end of the request's messages at the start of the list; `None` when they do not stand there."""
-    wanted = [(each.role, each.text.strip()) for each in asked if _speaks(each.role, each.text)]
-    said = [(at, each) for at, each in enumerate(speakers) if _speaks(each.role, each.text)]
-    for length in range(min(len(wanted), len(said)), 0, -1):
-        if [(each.role, each.text.strip()) for _, each in said[:length]] == wanted[-length:]:
-            end = said[length - 1][0] + 1
+def _align(speakers: Sequence[Speaker], prompt: Sequence[Message]) -> int | None:
+    """Find the end of the request's messages at the start of the list; return `None` if they are not there."""
+    expected = [(each.role, each.text.strip()) for each in prompt if _is_comparable(each.role, each.text)]
+    comparable = [(at, each) for at, each in enumerate(speakers) if _is_comparable(each.role, each.text)]
+    for length in range(min(len(expected), len(comparable)), 0, -1):
+        if [(each.role, each.text.strip()) for _, each in comparable[:length]] == expected[-length:]:
+            end = comparable[length - 1][0] + 1
             break
     else:
         return None
-    ids = {call.id for message in asked for call in message.tool_calls if call.id}
+    ids = {call.id for message in prompt for call in message.tool_calls if call.id}
     while end < len(speakers) and speakers[end].call_ids and speakers[end].call_ids <= ids:
-        end += 1  # calls and results that stood in the request, too
+        end += 1  # calls and results of the request
     return end
 
 
-def _speaks(role: str, text: str) -> bool:
+def _is_comparable(role: str, text: str) -> bool:
     return role in ("user", "assistant") and bool(text.strip())
 
 
 def speaker_of(item: Any) -> Speaker:
-    """Tell who sent an item of any known form; a message that holds only tool results is not the user's."""
+    """Return the speaker of an item in any known form; a message with only tool results is not the user's."""
     if isinstance(item, Message):
         ids = [call.id for call in item.tool_calls if call.id] + ([item.tool_call_id] if item.tool_call_id else [])
         return Speaker(_ROLES.get(item.role, item.role), item.text, frozenset(ids))
@@ -127,9 +127,9 @@ def speaker_of(item: Any) -> Speaker:
 
 def _role(item: Mapping[str, Any], blocks: Sequence[Any]) -> str:
     author = item.get("author")
-    if author in ("user", "system"):  # an event of ADK's
+    if author in ("user", "system"):  # an ADK event
         return str(author)
-    if item.get("kind") == "request":  # a request of pydantic-ai's
+    if item.get("kind") == "request":  # a pydantic-ai request
         kinds = texts_under("part_kind", blocks)
         return (
             "system" if kinds == {"system-prompt"} else "user" if kinds <= {"system-prompt", "user-prompt"} else "tool"
@@ -140,7 +140,7 @@ def _role(item: Mapping[str, Any], blocks: Sequence[Any]) -> str:
     kind = item.get("type")
     if isinstance(kind, str) and kind in _TYPES:
         return _TYPES[kind]
-    if isinstance(kind, str) and snake(kind).endswith("_output"):
+    if isinstance(kind, str) and to_snake_case(kind).endswith("_output"):
         return "tool"
     return "assistant"
 
@@ -148,7 +148,7 @@ def _role(item: Mapping[str, Any], blocks: Sequence[Any]) -> str:
 def _blocks_of(item: Mapping[str, Any]) -> Sequence[Any]:
     content = item.get("content")
     if isinstance(content, OBJECT):
-        if isinstance(content.get("type"), str):  # a message of one block, as MCP writes it
+        if isinstance(content.get("type"), str):  # a single block, as in MCP
             return (content,)
         item = content
     return next((item[key] for key in _BLOCKS if isinstance(item.get(key), (list, tuple))), ())
@@ -190,6 +190,6 @@ def _ids(item: Mapping[str, Any], blocks: Sequence[Any]) -> frozenset[str]:
     """Return the ids of the calls that an item makes or answers."""
     calls = item.get("tool_calls")
     boxes = [item, *(calls if isinstance(calls, (list, tuple)) else ()), *blocks]
-    found = [box.get(key) for box in boxes if isinstance(box, OBJECT) for key in CALL_ID_KEYS]
-    found += [box.get("id") for box in boxes[1:] if isinstance(box, OBJECT) and box.get("type") not in ("text", None)]
-    return frozenset(each for each in found if isinstance(each, str) and each)
+    ids = [box.get(key) for box in boxes if isinstance(box, OBJECT) for key in CALL_ID_KEYS]
+    ids += [box.get("id") for box in boxes[1:] if isinstance(box, OBJECT) and box.get("type") not in ("text", None)]
+    return frozenset(each for each in ids if isinstance(each, str) and each)

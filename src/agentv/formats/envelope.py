@@ -1,4 +1,4 @@
-"""Replies inside of an envelope: an object or a list of the caller's own that holds known replies."""
+"""Envelopes: objects or lists of the caller that contain known replies."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.detect import FAILURE, FIELDS, MESSAGE, MESSAGES, REST, TEXT, TEXT_KEYS, are_messages, is_list
-from agentv.formats.draft import other_fields
-from agentv.formats.fields import MISSING_CALLS, OBJECT
+from agentv.formats.builder import other_fields
+from agentv.formats.detect import FAILURE, FIELDS, MESSAGE, MESSAGES, REST, TEXT, TEXT_KEYS, are_messages
+from agentv.formats.fields import MISSING_CALLS, OBJECT, is_list
 from agentv.formats.response import decode_fields, join_responses
 from agentv.formats.unread import unread_of_turn
 from agentv.formats.usage import add_usage
-from agentv.formats.vocabulary import is_searched, snake
+from agentv.formats.vocabulary import is_searched, to_snake_case
 from agentv.jsonio import parse_json
 from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -28,64 +28,65 @@ _KEYS = frozenset((
     *("session", "completion", "completions", "events", "items", "new_items", "steps", "stream", "chunks", "updates"),
     *("generation", "content"),
 ))  # fmt: skip
-"""Keys under which people put a reply; of an object with a single key, any key will do."""
+"""Common keys of a reply; in an object with a single key, any key is accepted."""
 _CONVERSATIONS = frozenset((
     *("conversation", "turns", "transcript", "dialog", "dialogue", "thread", "history", "chat", "chat_history"),
 ))  # fmt: skip
-"""Keys of a conversation, which may be the one that led up to the reply."""
-_ASIDE = frozenset((
+"""Keys of a conversation, which may be the history before the reply."""
+_IGNORED_KEYS = frozenset((
     *("metadata", "input", "inputs", "request", "previous", "prompt", "question", "query", "context", "memory"),
     *("debug", "config", "tools", "error", "usage", "expected", "reference"),
 ))  # fmt: skip
-"""Keys of what an agent was given, or of what is said about its reply."""
-_BY_CHANCE = ("message", "fields", "error", "text", "rest", "agentv", "log", "trace", "mcp")
-"""Names of formats that fit objects which need not be replies."""
-_IN_ENVELOPES = ("log", "agentv", "trace")
-"""Those of them that are taken under one of the usual keys."""
-_AGAIN = f"replies that tell the same calls again were not understood, {MISSING_CALLS}"
+"""Keys of the agent's input, or of data about its reply."""
+_UNSPECIFIC = ("message", "fields", "error", "text", "rest", "agentv", "log", "trace", "mcp")
+"""Names of formats that also match objects that are not replies."""
+_ALLOWED_UNSPECIFIC = ("log", "agentv", "trace")
+"""Those of them that are accepted under a common key."""
+_REPEATED = f"replies that tell the same calls again were not understood, {MISSING_CALLS}"
 _MAX_LEVELS = 4
 _MAX_KEYS = 50
-"""Fields of an object that wraps a reply; one with more is data of its own."""
-_LOOKED_AT = 100
-"""Elements at either end of a list by which its shape is told."""
+"""Maximum number of fields of an envelope; an object with more is data."""
+_MAX_INSPECTED = 100
+"""Number of elements at either end of a list that are inspected to detect its shape."""
 
 
-def _find(value: Any, levels: int = _MAX_LEVELS) -> tuple[str, Any] | None:
-    """Find the one field that holds a reply; `None` when there is none, or more than one."""
+def _find_reply(value: Any, levels: int = _MAX_LEVELS) -> tuple[str, Any] | None:
+    """Find the only field that holds a reply; return `None` if there is none, or more than one."""
     if not isinstance(value, OBJECT) or "role" in value or levels <= 0 or len(value) > _MAX_KEYS:
         return None
-    found = [
+    fields = [
         (key, data) for key in value if isinstance(key, str) and (data := _reply_under(value, key, levels)) is not None
     ]
-    return found[0] if len(found) == 1 else None
+    return fields[0] if len(fields) == 1 else None
 
 
 def _reply_under(value: _Object, key: str, levels: int) -> Any:
-    """Return the reply that a field holds, as data; `None` when it holds none."""
-    word = snake(key)
-    if word in _ASIDE or not is_searched(key):
+    """Return the reply in a field as data; `None` if it holds none."""
+    name = to_snake_case(key)
+    if name in _IGNORED_KEYS or not is_searched(key):
         return None
-    is_usual = word in _KEYS or len(value) == 1
-    item = _parsed(value[key]) if is_usual and word != "text" else value[key]
+    is_usual = name in _KEYS or len(value) == 1
+    item = _parse_text(value[key]) if is_usual and name != "text" else value[key]
     if is_list(item) and are_messages(item):
-        is_all = word in _CONVERSATIONS and not any(isinstance(value.get(each), str) for each in TEXT_KEYS)
+        is_all = name in _CONVERSATIONS and not any(isinstance(value.get(each), str) for each in TEXT_KEYS)
         return item if is_usual or is_all or _ends_with(item, value) else None
     if not isinstance(item, (list, tuple, *OBJECT)) or not item:
         return None
     if _is_reply(item, is_usual=is_usual, levels=levels):
         return item
     is_sole = isinstance(item, OBJECT) and len(item) == 1
-    return item if (is_usual or is_sole) and _find(item, levels - 1) is not None else None
+    return item if (is_usual or is_sole) and _find_reply(item, levels - 1) is not None else None
 
 
 def _is_reply(value: Any, *, is_usual: bool, levels: int) -> bool:
-    """Tell a value that has a known shape; one that any object may have counts only under a usual key."""
+    """Return whether a value has a known shape; unspecific shapes are accepted only under a common key."""
     if is_list(value):
-        value = value if len(value) <= 2 * _LOOKED_AT else [*value[:_LOOKED_AT], *value[-_LOOKED_AT:]]
-        if MESSAGES.detect(value) or _are_whole(value, levels - 1):
+        value = value if len(value) <= 2 * _MAX_INSPECTED else [*value[:_MAX_INSPECTED], *value[-_MAX_INSPECTED:]]
+        if MESSAGES.detect(value) or _are_complete(value, levels - 1):
             return is_usual
     for each in reply_formats():
-        if each in (FORMAT, LIST, TEXTS) or (each.name in _BY_CHANCE and not (is_usual and each.name in _IN_ENVELOPES)):
+        is_unspecific = each.name in _UNSPECIFIC and not (is_usual and each.name in _ALLOWED_UNSPECIFIC)
+        if each in (FORMAT, LIST, TEXTS) or is_unspecific:
             continue
         if each.name == "agentv" and not (
             isinstance(value, OBJECT) and ("output_messages" in value or "trace" in value)
@@ -99,12 +100,12 @@ def _is_reply(value: Any, *, is_usual: bool, levels: int) -> bool:
     return False
 
 
-def _is_own(value: Any) -> bool:
+def _is_agentv(value: Any) -> bool:
     return isinstance(value, OBJECT) and ("output_messages" in value or "trace" in value)
 
 
-def _parsed(value: Any) -> Any:
-    """Return a text that is a JSON object or list as data; any other value is returned itself."""
+def _parse_text(value: Any) -> Any:
+    """Parse a text that is a JSON object or list; return any other value unchanged."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return value
     try:
@@ -114,70 +115,70 @@ def _parsed(value: Any) -> Any:
 
 
 def _ends_with(messages: Sequence[Any], value: _Object) -> bool:
-    """Tell a conversation that ends with the answer which stands beside it."""
+    """Return whether a conversation ends with the answer beside it."""
     last = messages[-1] if isinstance(messages[-1], OBJECT) else {}
     answers = [value[key] for key in TEXT_KEYS if isinstance(value.get(key), str)]
     return last.get("role") in ("assistant", "model", "ai") and last.get("content") in answers
 
 
 def _detect(value: Any) -> bool:
-    return isinstance(value, OBJECT) and not FAILURE.detect(value) and _find(value) is not None
+    return isinstance(value, OBJECT) and not FAILURE.detect(value) and _find_reply(value) is not None
 
 
 def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    """Read the reply in the envelope; what stands beside it is read as in any reply."""
-    key, data = _find(value) or ("", None)
-    said = reader.read(data)
+    """Read the reply in the envelope; the fields beside it are read as in any reply."""
+    key, data = _find_reply(value) or ("", None)
+    response = reader.read(data)
     others = other_fields(value, key)
     texts = [others[name] for name in TEXT_KEYS if isinstance(others.get(name), str)]
-    beside = decode_fields(others)
-    joined = join_responses(said, beside)
+    rest = decode_fields(others)
+    joined = join_responses(response, rest)
     return replace(
         joined,
-        text=texts[0] if len(texts) == 1 else said.text or joined.text,
-        trace=beside.trace or said.trace,
-        thread_id=beside.thread_id or said.thread_id,
-        cost_usd=said.cost_usd if beside.cost_usd is None else beside.cost_usd,
-        latency_ms=said.latency_ms if beside.latency_ms is None else beside.latency_ms,
-        raw_response=said.raw_response if beside.raw_response is None else beside.raw_response,
+        text=texts[0] if len(texts) == 1 else response.text or joined.text,
+        trace=rest.trace or response.trace,
+        thread_id=rest.thread_id or response.thread_id,
+        cost_usd=response.cost_usd if rest.cost_usd is None else rest.cost_usd,
+        latency_ms=response.latency_ms if rest.latency_ms is None else rest.latency_ms,
+        raw_response=response.raw_response if rest.raw_response is None else rest.raw_response,
     )
 
 
 def _detect_list(value: Any) -> bool:
-    """Tell a list of whole replies, none of which is one message of a conversation."""
-    return is_list(value) and _are_whole(value, _MAX_LEVELS)
+    """Return whether a list holds complete replies, none of which is a single message of a conversation."""
+    return is_list(value) and _are_complete(value, _MAX_LEVELS)
 
 
-def _are_whole(items: Sequence[Any], levels: int) -> bool:
-    return bool(items) and all(isinstance(item, OBJECT) and _is_whole(item, levels) for item in items)
+def _are_complete(items: Sequence[Any], levels: int) -> bool:
+    return bool(items) and all(isinstance(item, OBJECT) and _is_complete(item, levels) for item in items)
 
 
-def _is_whole(value: _Object, levels: int) -> bool:
-    found = _find(value, levels - 1) if levels > 0 else None
-    if found is not None:  # entries of a log are read together
-        return not any(each.detect(found[1]) for each in reply_formats() if each.name == "log")
+def _is_complete(value: _Object, levels: int) -> bool:
+    nested = _find_reply(value, levels - 1) if levels > 0 else None
+    if nested is not None:  # entries of a log are read together
+        return not any(each.detect(nested[1]) for each in reply_formats() if each.name == "log")
     others = (FIELDS, FAILURE, TEXT, REST, MESSAGE, FORMAT)
     formats = [each for each in reply_formats() if not each.items and each not in others]
     return any(each.detect(value) for each in formats if each.name not in ("log", "trace"))
 
 
 def _read_list(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    """Read each reply; the last one alone where it holds the calls of all others."""
+    """Read each reply, or only the last one if it holds the calls of all others."""
     turns = [reader.read(item) for item in items]
     ids = [_call_ids(turn) for turn in turns]
     if len(turns) == 1 or (any(ids[:-1]) and all(each <= ids[-1] for each in ids)):
         return turns[-1]
-    doubt = Unread(path="reply", reason=_AGAIN) if sum(map(len, ids)) > len(set().union(*ids)) else None
-    # Read once more, so that a result in one reply is laid to its call in another.
-    said = reader.read_messages([message for turn in turns for message in turn.output_messages or ()], declared=True)
-    is_told = any(turn.output_messages is not None for turn in turns)
+    repeated = Unread(path="reply", reason=_REPEATED) if sum(map(len, ids)) > len(set().union(*ids)) else None
+    # Read again, so that a result in one reply is paired with its call in another.
+    joined = reader.read_messages([message for turn in turns for message in turn.output_messages or ()], declared=True)
+    has_messages = any(turn.output_messages is not None for turn in turns)
     return replace(
         turns[-1],
         success=all(turn.success for turn in turns),
-        output_messages=said.output_messages if is_told else None,
+        output_messages=joined.output_messages if has_messages else None,
         tokens_usage=add_usage([turn.tokens_usage for turn in turns]),
         warnings=tuple(dict.fromkeys(warning for turn in turns for warning in turn.warnings)),
-        unread=(*[each for turn in turns for each in unread_of_turn(turn)], *([doubt] if doubt else [])),
+        unread=(*[each for turn in turns for each in unread_of_turn(turn)], *([repeated] if repeated else [])),
     )
 
 
@@ -187,17 +188,17 @@ def _call_ids(response: ProviderResponse) -> set[str]:
 
 
 def _detect_texts(value: Any) -> bool:
-    """Tell a list of JSON texts, each of which is one message, item or event."""
+    """Return whether a list holds JSON texts, each of which is one message, item or event."""
     if not is_list(value) or not value or not all(isinstance(item, str) and item.lstrip()[:1] == "{" for item in value):
         return False
-    items = [_parsed(item) for item in value]
+    items = [_parse_text(item) for item in value]
     if not all(isinstance(item, OBJECT) for item in items):
         return False
     return _is_reply(items, is_usual=True, levels=_MAX_LEVELS)
 
 
 def _read_texts(items: Sequence[str], reader: ReplyReader) -> ProviderResponse:
-    return reader.read([_parsed(item) for item in items])
+    return reader.read([_parse_text(item) for item in items])
 
 
 LIST = ReplyFormat(name="replies", detect=_detect_list, read=_read_list)

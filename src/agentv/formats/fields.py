@@ -1,4 +1,4 @@
-"""Read one foreign object field by field; the report of everything odd in a reply."""
+"""Access to the fields of one foreign object, and the report of problems in a reply."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
@@ -10,72 +10,72 @@ from agentv.model.response import Unread
 
 Path = tuple[str | int, ...]
 OBJECT = (dict, Mapping)
-"""For `isinstance`, which knows a dict at once and asks an abstract class only about the rest."""
+"""Types for `isinstance`: a dict is matched at once, and the slower abstract class is tried only for the rest."""
 Number = Annotated[float, Meta(ge=0, le=1e308)]
-"""A time or a cost that JSON can hold: these bounds keep out infinities and NaN, and less than nothing."""
+"""A time or a cost that JSON can hold: the bounds exclude infinities, NaN and negative numbers."""
 
 MISSING_CALLS = "so calls may be missing"
 MAX_WARNINGS = 100
-"""A reply that is wrong in more places than this is not made clearer by naming them all."""
+"""Maximum number of warnings per reply; further ones are only counted."""
 _MAX_SHOWN = 60
 _MAX_ID_BITS = 64
 
 
 class Report:
-    """What was wrong with a reply, gathered while it is read."""
+    """Report of the problems found while a reply is read."""
 
-    __slots__ = ("_unread", "_warnings", "malformed", "server_tool_uses", "untold")
+    __slots__ = ("_unread", "_warnings", "malformed", "omitted", "server_tool_uses")
 
     def __init__(self) -> None:
         self._warnings: list[str] = []
         self._unread: list[Unread] = []
         self.server_tool_uses = 0
-        """How many calls of its own tools the vendor counted."""
-        self.untold = 0
+        """Number of calls of server-side tools that the vendor counted."""
+        self.omitted = 0
         self.malformed: list[Any] = []
-        """Pieces that could not be read at all."""
+        """Parts that could not be read at all."""
 
     def warn(self, path: Path, text: str) -> None:
-        """Note what is wrong and where."""
+        """Add a warning about a place."""
         if len(self._warnings) < MAX_WARNINGS:
-            self._warnings.append(whole_text(f"{render(path)}: {text}"))
+            self._warnings.append(clean_text(f"{format_path(path)}: {text}"))
         else:
-            self.untold += 1
+            self.omitted += 1
 
     def skip(self, path: Path, what: str) -> None:
-        """Note a place that was not understood and may hold calls; `what` stands there."""
+        """Report a place that was not understood and may hold calls; `what` describes its content."""
         if len(self._unread) < MAX_WARNINGS:
-            self._unread.append(Unread(path=render(path), reason=f"{what} was not understood, {MISSING_CALLS}"))
+            self._unread.append(Unread(path=format_path(path), reason=f"{what} was not understood, {MISSING_CALLS}"))
 
-    def reject(self, path: Path, expected: str, value: Any) -> None:
-        """Note an element of a walked list that is not what it must be: it is kept, and calls may be in it."""
-        self.refuse(path, expected, value)
+    def skip_invalid(self, path: Path, expected: str, value: Any) -> None:
+        """Report an invalid element of a list of messages, blocks or calls; it is kept, and may hold calls."""
+        self.warn_invalid(path, expected, value)
         if value and not isinstance(value, (int, float)):
-            self.skip(path, show(value))
+            self.skip(path, describe_value(value))
         self.malformed.append(self.limit(value, path))
 
-    def unread(self, calls_read: bool) -> tuple[Unread, ...]:  # noqa: FBT001 - the one thing that matters here
-        """All places that were not understood."""
+    def unread(self, calls_read: bool) -> tuple[Unread, ...]:  # noqa: FBT001 - the only argument
+        """Return all places that were not understood."""
         if self.server_tool_uses and not calls_read:
             counted = f"{self.server_tool_uses} uses of the server's tools are counted, and no call was read"
             place = Unread(path="tokens_usage", reason=f"{counted}, {MISSING_CALLS}")
             return (*self._unread, place)
         return tuple(self._unread)
 
-    def refuse(self, path: Path, expected: str, value: Any) -> None:
-        """Note that a value is not what the contract expects at this place."""
-        self.warn(path, f"expected {expected}, got {show(value)}")
+    def warn_invalid(self, path: Path, expected: str, value: Any) -> None:
+        """Warn that a value does not have the expected type."""
+        self.warn(path, f"expected {expected}, got {describe_value(value)}")
 
-    def whole(self, text: str, path: Path) -> str:
-        """Give the text, or a copy that UTF-8 can hold; of a subclass of str, such as an enum's, a plain one."""
+    def valid_text(self, text: str, path: Path) -> str:
+        """Return the text, or a copy that UTF-8 can encode; a subclass of `str`, such as an enum, is converted."""
         text = text if type(text) is str else str.__str__(text)
-        whole = whole_text(text)
-        if whole is not text:
+        cleaned = clean_text(text)
+        if cleaned is not text:
             self.warn(path, "lone surrogates are replaced")
-        return whole
+        return cleaned
 
     def limit(self, value: Any, path: Path, *, may_hold_calls: bool = False) -> Any:
-        """Return the value, or a copy cut off where it is nested too deeply."""
+        """Return the value, or a copy truncated at the maximum depth."""
         if isinstance(value, (dict, list, tuple)) and is_deep(value):
             self.warn(path, f"cut off, {DEPTH_MARKER[1:-1]}")
             if may_hold_calls:
@@ -85,24 +85,24 @@ class Report:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """All warnings, the last of them a count when there were too many."""
-        more = (f"and {self.untold} more",) if self.untold else ()
+        """All warnings; the last one is a count if there were too many."""
+        more = (f"and {self.omitted} more",) if self.omitted else ()
         return (*self._warnings, *more)
 
 
-def render(path: Path) -> str:
-    """Write a path as `output_messages[3].tool_calls[0].tool`."""
+def format_path(path: Path) -> str:
+    """Format a path as `output_messages[3].tool_calls[0].tool`."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return text.removeprefix(".") or "reply"
 
 
-def whole_text(text: str) -> str:
-    """Give the text itself, or a copy with U+FFFD in place of each lone surrogate."""
+def clean_text(text: str) -> str:
+    """Return the text itself, or a copy with U+FFFD in place of each lone surrogate."""
     return text if text.isascii() else replace_surrogates(text)
 
 
-def show(value: Any) -> str:
-    """Name a value in a few words."""
+def describe_value(value: Any) -> str:
+    """Describe a value in a few words."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -116,19 +116,29 @@ def show(value: Any) -> str:
     return "a list" if isinstance(value, (list, tuple)) else f"a value of type {type(value).__name__!r}"
 
 
+def is_list(value: Any) -> bool:
+    """Return whether a value is a list or a tuple."""
+    return isinstance(value, (list, tuple))
+
+
 def objects_in(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of a list; what is no list holds none."""
-    if isinstance(value, (list, tuple)):
+    """Yield the objects of a list; yield nothing for other values."""
+    if is_list(value):
         yield from (item for item in value if isinstance(item, OBJECT))
 
 
-def word(value: Any) -> str:
-    """Return a value that says what something is, such as a type or a status; anything but a text says nothing."""
+def object_or_empty(value: Any) -> Mapping[str, Any]:
+    """Return an object unchanged; any other value becomes an empty object."""
+    return value if isinstance(value, OBJECT) else {}
+
+
+def text_or_empty(value: Any) -> str:
+    """Return a type or status as a string; any other value becomes an empty string."""
     return value if isinstance(value, str) else ""
 
 
 def number_or_none(value: Any) -> float | None:
-    """Return a time or a cost; `None` for any other value."""
+    """Return a valid time or cost; `None` for any other value."""
     try:
         return convert(value, Number)
     except CONVERT_ERRORS:
@@ -136,17 +146,17 @@ def number_or_none(value: Any) -> float | None:
 
 
 def texts_under(key: str, items: Any) -> set[str]:
-    """Return the texts that the objects of a list have under a key."""
+    """Return the texts under a key of the objects of a list."""
     return {each for item in objects_in(items) if isinstance(each := item.get(key), str)}
 
 
 def is_count(value: Any) -> bool:
-    """Tell whether a value is a whole number of at least 0 that can be shown."""
+    """Return whether a value is a non-negative integer that is short enough to be shown."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**_MAX_SHOWN
 
 
 class Fields:
-    """The fields of one foreign object under the contract's names, and whatever else stood on it."""
+    """The fields of one foreign object under our names, and its remaining fields."""
 
     __slots__ = ("_keys", "_known", "_rest", "path", "report")
 
@@ -160,7 +170,7 @@ class Fields:
         for key, value in raw.items():
             name = names.get(key)
             if name is None:
-                self.keep(self._name(key), value)
+                self.add_metadata(self._name(key), value)
             elif name == key:
                 self._known[name] = value
             else:
@@ -172,40 +182,40 @@ class Fields:
         name = key if isinstance(key, str) else safe_str(key)
         if name == TOO_LONG:
             self.report.warn(self.path, f"expected names, got {TOO_LONG}")
-        return self.report.whole(name, (*self.path, name))
+        return self.report.valid_text(name, (*self.path, name))
 
     def _read_alias(self, name: str, key: str, value: Any) -> None:
-        # A canonical null says nothing that an alias with a value could contradict.
+        # A canonical null does not conflict with an alias that has a value.
         if self._known.get(name) is None:
             self._known[name] = value
             self._keys[name] = key
         elif value is not None:
-            self.keep(key, value)
+            self.add_metadata(key, value)
 
     def __contains__(self, name: str) -> bool:
         return name in self._known
 
     def get(self, name: str) -> Any:
-        """Give a field as it stands; `None` when it is missing."""
+        """Return a field unchanged; `None` if it is missing."""
         return self._known.get(name)
 
-    def keep(self, key: str, value: Any) -> None:
-        """Keep a value that the contract has no place for; it ends up in the metadata."""
+    def add_metadata(self, key: str, value: Any) -> None:
+        """Keep a value that has no field of its own; it becomes part of the metadata."""
         while key in self._rest:
             key += "_"
-        self._rest[key] = self.report.whole(value, (*self.path, key)) if isinstance(value, str) else value
+        self._rest[key] = self.report.valid_text(value, (*self.path, key)) if isinstance(value, str) else value
 
-    def keep_field(self, name: str) -> None:
-        """Keep a field of the contract's that cannot be used, under the key that it came with."""
-        self.keep(self._keys.get(name, name), self._known[name])
+    def keep_as_metadata(self, name: str) -> None:
+        """Keep an unusable field as metadata, under its original key."""
+        self.add_metadata(self._keys.get(name, name), self._known[name])
 
-    def refuse(self, name: str, expected: str) -> None:
-        """Report a field that is not what the contract expects, and keep it; from now on it is missing."""
-        self.report.refuse((*self.path, name), expected, self._known[name])
-        self.keep_field(name)
+    def warn_invalid(self, name: str, expected: str) -> None:
+        """Warn about an invalid field, keep it as metadata, and treat it as missing."""
+        self.report.warn_invalid((*self.path, name), expected, self._known[name])
+        self.keep_as_metadata(name)
         del self._known[name]
 
-    def anything(self, name: str, default: Any = None) -> Any:
+    def value(self, name: str, default: Any = None) -> Any:
         """Read a field that may hold any value."""
         if name not in self._known:
             return default
@@ -217,16 +227,16 @@ class Fields:
         if value is None:
             return None
         if isinstance(value, str):
-            return self.report.whole(value, (*self.path, name))
-        self.refuse(name, "a string")
+            return self.report.valid_text(value, (*self.path, name))
+        self.warn_invalid(name, "a string")
         return None
 
-    def identity(self, name: str) -> str | None:
-        """Read a field that holds an id: one that is a number pairs as its digits do, and is kept as it came."""
+    def identifier(self, name: str) -> str | None:
+        """Read a field that holds an id; a number is converted to its digits, and kept as metadata."""
         value = self._known.get(name)
         if type(value) is not int or value.bit_length() > _MAX_ID_BITS:
             return self.text(name)
-        self.refuse(name, "a string")
+        self.warn_invalid(name, "a string")
         self._known[name] = text = str(value)
         return text
 
@@ -237,8 +247,8 @@ class Fields:
             return None
         try:
             return convert(value, Number)
-        except CONVERT_ERRORS:  # text with lone surrogates among them
-            self.refuse(name, "a number of at least 0")
+        except CONVERT_ERRORS:  # including text with lone surrogates
+            self.warn_invalid(name, "a number of at least 0")
             return None
 
     def flag(self, name: str) -> bool | None:
@@ -246,7 +256,7 @@ class Fields:
         value = self._known.get(name)
         if value is None or isinstance(value, bool):
             return value
-        self.refuse(name, "a boolean")
+        self.warn_invalid(name, "a boolean")
         return None
 
     def items(self, name: str) -> list[Any] | tuple[Any, ...] | None:
@@ -254,23 +264,23 @@ class Fields:
         value = self._known.get(name)
         if value is None or isinstance(value, (list, tuple)):
             return value
-        self.refuse(name, "a list")
+        self.warn_invalid(name, "a list")
         return None
 
     def metadata(self) -> dict[str, Any] | None:
-        """Give the object's own metadata and all that was kept beside it."""
-        given = self._known.get("metadata")
-        if given is not None and not isinstance(given, OBJECT):
-            self.refuse("metadata", "an object")
-            given = None
-        if given is None and not self._rest:
+        """Return the object's own metadata, joined with all values that were kept."""
+        own = self._known.get("metadata")
+        if own is not None and not isinstance(own, OBJECT):
+            self.warn_invalid("metadata", "an object")
+            own = None
+        if own is None and not self._rest:
             return None
         merged = {}
-        for key, value in given.items() if given else ():
+        for key, value in own.items() if own else ():
             merged[self._name(key)] = value
         for key, value in self._rest.items():
             while key in merged:
-                key += "_"  # noqa: PLW2901 - never at the cost of what the agent itself called metadata
+                key += "_"  # noqa: PLW2901 - the agent's own metadata takes precedence
             merged[key] = value
         limited: dict[str, Any] = self.report.limit(merged, (*self.path, "metadata"), may_hold_calls=True)
         return limited

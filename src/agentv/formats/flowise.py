@@ -1,11 +1,11 @@
-"""Flowise's predictions, whole or streamed: a text, and the tools that a chatflow, its agents or its nodes used."""
+"""Flowise predictions and their streams: the text, and the tools used by a chatflow, its agents or its nodes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from agentv.formats.conversation import said_fields, text_or_none
+from agentv.formats.conversation import non_empty_fields, text_or_none
 from agentv.formats.fields import OBJECT, Report, objects_in
 from agentv.formats.response import decode_fields
 from agentv.formats.unread import unread_fields
@@ -30,7 +30,7 @@ def _detect(value: Any) -> bool:
 
 
 def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    """Read a prediction; one that has no list of tools at all tells nothing about calls."""
+    """Read a prediction; without any list of tools, tool calls are unknown."""
     del reader
     report = Report()
     text = value.get("text")
@@ -39,7 +39,7 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     reply: dict[str, Any] = {
         "text": text,
         "thread_id": text_or_none(value.get("sessionId")) or value["chatId"],
-        "metadata": {key: item for key, item in value.items() if key not in _READ or _is_odd(key, item)},
+        "metadata": {key: item for key, item in value.items() if key not in _READ or _is_invalid_list(key, item)},
     }
     if any(isinstance(value.get(key), (list, tuple)) for key in (_TOOLS, _AGENTS, _NODES)):
         steps = [{"role": "assistant", "content": None, "tool_calls": calls} for calls in _steps(value, report)]
@@ -49,41 +49,41 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     return replace(response, tokens_usage=_usage(value, report), unread=unread)
 
 
-def _is_odd(key: str, item: Any) -> bool:
-    """Tell a list of tools, agents or nodes that is none, or that holds something else: it is kept and searched."""
+def _is_invalid_list(key: str, item: Any) -> bool:
+    """Return whether a list of tools, agents or nodes is invalid; it is kept and searched for calls."""
     if key not in (_TOOLS, _AGENTS, _NODES):
         return False
-    return not isinstance(item, (list, tuple)) or not all(each is None or isinstance(each, OBJECT) for each in item)
+    return not isinstance(item, (list, tuple)) or not all(entry is None or isinstance(entry, OBJECT) for entry in item)
 
 
 def _steps(value: _Object, report: Report) -> Iterator[list[dict[str, Any]]]:
-    """Yield the calls of each agent or node, and those that only stand in the list of the whole reply."""
-    known: list[tuple[Any, Any]] = []
-    groups = [*(each.get(_TOOLS) for each in objects_in(value.get(_AGENTS)))]
+    """Yield the calls of each agent or node, then those found only in the reply's own list."""
+    known_calls: list[tuple[Any, Any]] = []
+    groups = [*(item.get(_TOOLS) for item in objects_in(value.get(_AGENTS)))]
     groups += [output.get(_TOOLS) for output in _outputs(value)]
     for tools in groups:
         calls = list(_calls(tools, report))
-        known += [(call["tool"], call.get("input")) for call in calls]
+        known_calls += [(call["tool"], call.get("input")) for call in calls]
         if calls:
             yield calls
-    others = []
+    extra = []
     for call in _calls(value.get(_TOOLS), report):
-        if (call["tool"], call.get("input")) in known:
-            known.remove((call["tool"], call.get("input")))
+        if (call["tool"], call.get("input")) in known_calls:
+            known_calls.remove((call["tool"], call.get("input")))
         else:
-            others.append(call)
-    if others:
-        yield others
+            extra.append(call)
+    if extra:
+        yield extra
 
 
 def _calls(tools: Any, report: Report) -> Iterator[dict[str, Any]]:
     for at, raw in enumerate(tools if isinstance(tools, (list, tuple)) else ()):
-        if raw is None:  # a node that used none
+        if raw is None:  # a node without tools
             continue
         if not isinstance(raw, OBJECT):
             report.skip((_TOOLS, at), "a call that is no object")
             continue
-        call: dict[str, Any] = {"tool": raw.get("tool"), "metadata": said_fields(raw, _CALL) or None}
+        call: dict[str, Any] = {"tool": raw.get("tool"), "metadata": non_empty_fields(raw, _CALL) or None}
         for name, key in (("input", "toolInput"), ("output", "toolOutput")):
             if key in raw:
                 call[name] = raw[key]
@@ -93,7 +93,7 @@ def _calls(tools: Any, report: Report) -> Iterator[dict[str, Any]]:
 
 
 def _outputs(value: _Object) -> Iterator[_Object]:
-    """Yield what each node of a flow gave; what it was given repeats the conversation."""
+    """Yield the output of each node of a flow; inputs repeat the conversation."""
     for node in objects_in(value.get(_NODES)):
         data = node.get("data")
         output = data.get("output") if isinstance(data, OBJECT) else None
@@ -102,7 +102,7 @@ def _outputs(value: _Object) -> Iterator[_Object]:
 
 
 def _unread_places(value: _Object, response: ProviderResponse) -> Iterator[Unread]:
-    """Find calls in what agents and nodes hold beside the tools that they used."""
+    """Find calls in the fields of agents and nodes other than the used tools."""
     for agent in objects_in(value.get(_AGENTS)):
         yield from unread_fields({key: item for key, item in agent.items() if key != _TOOLS}, response)
     for node in objects_in(value.get(_NODES)):
@@ -119,20 +119,20 @@ def _unread_places(value: _Object, response: ProviderResponse) -> Iterator[Unrea
 
 
 def _is_node_field(key: str, item: Any) -> bool:
-    """Tell what a node was given, which repeats the conversation, and what it gave, which is looked at by itself."""
+    """Return whether a field is a node's input, which repeats the conversation, or its output, read separately."""
     return key in ("name", "input") or (key == "output" and isinstance(item, OBJECT))
 
 
 def _usage(value: _Object, report: Report) -> TokensUsage | None:
     counts = [output["usageMetadata"] for output in _outputs(value) if output.get("usageMetadata") is not None]
-    return add_usage([read_usage(each, ("usageMetadata",), report)[0] for each in counts])
+    return add_usage([read_usage(item, ("usageMetadata",), report)[0] for item in counts])
 
 
 FORMAT = ReplyFormat(name="flowise", detect=_detect, read=_read)
 
 
 _FIELDS = (_TOOLS, _AGENTS, _NODES, "sourceDocuments", "artifacts", "fileAnnotations", "followUpPrompts")
-"""Events whose data are a field of the prediction, all of it so far."""
+"""Events whose data is the complete value of a field so far."""
 _HARMLESS = ("start", "end", "nextAgent", "agentFlowEvent", "nextAgentFlow", "usageMetadata", "calledTools", "action")
 
 

@@ -1,11 +1,15 @@
-"""Gemini's answers: whole, in chunks, and its contents as messages."""
+"""Gemini API: replies, streamed chunks, contents as messages, and messages of the Live API."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from agentv.formats.fields import OBJECT, is_count, objects_in
 from agentv.formats.response import decode_fields, join_responses
-from agentv.formats.unread import with_searched
+from agentv.formats.unread import unread_fields, with_searched
+from agentv.formats.usage import decode_usage
+from agentv.formats.vocabulary import to_snake_case
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -13,19 +17,21 @@ _Object = Mapping[str, Any]
 
 
 def _detect(value: Any) -> bool:
-    """Tell an answer of Gemini's: candidates, or why there are none."""
+    """Recognize a reply by its candidates, or by the reason for having none."""
     if not isinstance(value, OBJECT):
         return False
     first = next(objects_in(value.get("candidates")), None)
-    return _blocked(value) is not None or (first is not None and ("content" in first or finish_of(first) is not None))
+    return _block_reason(value) is not None or (
+        first is not None and ("content" in first or finish_of(first) is not None)
+    )
 
 
 def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    """Read an answer; its first candidate counts, and before it the calls that the client made by itself."""
+    """Read the first candidate, after the calls that the client made automatically."""
     first = next(objects_in(value.get("candidates")), None)
     usage = value.get("usageMetadata", value.get("usage_metadata"))
     if first is None:
-        return decode_fields({"usage": usage, "error": f"the prompt was blocked: {_blocked(value)}"})
+        return decode_fields({"usage": usage, "error": f"the prompt was blocked: {_block_reason(value)}"})
     content = first.get("content")
     content = content if isinstance(content, OBJECT) else {}
     metadata = {key: value[key] for key in ("modelVersion", "responseId") if value.get(key) is not None}
@@ -33,39 +39,41 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
         metadata["finish_reason"] = finish_of(first)
     history = value.get("automaticFunctionCallingHistory", value.get("automatic_function_calling_history"))
     history = list(history) if isinstance(history, (list, tuple)) else []
-    said = reader.read_messages([*history, {"role": "model", **content}], declared=not history)
+    response = reader.read_messages([*history, {"role": "model", **content}], declared=not history)
     reply = {
         "usage": usage,
         "reasoning": _thoughts(content),
         "metadata": metadata,
         "raw_response": value,
     }
-    own = {key: each for key, each in first.items() if key != "content"}
-    others = list(objects_in(value.get("candidates")))[1:]  # which the agent may have taken instead
-    return with_searched(join_responses(said, decode_fields(reply)), {"candidates": [own, *others]}, reader.asked or ())
+    own = {key: item for key, item in first.items() if key != "content"}
+    other_candidates = list(objects_in(value.get("candidates")))[1:]  # the agent may have used another one
+    return with_searched(
+        join_responses(response, decode_fields(reply)), {"candidates": [own, *other_candidates]}, reader.asked or ()
+    )
 
 
 def finish_of(candidate: _Object) -> Any:
-    """Give the reason why a candidate ended; `None` when it has not."""
+    """Return the finish reason of a candidate, or `None`."""
     return candidate.get("finishReason", candidate.get("finish_reason"))
 
 
 def has_ended(value: Any) -> bool:
-    """Tell an answer, or a chunk of one, that says why it ended."""
-    return any(finish_of(each) is not None for each in objects_in(value.get("candidates")))
+    """Return whether a reply or a chunk has a finish reason."""
+    return any(finish_of(item) is not None for item in objects_in(value.get("candidates")))
 
 
 def are_turns(items: Sequence[Any]) -> bool:
-    """Tell several whole answers in a list from the chunks of one: each has an id of its own, and came to its end."""
-    found = [item for item in objects_in(items) if isinstance(item.get("candidates"), (list, tuple))]
-    ids = [item.get("responseId", item.get("response_id")) for item in found]
-    is_named = all(isinstance(each, str) and each for each in ids) and len(set(map(str, ids))) == len(items) > 1
-    return is_named and all(map(has_ended, found[:-1]))
+    """Return whether a list contains several replies, each with its own id and a finish reason, not chunks of one."""
+    answers = [item for item in objects_in(items) if isinstance(item.get("candidates"), (list, tuple))]
+    ids = [item.get("responseId", item.get("response_id")) for item in answers]
+    is_named = all(isinstance(entry, str) and entry for entry in ids) and len(set(map(str, ids))) == len(items) > 1
+    return is_named and all(map(has_ended, answers[:-1]))
 
 
-def _blocked(value: _Object) -> Any:
-    told = value.get("promptFeedback", value.get("prompt_feedback"))
-    return told.get("blockReason", told.get("block_reason")) if isinstance(told, OBJECT) else None
+def _block_reason(value: _Object) -> Any:
+    feedback = value.get("promptFeedback", value.get("prompt_feedback"))
+    return feedback.get("blockReason", feedback.get("block_reason")) if isinstance(feedback, OBJECT) else None
 
 
 def _thoughts(content: _Object) -> str | None:
@@ -73,8 +81,8 @@ def _thoughts(content: _Object) -> str | None:
     return "".join(part["text"] for part in parts if isinstance(part.get("text"), str)) or None
 
 
-def fold_gemini(chunks: Sequence[_Object]) -> dict[str, Any]:
-    """Put the chunks of one answer together: words joined, everything else from the last that says it."""
+def assemble_gemini(chunks: Sequence[_Object]) -> dict[str, Any]:
+    """Assemble the chunks of one reply: texts are joined, other fields are taken from the last chunk that has them."""
     document: dict[str, Any] = {}
     candidate: dict[str, Any] = {}
     parts: list[dict[str, Any]] = []
@@ -108,13 +116,13 @@ def _speaks(chunk: _Object) -> bool:
 
 
 def _take_usage(document: dict[str, Any]) -> _Object:
-    """Take the counts of a turn out of what is put together."""
-    found = [document.pop(key, None) for key in ("usageMetadata", "usage_metadata")]
-    return next(objects_in(found), {})
+    """Remove the token counts of a turn from the document and return them."""
+    counts = [document.pop(key, None) for key in ("usageMetadata", "usage_metadata")]
+    return next(objects_in(counts), {})
 
 
 def add_counts(turns: Sequence[_Object]) -> dict[str, int] | None:
-    """Add up the token counts of several turns; `None` when a turn has none."""
+    """Sum the token counts of several turns; return `None` if a turn has none."""
     if not turns or not all(turns):
         return None
     names = {key for turn in turns for key, count in turn.items() if is_count(count)}
@@ -133,3 +141,74 @@ FORMAT = ReplyFormat(
         )
     ),
 )
+
+
+_LIVE_KEYS = frozenset((
+    *("setup_complete", "server_content", "tool_call", "tool_call_cancellation", "usage_metadata", "go_away"),
+    *("session_resumption_update", "voice_activity_detection_signal", "voice_activity", "tool_response"),
+))  # fmt: skip
+"""Fields of a message; each message has one or two of them."""
+_LIVE_MARKS = frozenset(("setup_complete", "server_content"))
+
+
+def _live_fields(item: Any) -> dict[str, Any]:
+    """Return the non-empty fields of a message by their snake_case names."""
+    if not isinstance(item, OBJECT):
+        return {}
+    return {to_snake_case(str(key)): value for key, value in item.items() if value is not None}
+
+
+def _detect_live(value: Any) -> bool:
+    if not isinstance(value, (list, tuple)) or not value:
+        return False
+    fields = [_live_fields(item) for item in value]
+    return all(_LIVE_KEYS & entry.keys() for entry in fields) and any(_LIVE_MARKS & entry.keys() for entry in fields)
+
+
+def _read_live(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
+    """Read the model's turns, each with its text joined, and the calls between them."""
+    contents: list[dict[str, Any]] = []
+    counts: list[Any] = []
+    for fields in map(_live_fields, items):
+        _add_live_parts(contents, "model", _live_parts(_live_fields(fields.get("server_content"))))
+        calls = _live_fields(fields.get("tool_call")).get("function_calls")
+        _add_live_parts(contents, "model", [{"functionCall": call} for call in objects_in(calls)])
+        answers = _live_fields(fields.get("tool_response")).get("function_responses")
+        _add_live_parts(contents, "user", [{"functionResponse": answer} for answer in objects_in(answers)])
+        if "usage_metadata" in fields:
+            counts.append(
+                {to_snake_case(str(key)): count for key, count in _live_fields(fields["usage_metadata"]).items()}
+            )
+    response = reader.read_messages(contents, declared=True)
+    total = add_counts(counts) or {}
+    if "response_token_count" in total:
+        total["candidates_token_count"] = total.pop("response_token_count")
+    extra = {
+        f"messages[{at}]": {key: value for key, value in _live_fields(item).items() if key not in _LIVE_KEYS}
+        for at, item in enumerate(items)
+    }
+    unread = (*response.unread, *unread_fields(extra, response))
+    return replace(response, tokens_usage=decode_usage(total) if total else response.tokens_usage, unread=unread)
+
+
+def _live_parts(content: _Object) -> list[Any]:
+    """Return the parts of a turn, or the transcript of a spoken one."""
+    turn, spoken = content.get("model_turn"), content.get("output_transcription")
+    parts = list(objects_in(turn.get("parts"))) if isinstance(turn, OBJECT) else []
+    text = spoken.get("text") if isinstance(spoken, OBJECT) else None
+    return [*parts, {"text": text}] if isinstance(text, str) else parts
+
+
+def _add_live_parts(contents: list[dict[str, Any]], role: str, parts: Sequence[Any]) -> None:
+    """Append parts to the current content or start a new one, joining consecutive texts."""
+    for part in parts:
+        if not contents or contents[-1]["role"] != role:
+            contents.append({"role": role, "parts": []})
+        before = contents[-1]["parts"]
+        if before and before[-1].keys() == part.keys() == {"text"}:
+            before[-1] = {"text": before[-1]["text"] + part["text"]}
+        else:
+            before.append(part)
+
+
+LIVE = ReplyFormat(name="gemini_live", detect=_detect_live, read=_read_live, events=True)

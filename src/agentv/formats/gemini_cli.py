@@ -1,11 +1,12 @@
-"""Gemini CLI: the lines of `--output-format stream-json`, and the object of `--output-format json`."""
+"""Gemini CLI: output of `--output-format stream-json` and `--output-format json`."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from agentv.formats.conversation import said_fields, text_or_none
-from agentv.formats.fields import OBJECT, Path, is_count, objects_in, word
-from agentv.formats.transcript import Transcript
+from agentv.formats.builder import ReplyBuilder
+from agentv.formats.conversation import non_empty_fields, text_or_none
+from agentv.formats.fields import OBJECT, Path, is_count, objects_in, text_or_empty
+from agentv.formats.lines import iter_events
 from agentv.formats.usage import add_usage, finish_usage
 from agentv.model.conversation import TraceSummary
 from agentv.model.response import ProviderResponse, ResponseError, TokensUsage
@@ -29,32 +30,29 @@ def _detect(value: Any) -> bool:
 
 
 def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
-    run = Transcript()
-    for position, event in enumerate([value] if isinstance(value, OBJECT) else value):
-        if isinstance(event, OBJECT):
-            _read_event(run, event, ("events", position))
-        else:
-            run.report.reject(("events", position), "an event", event)
-    return run.finish(reader)
+    run = ReplyBuilder()
+    for event, path in iter_events(value, run.report):
+        _read_event(run, event, path)
+    return run.build_reply(reader)
 
 
-def _read_event(run: Transcript, event: _Object, path: Path) -> None:
+def _read_event(run: ReplyBuilder, event: _Object, path: Path) -> None:
     kind = event.get("type")
     if kind == "init":
         run.thread_id = text_or_none(event.get("session_id"))
         run.unfinished = "its `result` line"
     elif kind == "message":
         if event.get("role") == "user":
-            run.ask(event.get("content"))
+            run.add_user_text(event.get("content"))
         else:
-            run.say(event.get("content"), joined=event.get("delta") is True)
+            run.add_text(event.get("content"), joined=event.get("delta") is True)
     elif kind == "tool_use":
         call = {"tool": event.get("tool_name"), "input": event.get("parameters"), "timestamp": event.get("timestamp")}
-        run.call(event.get("tool_id"), call)
+        run.update_call(event.get("tool_id"), call)
     elif kind == "tool_result":
-        status = _STATUSES.get(word(event.get("status")))
+        status = _STATUSES.get(text_or_empty(event.get("status")))
         result = {"output": event.get("output"), "status": status, "error": event.get("error")}
-        run.answer(event.get("tool_id"), result)
+        run.record_result(event.get("tool_id"), result)
     elif kind == "result":
         _read_end(run, event)
     elif kind == "error":
@@ -63,7 +61,7 @@ def _read_event(run: Transcript, event: _Object, path: Path) -> None:
         run.skip_event(kind, path)
 
 
-def _read_end(run: Transcript, event: _Object) -> None:
+def _read_end(run: ReplyBuilder, event: _Object) -> None:
     run.unfinished = ""
     if event.get("status") == "error" or event.get("error"):
         run.fail(event.get("error"))
@@ -71,7 +69,9 @@ def _read_end(run: Transcript, event: _Object) -> None:
     if not isinstance(stats, OBJECT):
         return
     run.usage = _usage(stats)
-    run.metadata = said_fields(stats, frozenset(("total_tokens", "input_tokens", "output_tokens", "cached", "input")))
+    run.metadata = non_empty_fields(
+        stats, frozenset(("total_tokens", "input_tokens", "output_tokens", "cached", "input"))
+    )
     counted = stats.get("tool_calls")
     if isinstance(counted, int) and counted > run.call_count:
         run.report.skip(
@@ -80,7 +80,7 @@ def _read_end(run: Transcript, event: _Object) -> None:
 
 
 def _usage(stats: _Object) -> TokensUsage | None:
-    """Read the counts; thoughts are counted in the total and not as output."""
+    """Read the token counts; reasoning is included in the total but not in the output."""
     read, wrote, total = (_count(stats.get(f"{name}_tokens")) for name in ("input", "output", "total"))
     if read is not None and total is not None and total >= read + (wrote or 0):
         wrote = total - read
@@ -110,20 +110,20 @@ _DOCUMENT = frozenset(("session_id", "response", "stats", "error"))
 
 
 def _read_document(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    """Read the answer and the counts: which tools were called is told, with what they were called is not."""
+    """Read the answer and the counts; the called tools are known, their inputs are not."""
     del reader
     stats, error = value.get("stats"), value.get("error")
     stats = stats if isinstance(stats, OBJECT) else {}
     models, tools = stats.get("models"), stats.get("tools")
-    counts = [each.get("tokens") for each in objects_in(list(models.values()))] if isinstance(models, OBJECT) else []
-    told = text_or_none(error.get("message")) if isinstance(error, OBJECT) else text_or_none(error)
+    counts = [item.get("tokens") for item in objects_in(list(models.values()))] if isinstance(models, OBJECT) else []
+    message = text_or_none(error.get("message")) if isinstance(error, OBJECT) else text_or_none(error)
     return ProviderResponse(
         success=not error,
         text=text_or_none(value.get("response")) or "",
         trace_summary=_summary(tools) if isinstance(tools, OBJECT) else None,
-        tokens_usage=add_usage(_model_usage(each) for each in objects_in(counts)),
+        tokens_usage=add_usage(_model_usage(item) for item in objects_in(counts)),
         thread_id=text_or_none(value.get("session_id")),
-        error=ResponseError(kind="agent", message=told or "the run failed, and does not say why") if error else None,
+        error=ResponseError(kind="agent", message=message or "the run failed, and does not say why") if error else None,
         metadata={"stats": stats} if stats else None,
     )
 
@@ -149,7 +149,7 @@ def _summary(tools: _Object) -> TraceSummary | None:
     if not isinstance(by_name, OBJECT):
         return None
     counts = {
-        str(name): each["count"] for name, each in by_name.items() if isinstance(each, OBJECT) and "count" in each
+        str(name): item["count"] for name, item in by_name.items() if isinstance(item, OBJECT) and "count" in item
     }
     if len(counts) < len(by_name) or not all(is_count(count) for count in counts.values()):
         return None

@@ -1,17 +1,17 @@
-"""Goose: its messages, whole or as the lines of `goose run --output-format stream-json`."""
+"""Goose: messages, and output of `goose run --output-format stream-json`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentv.formats.embedded_calls import output_of_blocks
-from agentv.formats.fields import OBJECT, objects_in, word
+from agentv.formats.fields import OBJECT, objects_in, text_or_empty
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
 _Object = Mapping[str, Any]
 _REQUESTS = frozenset(("toolRequest", "frontendToolRequest"))
 _CONFIRMATIONS = frozenset(("toolConfirmationRequest", "actionRequired"))
-_DENIED = "has declined to run this tool"
+_DENIAL = "has declined to run this tool"
 
 
 def _blocks(item: Any) -> list[_Object]:
@@ -20,7 +20,7 @@ def _blocks(item: Any) -> list[_Object]:
 
 
 def _is_request(block: _Object) -> bool:
-    return word(block.get("type")) in _REQUESTS and isinstance(block.get("toolCall"), OBJECT)
+    return text_or_empty(block.get("type")) in _REQUESTS and isinstance(block.get("toolCall"), OBJECT)
 
 
 def _is_response(block: _Object) -> bool:
@@ -28,7 +28,7 @@ def _is_response(block: _Object) -> bool:
 
 
 def _messages(items: Sequence[Any]) -> list[Any]:
-    """Return the messages, each without the event around it; what holds none is left out."""
+    """Return the messages without their event wrapper; drop events without one."""
     inner = [
         item.get("message") if isinstance(item, OBJECT) and item.get("type") == "message" else item for item in items
     ]
@@ -62,29 +62,29 @@ def _message(item: Any) -> Any:
 
 
 def _block(block: Any) -> Any:
-    """Write a block with a call or a result in words that everybody knows."""
+    """Convert a block with a call or a result to the common form."""
     if not isinstance(block, OBJECT):
         return block
     if _is_request(block):
-        told = block["toolCall"].get("value", block["toolCall"])
-        call = told if isinstance(told, OBJECT) else {}
+        tool_call = block["toolCall"].get("value", block["toolCall"])
+        call = tool_call if isinstance(tool_call, OBJECT) else {}
         return {"type": "tool_use", "id": block.get("id"), "name": call.get("name"), "input": call.get("arguments")}
     if _is_response(block):
         return _result(block)
-    if word(block.get("type")) in _CONFIRMATIONS and isinstance(block.get("toolName"), str):
+    if text_or_empty(block.get("type")) in _CONFIRMATIONS and isinstance(block.get("toolName"), str):
         return {"type": "tool-approval-request", "toolCallId": block.get("id"), "toolName": block["toolName"]}
     return block
 
 
 def _result(block: _Object) -> dict[str, Any]:
-    told = block["toolResult"]
-    value, error = told.get("value"), told.get("error")
-    status = "error" if told.get("status") == "error" or error else "ok"
+    result = block["toolResult"]
+    value, error = result.get("value"), result.get("error")
+    status = "error" if result.get("status") == "error" or error else "ok"
     if isinstance(value, OBJECT) and isinstance(value.get("content"), (list, tuple)):
         status = "error" if value.get("isError") is True else status
         value = value["content"]
     output = output_of_blocks(value) if error is None else error
-    if isinstance(output, str) and _DENIED in output:
+    if isinstance(output, str) and _DENIAL in output:
         status = "denied"
     return {"type": "tool_result", "tool_use_id": block.get("id"), "content": output, "status": status}
 

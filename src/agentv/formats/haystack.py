@@ -1,11 +1,11 @@
-"""Haystack's chat messages, in their form of today and that of versions 2.9 to 2.11, and its streamed chunks."""
+"""Haystack: chat messages (current form, and versions 2.9 to 2.11), results and streamed chunks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET
 
-from agentv.formats.draft import Draft, as_content, other_fields, status_of
+from agentv.formats.builder import MessageListBuilder, as_content, other_fields, status_of
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import add_fields
 from agentv.model.response import ProviderResponse
@@ -34,16 +34,16 @@ def _detect(items: Any) -> bool:
 
 
 def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    draft = Draft()
+    builder = MessageListBuilder()
     for item in items:
         if _is_message(item):
-            _add(draft, {_UNDERSCORED.get(key, key): value for key, value in item.items()})
+            _add(builder, {_UNDERSCORED.get(key, key): value for key, value in item.items()})
         else:
-            draft.keep(item)
-    return reader.read_messages(draft.finish())
+            builder.add_unknown(item)
+    return reader.read_messages(builder.build())
 
 
-def _add(draft: Draft, item: _Object) -> None:
+def _add(builder: MessageListBuilder, item: _Object) -> None:
     parts = item.get("content")
     parts = [_part(part) for part in (parts if isinstance(parts, (list, tuple)) else [parts])]
     meta = item.get("meta")
@@ -51,21 +51,21 @@ def _add(draft: Draft, item: _Object) -> None:
     blocks = [_block(part) for part in parts if not _holds(part, "tool_call", "tool_call_result")]
     role = str(item.get("role"))
     if role != "tool":
-        beside = other_fields(item, "role", "content", "meta")
-        beside |= {"usage": meta["usage"]} if isinstance(meta.get("usage"), OBJECT) else {}
-        draft.say(role, as_content(blocks), meta=other_fields(meta, "usage"), **beside)
+        extra = other_fields(item, "role", "content", "meta")
+        extra |= {"usage": meta["usage"]} if isinstance(meta.get("usage"), OBJECT) else {}
+        builder.add_message(role, as_content(blocks), meta=other_fields(meta, "usage"), **extra)
         blocks = []
     for part in parts:
         if _holds(part, "tool_call"):
-            _call(draft, part["tool_call"])
+            _call(builder, part["tool_call"])
         elif _holds(part, "tool_call_result"):
-            _answer(draft, part["tool_call_result"])
+            _answer(builder, part["tool_call_result"])
     if blocks:
-        draft.keep({**item, "content": blocks})
+        builder.add_unknown({**item, "content": blocks})
 
 
 def _part(part: Any) -> Any:
-    """Return a part under the key of its kind, which a message that was written field by field lacks."""
+    """Return a part keyed by its kind; messages that were converted field by field lack the key."""
     if not isinstance(part, OBJECT):
         return part
     if "tool_name" in part and "arguments" in part:
@@ -92,8 +92,8 @@ def _block(part: Any) -> Any:
     return part if key is None else {"type": key, **part}
 
 
-def _call(draft: Draft, call: _Object) -> None:
-    draft.call(
+def _call(builder: MessageListBuilder, call: _Object) -> None:
+    builder.add_call(
         call.get("tool_name"),
         call.get("arguments"),
         call.get("id"),
@@ -101,37 +101,37 @@ def _call(draft: Draft, call: _Object) -> None:
     )
 
 
-def _answer(draft: Draft, result: _Object) -> None:
+def _answer(builder: MessageListBuilder, result: _Object) -> None:
     origin = result.get("origin")
     origin = origin if isinstance(origin, OBJECT) else {}
     output, status = result.get("result"), status_of(result.get("error"))
     if isinstance(output, (list, tuple)) and output and all(_holds_text(part) for part in output):
         output = "".join(part["text"] for part in output)
-    draft.answer(origin.get("id"), output, tool=origin.get("tool_name"), status=status)
+    builder.add_result(origin.get("id"), output, tool=origin.get("tool_name"), status=status)
 
 
 def _holds_text(part: Any) -> bool:
     return isinstance(part, OBJECT) and isinstance(part.get("text"), str)
 
 
-def _listed(value: Any) -> tuple[_Object, str] | None:
-    """Find the messages of a result: of an agent or a generator, or of a pipeline with one component that has any."""
+def _find_messages(value: Any) -> tuple[_Object, str] | None:
+    """Find the messages in the result of an agent, a generator, or a pipeline with one such component."""
     if not isinstance(value, OBJECT):
         return None
-    found = [(each, key) for each in (value, *objects_in(list(value.values()))) for key in _LISTS]
-    listed = [(each, key) for each, key in found if _detect(each.get(key))]
+    candidates = [(item, key) for item in (value, *objects_in(list(value.values()))) for key in _LISTS]
+    listed = [(item, key) for item, key in candidates if _detect(item.get(key))]
     return listed[0] if len(listed) == 1 else None
 
 
 def _read_result(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    found = _listed(value)
-    if found is None:
+    location = _find_messages(value)
+    if location is None:
         return ProviderResponse()
-    result, key = found
-    others = other_fields(result, key, "last_message", "token_usage")
+    result, key = location
+    extra = other_fields(result, key, "last_message", "token_usage")
     if result is not value:
-        others |= {name: item for name, item in value.items() if item is not result}
-    return add_fields(reader.read_messages(result[key]), others, tokens_usage=result.get("token_usage"))
+        extra |= {name: item for name, item in value.items() if item is not result}
+    return add_fields(reader.read_messages(result[key]), extra, tokens_usage=result.get("token_usage"))
 
 
 def _is_chunk(item: Any) -> bool:
@@ -143,37 +143,37 @@ def _are_chunks(value: Any) -> bool:
 
 
 def _read_chunks(items: Sequence[_Object], reader: ReplyReader) -> ProviderResponse:
-    """Put the chunks of a stream together: a message ends where its usage or its finish reason comes."""
-    draft = Draft()
+    """Assemble streamed chunks; a message ends with its usage or its finish reason."""
+    builder = MessageListBuilder()
     message: dict[str, Any] | None = None
     calls: dict[Any, dict[str, Any]] = {}
     for item in items:
         meta = item["meta"] if isinstance(item["meta"], OBJECT) else {}
         pieces, result, text = item.get("tool_calls"), item.get("tool_call_result"), item.get("content")
         if isinstance(result, OBJECT):
-            _answer(draft, result)
+            _answer(builder, result)
             message = None
         elif text or pieces:
             if message is None:
-                message, calls = draft.say("assistant", ""), {}
+                message, calls = builder.add_message("assistant", ""), {}
             message["content"] += text if isinstance(text, str) else ""
             for piece in objects_in(pieces):
-                _extend(draft, calls, piece)
+                _extend(builder, calls, piece)
         if isinstance(meta.get("usage"), OBJECT):
-            home = next((each for each in reversed(draft.messages) if each.get("role") == "assistant"), None)
-            home = draft.say("assistant") if home is None else home
+            home = next((entry for entry in reversed(builder.messages) if entry.get("role") == "assistant"), None)
+            home = builder.add_message("assistant") if home is None else home
             home["usage"], message = meta["usage"], None
-    return reader.read_messages(draft.finish())
+    return reader.read_messages(builder.build())
 
 
-def _extend(draft: Draft, calls: dict[Any, dict[str, Any]], piece: _Object) -> None:
+def _extend(builder: MessageListBuilder, calls: dict[Any, dict[str, Any]], piece: _Object) -> None:
     index, text = str(piece.get("index")), piece.get("arguments")
     if index not in calls:
-        calls[index] = draft.call(piece.get("tool_name"), UNSET, piece.get("id"), arguments="")
+        calls[index] = builder.add_call(piece.get("tool_name"), UNSET, piece.get("id"), arguments="")
     if isinstance(text, str):
         calls[index]["arguments"] += text
 
 
 FORMAT = ReplyFormat(name="haystack", detect=_detect, read=_read, items=True, translates=True, events=True)
-RESULT = ReplyFormat(name="haystack", detect=lambda value: _listed(value) is not None, read=_read_result)
+RESULT = ReplyFormat(name="haystack", detect=lambda value: _find_messages(value) is not None, read=_read_result)
 CHUNKS = ReplyFormat(name="haystack", detect=_are_chunks, read=_read_chunks, events=True)

@@ -1,9 +1,9 @@
-"""Inspect's messages, and the samples and states that hold them."""
+"""Inspect: messages, and the samples and states that contain them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentv.formats.draft import other_fields
+from agentv.formats.builder import other_fields
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import add_fields
 from agentv.formats.usage import add_usage, decode_usage
@@ -12,7 +12,7 @@ from agentv.protocols import ReplyFormat, ReplyReader
 
 _Object = Mapping[str, Any]
 _DENIED = "approval"
-"""The type of a tool's error that says that somebody did not allow the call."""
+"""Error type of a call that was not approved."""
 
 
 def _is_message(item: Any) -> bool:
@@ -43,11 +43,11 @@ def _translate(item: _Object) -> dict[str, Any]:
 
 
 def _call(call: _Object) -> dict[str, Any]:
-    """Write a call whose `function` is the name of the tool; arguments that did not parse are told by an error."""
+    """Convert a call; `function` is the tool's name, and an error reports arguments that did not parse."""
     written = {"name": call.get("function"), "args": call.get("arguments"), "id": call.get("id")}
-    others = other_fields(call, "function", "arguments", "id", "type", "parse_error", "view")
+    extra = other_fields(call, "function", "arguments", "id", "type", "parse_error", "view")
     broken = {"arguments_error": call["parse_error"]} if call.get("parse_error") else {}
-    return {**written, **{key: value for key, value in others.items() if value is not None}, **broken}
+    return {**written, **{key: value for key, value in extra.items() if value is not None}, **broken}
 
 
 def _is_sample(value: Any) -> bool:
@@ -59,14 +59,14 @@ def _is_sample(value: Any) -> bool:
 
 def _read_sample(value: _Object, reader: ReplyReader) -> ProviderResponse:
     output, models = value["output"], value.get("model_usage")
-    turns = [decode_usage(each) for each in objects_in(list(models.values()))] if isinstance(models, OBJECT) else []
+    turns = [decode_usage(item) for item in objects_in(list(models.values()))] if isinstance(models, OBJECT) else []
     usage = add_usage(turns) if turns else output.get("usage")
     text, error = output.get("completion"), value.get("error")
-    said = reader.read_messages(value["messages"])
-    others = other_fields(value, "messages", "output", "model_usage", "input", "error", "events", "attachments")
+    response = reader.read_messages(value["messages"])
+    extra = other_fields(value, "messages", "output", "model_usage", "input", "error", "events", "attachments")
     return add_fields(
-        said,
-        others,
+        response,
+        extra,
         tokens_usage=usage,
         text=text if isinstance(text, str) else None,
         error=error.get("message") if isinstance(error, OBJECT) else error or output.get("error"),

@@ -1,12 +1,12 @@
-"""Google's Interactions API: an interaction with its steps or outputs."""
+"""Google's Interactions API: interactions with steps or outputs, and their streams."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from agentv.formats.conversation import said_fields, text_or_none
-from agentv.formats.draft import read_arguments
+from agentv.formats.builder import read_arguments
+from agentv.formats.conversation import non_empty_fields, text_or_none
 from agentv.formats.fields import OBJECT, Report, objects_in
 from agentv.formats.messages import join_call_messages
 from agentv.formats.response import decode_fields, join_responses
@@ -19,7 +19,7 @@ _LISTS = ("steps", "outputs")
 _MESSAGES = {"user_input": "user", "model_output": "assistant"}
 _CALL = frozenset(("type", "id", "name", "arguments"))
 _NAMED = ("function", "mcp_server_tool")
-"""Calls of these types name their tool; all others are named by their type."""
+"""Call types that name their tool; other calls are named after their type."""
 _READ = frozenset(("usage", "id", "output_text", "error", "text"))
 
 
@@ -45,37 +45,37 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     report = Report()
     key = next((key for key in _LISTS if any(map(_has_type, objects_in(value.get(key))))), "")
     items = value[key] if key else ()
-    said = reader.read_messages(join_call_messages(_messages(items, key, report)))
+    response = reader.read_messages(join_call_messages(_messages(items, key, report)))
     failed = value.get("status") in ("failed", "cancelled")
-    others = {name: item for name, item in value.items() if name not in _READ and name != key}
-    beside = {
+    extra = {name: item for name, item in value.items() if name not in _READ and name != key}
+    details = {
         "usage": value.get("usage"),
         "thread_id": text_or_none(value.get("id")),
         "error": value.get("error") or (f"the interaction is {value['status']}" if failed else None),
         "reasoning": "\n\n".join(_thoughts(items)) or None,
-        "metadata": others,
+        "metadata": extra,
         "warnings": report.warnings,
-        "unread": report.unread(any(message.tool_calls for message in said.output_messages or ())),
+        "unread": report.unread(any(message.tool_calls for message in response.output_messages or ())),
     }
     if isinstance(value.get("output_text"), str):
-        beside["text"] = value["output_text"]
-    return join_responses(said, decode_fields(beside))
+        details["text"] = value["output_text"]
+    return join_responses(response, decode_fields(details))
 
 
 def _messages(items: Sequence[Any], key: str, report: Report) -> Iterator[dict[str, Any]]:
     for at, item in enumerate(items):
         kind = text_or_none(item.get("type")) if isinstance(item, OBJECT) else None
         if not isinstance(item, OBJECT):
-            report.reject((key, at), "a step", item)
+            report.skip_invalid((key, at), "a step", item)
         elif kind in _MESSAGES:
-            beside = said_fields(item, frozenset(("type", "content"))) or None
-            yield {"role": _MESSAGES[kind], "content": item.get("content"), "metadata": beside}
+            extra = non_empty_fields(item, frozenset(("type", "content"))) or None
+            yield {"role": _MESSAGES[kind], "content": item.get("content"), "metadata": extra}
         elif kind is not None and kind.endswith("_call"):
             yield {"role": "assistant", "content": None, "tool_calls": [_call(item, kind)]}
         elif kind is not None and kind.endswith("_result"):
             yield _result(item)
         elif kind is not None and kind != "thought" and is_harmless_type(kind):
-            yield {"role": "assistant", "content": [dict(item)]}  # an output is a block of its own
+            yield {"role": "assistant", "content": [dict(item)]}  # an output is itself a block
         elif kind != "thought":
             report.skip((key, at), f"a step of type {kind!r}" if kind else "a step without a type")
 
@@ -85,7 +85,7 @@ def _call(item: _Object, kind: str) -> dict[str, Any]:
     call: dict[str, Any] = {
         "tool": item.get("name") if name in _NAMED else name,
         "id": text_or_none(item.get("id")) or text_or_none(item.get("call_id")),
-        "metadata": said_fields(item, _CALL) or None,
+        "metadata": non_empty_fields(item, _CALL) or None,
     }
     return {**call, "input": item["arguments"]} if "arguments" in item else call
 
@@ -102,7 +102,9 @@ def _result(item: _Object) -> dict[str, Any]:
 def _thoughts(items: Sequence[Any]) -> Iterator[str]:
     for item in objects_in(items):
         if item.get("type") == "thought":
-            yield from (each["text"] for each in objects_in(item.get("summary")) if isinstance(each.get("text"), str))
+            yield from (
+                entry["text"] for entry in objects_in(item.get("summary")) if isinstance(entry.get("text"), str)
+            )
 
 
 FORMAT = ReplyFormat(name="interactions", detect=_detect, read=_read)
@@ -122,7 +124,7 @@ def _detect_stream(items: Any) -> bool:
 
 
 def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    """Put the pieces of each content together, and read them as the outputs of the interaction."""
+    """Assemble the streamed contents and read them as outputs of the interaction."""
     report, contents = Report(), dict[Any, dict[str, Any]]()
     document: dict[str, Any] = {"object": "interaction", "status": "in_progress"}
     ended = False
@@ -130,11 +132,11 @@ def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
         kind = _event_kind(item) if isinstance(item, OBJECT) else ""
         if not isinstance(item, OBJECT):
             if item not in ("", "[DONE]", None):
-                report.reject(("events", at), "an event", item)
+                report.skip_invalid(("events", at), "an event", item)
         elif kind.startswith("interaction."):
             inner = item.get("interaction")
             fields = inner.items() if isinstance(inner, OBJECT) else ()
-            document |= {key: each for key, each in fields if each is not None}
+            document |= {key: entry for key, entry in fields if entry is not None}
             ended = ended or kind in ("interaction.complete", "interaction.completed", "interaction.failed")
         elif kind.startswith(("content.", "step.")):
             _add_piece(contents, item)
@@ -145,19 +147,19 @@ def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     if not ended and not document.get("error"):
         report.skip(("events",), "the end of the stream, which did not come,")
     if not any(document.get(key) for key in _LISTS):
-        document["outputs"] = [_with_arguments(each) for each in contents.values()]
+        document["outputs"] = [_with_arguments(entry) for entry in contents.values()]
     response = _read(document, reader)
     unread = report.unread(any(message.tool_calls for message in response.output_messages or ()))
     return replace(response, unread=(*response.unread, *unread)) if unread else response
 
 
 def _with_arguments(content: dict[str, Any]) -> dict[str, Any]:
-    """Return a call with its arguments parsed, once all of their pieces have come."""
+    """Return a call with its complete arguments parsed."""
     return {**content, **read_arguments(content["arguments"], "arguments")} if "arguments" in content else content
 
 
 def _add_piece(contents: dict[Any, dict[str, Any]], item: _Object) -> None:
-    """Add a piece: texts and arguments that are texts go on, everything else is told whole."""
+    """Add a delta: texts and argument strings are joined, other fields replaced."""
     whole = contents.setdefault(str(item.get("index")), {})
     pieces = [item[key] for key in ("delta", "content", "step") if isinstance(item.get(key), OBJECT)]
     piece: _Object = pieces[0] if pieces else {}

@@ -1,9 +1,9 @@
-"""Messages of libraries for JavaScript that are written like nobody else's: Genkit, LlamaIndex.TS, Convex agents."""
+"""Messages of JavaScript libraries: Genkit, LlamaIndex.TS and Convex agents."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentv.formats.draft import other_fields
+from agentv.formats.builder import other_fields
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import add_fields
 from agentv.model.response import ProviderResponse
@@ -29,7 +29,7 @@ def _is_llama(item: _Object) -> bool:
 
 
 def _is_wrapped(item: Any) -> bool:
-    """Tell a record around a message, as stores of conversations keep it."""
+    """Recognize a record that wraps a message, as in a conversation store."""
     inner = item.get("message") if isinstance(item, OBJECT) and "role" not in item else None
     if not isinstance(inner, OBJECT) or not isinstance(inner.get("role"), str):
         return False
@@ -39,7 +39,7 @@ def _is_wrapped(item: Any) -> bool:
 def _detect(items: Any) -> bool:
     if not isinstance(items, (list, tuple)) or not items:
         return False
-    if any(_is_genkit(each) or _is_llama(each) for each in objects_in(items)):
+    if any(_is_genkit(item) or _is_llama(item) for item in objects_in(items)):
         return True
     return len(items) > 1 and all(map(_is_wrapped, items))
 
@@ -70,7 +70,7 @@ def _message(item: Any) -> Any:
 
 
 def _part(part: Any) -> Any:
-    """Write a part of Genkit's as a block."""
+    """Convert a part of Genkit to a block."""
     if not isinstance(part, OBJECT):
         return part
     request, response = (part.get(key) for key in _PARTS)
@@ -78,8 +78,8 @@ def _part(part: Any) -> Any:
         call = {"type": "tool_use", "id": request.get("ref"), "name": request.get("name")}
         return {**call, "input": request["input"]} if "input" in request else call
     if isinstance(response, OBJECT):
-        told = {"type": "tool_result", "name": response.get("name"), "content": response.get("output")}
-        return {**told, "tool_use_id": response["ref"]} if response.get("ref") is not None else told
+        result = {"type": "tool_result", "name": response.get("name"), "content": response.get("output")}
+        return {**result, "tool_use_id": response["ref"]} if response.get("ref") is not None else result
     if isinstance(part.get("text"), str):
         return {"type": "text", **part}
     return {"type": "reasoning", **part} if "reasoning" in part else part
@@ -94,13 +94,13 @@ def _detect_response(value: Any) -> bool:
 
 
 def _read_response(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    """Read a reply with its message; of Genkit the request holds the steps that led to it."""
+    """Read a reply's message; with Genkit, the request contains the previous steps."""
     request = value.get("request")
     before = request.get("messages") if isinstance(request, OBJECT) else None
     before = list(before) if isinstance(before, (list, tuple)) else []
-    said = reader.read_messages([*before, value["message"]], declared=not before)
-    others = other_fields(value, "message", "request", "usage", "raw")
-    return add_fields(said, others, usage=value.get("usage"))
+    response = reader.read_messages([*before, value["message"]], declared=not before)
+    extra = other_fields(value, "message", "request", "usage", "raw")
+    return add_fields(response, extra, usage=value.get("usage"))
 
 
 RESPONSE = ReplyFormat(name="js_messages", detect=_detect_response, read=_read_response)

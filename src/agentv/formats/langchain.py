@@ -1,11 +1,11 @@
-"""LangChain's messages, as LangGraph keeps them in its state, in each of the forms they are written in."""
+"""LangChain messages in all of their serialized forms, as LangGraph also stores them in its state."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentv.formats.conversation import text_or_none
 from agentv.formats.embedded_calls import THINKING
-from agentv.formats.fields import OBJECT, Report, whole_text
+from agentv.formats.fields import OBJECT, Report, clean_text
 from agentv.formats.messages import as_list, decode_messages, is_langchain
 from agentv.formats.tool_calls import parse_arguments
 from agentv.formats.usage import add_usage, read_usage
@@ -24,7 +24,7 @@ _ROLES = {
     "ToolMessageChunk": "tool",
     "FunctionMessageChunk": "function",
 }
-"""Any other type is a role of its own: nobody but `ai` is taken for the assistant."""
+"""Roles by message type; any other type is its own role, so only `ai` is read as the assistant."""
 _CLASSES = {
     "AIMessage": "ai",
     "HumanMessage": "human",
@@ -40,16 +40,16 @@ _BASE_FIELDS = frozenset(("content", "additional_kwargs", "response_metadata", "
 _AI_FIELDS = frozenset(("tool_calls", "invalid_tool_calls", "tool_call_chunks", "usage_metadata", "example"))
 _CACHE_WRITES = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 _MODELS = ("model_name", "model", "model_id")
-"""Under which name clients of different vendors say who answered."""
+"""Keys of the model's name, depending on the vendor's client."""
 _REJECTED = ("with id ", "with reason: ")
 UNKNOWN_SUM = "so the tokens of the messages together are unknown"
 _NO_REASON = "the agent did not say why they could not be read"
 
 
 def decode_langchain(messages: Iterable[Any], name: str = "messages") -> ProviderResponse:
-    """Read LangChain messages as dicts: what was said and called, and what the model's turns cost together.
+    """Decode LangChain messages, and sum the token usage of the model's turns.
 
-    `name` is how warnings call the list.
+    `name` is the name of the list in warnings.
     """
     items = [unwrap_langchain(item) for item in as_list(messages)]
     report = Report()
@@ -59,7 +59,7 @@ def decode_langchain(messages: Iterable[Any], name: str = "messages") -> Provide
         if _lost_calls(item):
             report.skip((name, position), "a message that was written as its base class, without its calls,")
     return ProviderResponse(
-        text=next((whole_text(message.text) for message in reversed(decoded) if message.role == "assistant"), ""),
+        text=next((clean_text(message.text) for message in reversed(decoded) if message.role == "assistant"), ""),
         output_messages=decoded,
         reasoning=_reasoning(decoded),
         tokens_usage=usage,
@@ -70,9 +70,9 @@ def decode_langchain(messages: Iterable[Any], name: str = "messages") -> Provide
 
 
 def _lost_calls(item: Any) -> bool:
-    """Tell an AI message with the fields of every message and none of its own.
+    """Return whether an AI message has only the fields of every message and none of its own.
 
-    A pydantic model whose field is declared as `BaseMessage` writes it so, and its calls are gone.
+    A pydantic field declared as `BaseMessage` serializes it like this, without its calls.
     """
     if not isinstance(item, OBJECT) or item.get("type") != "ai" or not item.keys() >= _BASE_FIELDS:
         return False
@@ -80,7 +80,7 @@ def _lost_calls(item: Any) -> bool:
 
 
 def unwrap_langchain(item: Any) -> Any:
-    """Give the fields of a message, whichever of LangChain's envelopes it came in."""
+    """Return the fields of a message without LangChain's wrapper."""
     if not isinstance(item, OBJECT):
         return item
     inner, kind = item.get("data"), item.get("type")
@@ -94,13 +94,13 @@ def unwrap_langchain(item: Any) -> Any:
 
 
 def _plain(item: Any) -> Any:
-    """Write a message of LangChain's in the contract's words; whatever is none stays as it is."""
+    """Convert a LangChain message to the canonical form; return anything else unchanged."""
     if not isinstance(item, OBJECT):
         return item
     kind = item.get("type")
     if not isinstance(kind, str) or ("role" in item and kind not in _CHAT):
         return item
-    # Fields that say nothing are left out: LangChain writes every one of them on every message.
+    # Empty fields are dropped: LangChain writes every field on every message.
     plain = {key: value for key, value in item.items() if key not in _READ and _says_something(key, value)}
     plain["role"] = item.get("role") if kind in _CHAT else _ROLES.get(kind, kind)
     content = item.get("content")
@@ -117,14 +117,14 @@ def _plain(item: Any) -> Any:
 
 
 def _is_rejection(item: Mapping[Any, Any]) -> bool:
-    """Tell the result that LangChain's `HumanInTheLoopMiddleware` writes for a call that a person rejected.
+    """Recognize the result that `HumanInTheLoopMiddleware` writes for a call that a person rejected.
 
-    It is an error whose fixed first words name the tool of the message; a tool's own error is not taken for it.
+    It is an error that starts with a fixed phrase naming the message's tool; a tool's own error does not match.
     """
     content, name = item.get("content"), item.get("name")
     if item.get("status") != "error" or not isinstance(content, str) or not isinstance(name, str):
         return False
-    return content.startswith(tuple(f"User rejected the tool call for `{name}` {words}" for words in _REJECTED))
+    return content.startswith(tuple(f"User rejected the tool call for `{name}` {phrase}" for phrase in _REJECTED))
 
 
 def _says_something(key: Any, value: Any) -> bool:
@@ -134,11 +134,11 @@ def _says_something(key: Any, value: Any) -> bool:
 
 
 def _calls(item: Mapping[Any, Any]) -> Any:
-    """Give all calls of a message, those that LangChain could not read among them, in the order of the model."""
-    given, invalid = item.get("tool_calls"), _list(item, "invalid_tool_calls")
-    if given and not isinstance(given, (list, tuple)):
-        return given
-    calls = [_call(call) for call in given or ()] + [_invalid_call(call) for call in invalid]
+    """Return all calls of a message, including invalid ones, in the order of the model."""
+    valid, invalid = item.get("tool_calls"), list_field(item, "invalid_tool_calls")
+    if valid and not isinstance(valid, (list, tuple)):
+        return valid
+    calls = [_call(call) for call in valid or ()] + [_invalid_call(call) for call in invalid]
     extra = item.get("additional_kwargs")
     raw = extra.get("tool_calls") if isinstance(extra, OBJECT) else None
     if not calls and not raw and isinstance(extra, OBJECT) and isinstance(extra.get("function_call"), OBJECT):
@@ -147,14 +147,15 @@ def _calls(item: Mapping[Any, Any]) -> Any:
         return calls
     if not calls:
         return list(raw)
-    # The vendor's own form of the same calls: they are not made twice, but their order is the true one.
+    # The vendor's form repeats the same calls, but only it has the right order.
     order = {_id(call): at for at, call in enumerate(raw)}
     if any(_id(call) is None or _id(call) not in order for call in calls):
         return calls
     return sorted(calls, key=lambda call: order[_id(call)])
 
 
-def _list(item: Mapping[Any, Any], key: str) -> list[Any] | tuple[Any, ...]:
+def list_field(item: Mapping[Any, Any], key: str) -> list[Any] | tuple[Any, ...]:
+    """Return a field if it is a list, else an empty tuple."""
     value = item.get(key)
     return value if isinstance(value, (list, tuple)) else ()
 
@@ -165,7 +166,7 @@ def _id(call: Any) -> str | None:
 
 
 def _call(raw: Any) -> Any:
-    """Write one call with the contract's names; its `args` are a value, and `null` is one of them."""
+    """Convert a call; `args` is a value, and `null` is a valid one."""
     if not isinstance(raw, OBJECT) or "function" in raw or "tool" in raw:
         return raw
     call = {key: value for key, value in raw.items() if key not in ("name", "args", "type")}
@@ -178,14 +179,14 @@ def _call(raw: Any) -> Any:
 
 
 def _invalid_call(raw: Any) -> Any:
-    """Write a call whose arguments LangChain could not parse: what the model wrote is its input."""
+    """Convert a call whose arguments LangChain could not parse; its input is the text of the model."""
     if not isinstance(raw, OBJECT):
         return raw
     arguments, error = raw.get("args"), raw.get("error")
-    told = parse_arguments(arguments)[1] if isinstance(arguments, str) else None
+    parse_error = parse_arguments(arguments)[1] if isinstance(arguments, str) else None
     metadata = {key: value for key, value in raw.items() if key not in ("name", "args", "id", "type", "error")}
-    metadata["arguments_error"] = told or (error if isinstance(error, str) and error else _NO_REASON)
-    if told and error is not None:
+    metadata["arguments_error"] = parse_error or (error if isinstance(error, str) and error else _NO_REASON)
+    if parse_error and error is not None:
         metadata["error"] = error
     call: dict[str, Any] = {"tool": raw.get("name") or "", "id": raw.get("id"), "metadata": metadata}
     if arguments is not None:
@@ -194,7 +195,7 @@ def _invalid_call(raw: Any) -> Any:
 
 
 def _usage(items: list[Any], report: Report, name: str) -> TokensUsage | None:
-    """Add up what the model's turns cost; one turn that does not say makes the sum unknown."""
+    """Sum the token usage of the model's turns; the sum is unknown if one turn has none."""
     turns: list[TokensUsage | None] = []
     silent: list[int] = []
     for position, item in enumerate(items):
@@ -210,10 +211,12 @@ def _usage(items: list[Any], report: Report, name: str) -> TokensUsage | None:
 
 
 def _model(items: list[Any]) -> dict[str, str]:
-    """Name the model, when all of its turns name the same: what they cost together goes by its price."""
-    told = [item.get("response_metadata") for item in items if isinstance(item, OBJECT) and _is_assistant(item)]
-    said = [each if isinstance(each, OBJECT) else {} for each in told]
-    names = {next((text for key in _MODELS if (text := text_or_none(each.get(key)))), None) for each in said}
+    """Return the model if all turns name the same one, so that their usage has one price."""
+    metadata = [item.get("response_metadata") for item in items if isinstance(item, OBJECT) and _is_assistant(item)]
+    metadata_objects = [entry if isinstance(entry, OBJECT) else {} for entry in metadata]
+    names = {
+        next((text for key in _MODELS if (text := text_or_none(entry.get(key)))), None) for entry in metadata_objects
+    }
     name = names.pop() if len(names) == 1 else None
     return {} if name is None else {"model": name}
 
@@ -224,53 +227,53 @@ def _is_assistant(item: Mapping[Any, Any]) -> bool:
 
 
 def _counts(item: Mapping[Any, Any]) -> Any:
-    """Find where one message says what it cost: in LangChain's own field, else where the vendor put it."""
+    """Find the token counts of a message: LangChain's own field, else the vendor's."""
     counts = item.get("usage_metadata")
     if counts is None:
-        told = item.get("response_metadata")
-        told = told if isinstance(told, OBJECT) else {}
-        return next((told[key] for key in ("token_usage", "usage") if isinstance(told.get(key), OBJECT)), None)
+        metadata = item.get("response_metadata")
+        metadata = metadata if isinstance(metadata, OBJECT) else {}
+        return next((metadata[key] for key in ("token_usage", "usage") if isinstance(metadata.get(key), OBJECT)), None)
     details = counts.get("input_token_details") if isinstance(counts, OBJECT) else None
     if not isinstance(details, OBJECT):
         return counts
-    # Of a cache with two life times Anthropic's client tells the parts, and 0 for the whole.
+    # For caches with two lifetimes, Anthropic's client reports the parts, and 0 for the whole.
     writes = [details[key] for key in _CACHE_WRITES if isinstance(details.get(key), int)]
     if len(writes) <= 1:
         return counts
-    others = {key: value for key, value in details.items() if key not in _CACHE_WRITES}
-    return {**counts, "input_token_details": {**others, "cache_creation": sum(writes)}}
+    extra = {key: value for key, value in details.items() if key not in _CACHE_WRITES}
+    return {**counts, "input_token_details": {**extra, "cache_creation": sum(writes)}}
 
 
 def _reasoning(messages: tuple[Message, ...]) -> str | None:
-    """Join what the model thought aloud, wherever its client keeps that."""
+    """Join the model's reasoning from wherever its client stores it."""
     thoughts = [thought for message in messages if message.role == "assistant" for thought in _thoughts(message)]
-    return "\n\n".join(map(whole_text, thoughts)) or None
+    return "\n\n".join(map(clean_text, thoughts)) or None
 
 
 def _thoughts(message: Message) -> list[str]:
-    kept = (message.metadata or {}).get(THINKING)
+    stored = (message.metadata or {}).get(THINKING)
     blocks = [
-        *(kept if isinstance(kept, list) else ()),
+        *(stored if isinstance(stored, list) else ()),
         *(message.content if isinstance(message.content, list) else ()),
     ]
     thoughts = [block for block in blocks if block.get("type") in ("thinking", "reasoning")]
-    told: list[Any] = []
+    texts: list[Any] = []
     for block in thoughts:
         summary = block.get("summary")
         parts = summary if isinstance(summary, list) else []
-        told += [block.get("thinking"), block.get("reasoning"), *(p.get("text") for p in parts if isinstance(p, dict))]
+        texts += [block.get("thinking"), block.get("reasoning"), *(p.get("text") for p in parts if isinstance(p, dict))]
     extra = (message.metadata or {}).get("additional_kwargs")
     if not thoughts and isinstance(extra, dict):
-        told.append(extra.get("reasoning_content"))
-    return [text for text in told if isinstance(text, str) and text]
+        texts.append(extra.get("reasoning_content"))
+    return [text for text in texts if isinstance(text, str) and text]
 
 
 def _detect(items: Any) -> bool:
     if not isinstance(items, (list, tuple)):
         return False
     return any(
-        is_langchain(item := unwrap_langchain(each)) and ("content" in item or item["type"] == "remove")
-        for each in items
+        is_langchain(item := unwrap_langchain(entry)) and ("content" in item or item["type"] == "remove")
+        for entry in items
     )
 
 

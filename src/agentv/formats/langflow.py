@@ -1,10 +1,10 @@
-"""Langflow: the reply of a run, and the events of its stream; a message keeps the tools that were used in blocks."""
+"""Langflow: run replies and stream events; messages keep the used tools in blocks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from agentv.formats.builder import MessageListBuilder
 from agentv.formats.conversation import text_or_none
-from agentv.formats.draft import Draft
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import add_fields
 from agentv.formats.unread import with_searched
@@ -15,14 +15,14 @@ _Object = Mapping[str, Any]
 
 
 def _messages(value: _Object) -> Iterator[_Object]:
-    """Yield the messages among the results of the components."""
+    """Yield the messages among the components' results."""
     for run in objects_in(value.get("outputs")):
         for output in objects_in(run.get("outputs")):
             results = output.get("results")
             for result in objects_in(list(results.values()) if isinstance(results, OBJECT) else None):
                 inner = result.get("data")
                 whole = {**inner, **result} if isinstance(inner, OBJECT) else dict(result)
-                blocks = [each for each in (result, inner) if isinstance(each, OBJECT) and each.get("content_blocks")]
+                blocks = [item for item in (result, inner) if isinstance(item, OBJECT) and item.get("content_blocks")]
                 yield {**whole, "content_blocks": blocks[0]["content_blocks"]} if blocks else whole
 
 
@@ -39,42 +39,42 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
 
 
 def _write(
-    messages: Sequence[_Object], reader: ReplyReader, thread: str | None, beside: _Object | None = None
+    messages: Sequence[_Object], reader: ReplyReader, thread: str | None, extra: _Object | None = None
 ) -> ProviderResponse:
-    draft = Draft()
+    builder = MessageListBuilder()
     for message in messages:
         if message.get("sender") == "User":
             continue
         for block in objects_in(message.get("content_blocks")):
             for content in objects_in(block.get("contents")):
-                _read_content(draft, content)
-        draft.say("assistant", message.get("text"))
-    said = add_fields(reader.read_messages(draft.finish(), declared=True), {}, thread_id=thread)
-    return with_searched(said, beside or {})
+                _read_content(builder, content)
+        builder.add_message("assistant", message.get("text"))
+    response = add_fields(reader.read_messages(builder.build(), declared=True), {}, thread_id=thread)
+    return with_searched(response, extra or {})
 
 
-def _read_content(draft: Draft, content: _Object) -> None:
+def _read_content(builder: MessageListBuilder, content: _Object) -> None:
     kind = content.get("type")
     if kind == "tool_use":
-        call = draft.call(content.get("name"), content.get("tool_input", content.get("input")))
+        call = builder.add_call(content.get("name"), content.get("tool_input", content.get("input")))
         call["duration_ms"] = content.get("duration")
         error = content.get("error") or None
-        draft.answer(
+        builder.add_result(
             None, content.get("output"), tool=content.get("name"), error=error, status="error" if error else None
         )
     elif kind not in ("text", "media", "json", "code", "error"):
-        draft.keep(content)
+        builder.add_unknown(content)
 
 
 def _detect_stream(items: Any) -> bool:
     if not isinstance(items, (list, tuple)):
         return False
-    told = [each["data"] for each in objects_in(items) if each.get("event") == "add_message" and "data" in each]
-    return any(map(_is_message, told))
+    messages = [item["data"] for item in objects_in(items) if item.get("event") == "add_message" and "data" in item]
+    return any(map(_is_message, messages))
 
 
 def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    """Read the messages as they were told last; the event at the end holds the whole reply."""
+    """Read the last version of each message; the final event contains the complete reply."""
     messages: dict[str, _Object] = {}
     for item in objects_in(items):
         data = item.get("data")

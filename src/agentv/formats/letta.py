@@ -1,9 +1,9 @@
-"""Letta's messages: a response, a list of messages, or the events of a stream."""
+"""Letta: responses, lists of messages, and stream events."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from agentv.formats.conversation import said_fields, text_or_none
+from agentv.formats.conversation import non_empty_fields, text_or_none
 from agentv.formats.fields import OBJECT, Report, objects_in
 from agentv.formats.messages import join_call_messages
 from agentv.formats.response import decode_fields, join_responses
@@ -33,22 +33,22 @@ def _detect(value: Any) -> bool:
 
 def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
     items = value["messages"] if isinstance(value, OBJECT) else value
-    log = _Log()
+    log = _LettaTranscript()
     for at, item in enumerate(items):
         if isinstance(item, OBJECT):
             log.read(item, at)
         else:
-            log.report.reject(("messages", at), "a message", item)
-    said = reader.read_messages(join_call_messages(log.messages))
-    others = {key: each for key, each in value.items() if key != "messages"} if isinstance(value, OBJECT) else {}
-    usage = others.pop("usage", log.usage)
-    beside = {"usage": usage, "error": log.error, "reasoning": "\n\n".join(log.thoughts) or None, "metadata": others}
-    unread = log.report.unread(any(message.tool_calls for message in said.output_messages or ()))
-    return join_responses(said, decode_fields({**beside, "unread": unread, "warnings": log.report.warnings}))
+            log.report.skip_invalid(("messages", at), "a message", item)
+    response = reader.read_messages(join_call_messages(log.messages))
+    extra = {key: entry for key, entry in value.items() if key != "messages"} if isinstance(value, OBJECT) else {}
+    usage = extra.pop("usage", log.usage)
+    details = {"usage": usage, "error": log.error, "reasoning": "\n\n".join(log.thoughts) or None, "metadata": extra}
+    unread = log.report.unread(any(message.tool_calls for message in response.output_messages or ()))
+    return join_responses(response, decode_fields({**details, "unread": unread, "warnings": log.report.warnings}))
 
 
-class _Log:
-    """The messages so far, in the words of OpenAI, with what stands beside them."""
+class _LettaTranscript:
+    """Collector of messages, converted to OpenAI's form, and of the data beside them."""
 
     def __init__(self) -> None:
         self.report = Report()
@@ -58,7 +58,7 @@ class _Log:
         self.error: Any = None
         self._calls: dict[str, dict[str, Any]] = {}
         self._requests: dict[str, list[str]] = {}
-        """The calls for which each message asked to be allowed."""
+        """Ids of the calls for which each message requested approval."""
 
     def read(self, item: _Object, at: int) -> None:
         """Read the next message or event."""
@@ -87,14 +87,14 @@ class _Log:
         pieces: list[Any] = [last.get("content"), content]
         is_same = own_id is not None and (role, own_id) == (last.get("role"), last.get("id"))
         if is_same and role == "assistant" and all(isinstance(piece, str) for piece in pieces):
-            last["content"] = "".join(pieces)  # the tokens of one message
+            last["content"] = "".join(pieces)  # tokens of one message
             return
         message = {"role": role, "content": content, "id": own_id, "timestamp": item.get("date")}
-        message["metadata"] = said_fields(item, _READ) or None
+        message["metadata"] = non_empty_fields(item, _READ) or None
         self.messages.append({key: value for key, value in message.items() if key == "content" or value is not None})
 
     def _call(self, item: _Object, at: int) -> None:
-        """Read the calls of a message; in a stream of tokens their arguments come in pieces."""
+        """Read the calls of a message; in a token stream, their arguments come in pieces."""
         listed, single = item.get("tool_calls"), item.get("tool_call")
         items = listed if isinstance(listed, (list, tuple)) and listed else [listed or single]
         new = []
@@ -103,11 +103,11 @@ class _Log:
                 self.report.skip(("messages", at), "a call")
                 continue
             own_id, piece = raw.get("tool_call_id"), raw.get("arguments")
-            known = self._calls.get(own_id) if isinstance(own_id, str) else None
-            if known is not None:
-                written = known["arguments"]
+            known_call = self._calls.get(own_id) if isinstance(own_id, str) else None
+            if known_call is not None:
+                written = known_call["arguments"]
                 if isinstance(written, str) and isinstance(piece, str) and parse_arguments(written)[1] is not None:
-                    known["arguments"] = written + piece
+                    known_call["arguments"] = written + piece
                 continue
             call = {"name": raw.get("name"), "arguments": piece, "id": own_id}
             if item.get("message_type") == "approval_request_message":
@@ -120,29 +120,29 @@ class _Log:
 
     def _answer(self, item: _Object) -> None:
         returns = [*objects_in(item.get("tool_returns"))] or [item]
-        for each in returns:
-            status, own_id = each.get("status"), each.get("tool_call_id")
+        for entry in returns:
+            status, own_id = entry.get("status"), entry.get("tool_call_id")
             result = {
                 "role": "tool",
                 "tool_call_id": own_id,
-                "content": each.get("tool_return", each.get("func_response")),
+                "content": entry.get("tool_return", entry.get("func_response")),
             }
             if isinstance(status, str):
                 result["status"] = _STATUSES.get(status, status)
             self.messages.append(result)
 
     def _approve(self, item: _Object) -> None:
-        """Read the answers to requests for approval; with them may come results of tools that the client ran."""
+        """Read answers to approval requests, which may include results of client-side tools."""
         approvals = list(objects_in(item.get("approvals")))
         if not approvals:
             ids = self._requests.get(str(item.get("approval_request_id")), [])
             approvals = [{"tool_call_id": own_id, "approve": item.get("approve")} for own_id in ids]
-        for each in approvals:
-            call = self._calls.get(str(each.get("tool_call_id")))
-            if "tool_return" in each:
-                self._answer(each)
-            elif call is not None and isinstance(each.get("approve"), bool):
-                call["status"] = None if each["approve"] else "denied"
+        for entry in approvals:
+            call = self._calls.get(str(entry.get("tool_call_id")))
+            if "tool_return" in entry:
+                self._answer(entry)
+            elif call is not None and isinstance(entry.get("approve"), bool):
+                call["status"] = None if entry["approve"] else "denied"
 
 
 FORMAT = ReplyFormat(name="letta", detect=_detect, read=_read)

@@ -1,9 +1,9 @@
-"""LlamaIndex: messages of blocks, outputs of agents, and the events of a workflow."""
+"""LlamaIndex: messages with blocks, agent outputs, workflow events, and chat responses."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentv.formats.draft import Draft, as_content, join_texts, other_fields, status_of
+from agentv.formats.builder import MessageListBuilder, as_content, join_texts, other_fields, status_of
 from agentv.formats.fields import OBJECT, objects_in, texts_under
 from agentv.formats.response import add_fields
 from agentv.model.response import ProviderResponse
@@ -11,7 +11,7 @@ from agentv.protocols import ReplyFormat, ReplyReader
 
 _Object = Mapping[str, Any]
 _SILENT = ("AgentStream", "AgentSetup", "AgentInput", "StartEvent")
-"""Events that hold pieces of an output that comes whole, or what the agent was given."""
+"""Events with chunks of an output that follows complete, or with the agent's input."""
 _TOOL = ("tool_name", "tool_kwargs", "tool_id")
 
 
@@ -20,7 +20,7 @@ def _is_message(item: Any) -> bool:
         return False
     blocks = item.get("blocks")
     is_theirs = isinstance(item.get("additional_kwargs"), OBJECT) or any(
-        "block_type" in each for each in objects_in(blocks)
+        "block_type" in entry for entry in objects_in(blocks)
     )
     return isinstance(blocks, (list, tuple)) and is_theirs
 
@@ -34,7 +34,7 @@ def _is_tool_event(item: Any) -> bool:
 
 
 def _unwrap(item: Any) -> Any:
-    """Return the fields of an event that somebody wrote together with the name of its class."""
+    """Return the fields of an event that was stored together with its class name."""
     if not isinstance(item, OBJECT):
         return item
     key = next((key for key in ("event", "data", "value") if isinstance(item.get(key), OBJECT)), None)
@@ -54,112 +54,114 @@ def _detect(items: Any) -> bool:
 
 
 def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    draft = Draft()
+    builder = MessageListBuilder()
     for item in items:
         inner = _unwrap(item)
         if _is_message(inner):
-            _add(draft, inner)
+            _add(builder, inner)
         elif _is_output(inner):
-            _add_output(draft, inner)
+            _add_output(builder, inner)
         elif _is_tool_event(inner):
-            _add_tool_event(draft, inner)
+            _add_tool_event(builder, inner)
         elif not (isinstance(item, OBJECT) and (_name(item) in _SILENT or _is_silent(inner))):
-            draft.keep(item)
-    return reader.read_messages(draft.finish())
+            builder.add_unknown(item)
+    return reader.read_messages(builder.build())
 
 
 def _name(item: _Object) -> str:
-    """Return the name of an event's class, where somebody wrote it with the event."""
-    found = [item.get(key) for key in ("type", "event", "qualified_name")]
-    return next((each.rpartition(".")[2] for each in found if isinstance(each, str)), "")
+    """Return the class name of an event if it was stored with it."""
+    names = [item.get(key) for key in ("type", "event", "qualified_name")]
+    return next((entry.rpartition(".")[2] for entry in names if isinstance(entry, str)), "")
 
 
 def _is_silent(item: _Object) -> bool:
-    """Tell an event of the stream, or of the input, that was written without the name of its class."""
+    """Recognize a stream or input event that was stored without its class name."""
     return "current_agent_name" in item and ("delta" in item or isinstance(item.get("input"), list))
 
 
-def _add(draft: Draft, item: _Object) -> None:
-    beside = item.get("additional_kwargs")
-    beside = beside if isinstance(beside, OBJECT) else {}
+def _add(builder: MessageListBuilder, item: _Object) -> None:
+    details = item.get("additional_kwargs")
+    details = details if isinstance(details, OBJECT) else {}
     blocks = [_block(block) for block in item["blocks"]]
-    call_id = beside.get("tool_call_id")
+    call_id = details.get("tool_call_id")
     if item["role"] in ("tool", "function"):
-        draft.answer(call_id, join_texts(blocks, "text"), tool=beside.get("name"))
+        builder.add_result(call_id, join_texts(blocks, "text"), tool=details.get("name"))
         return
     calls = [block for block in blocks if _is_call(block)]
-    others = [block for block in blocks if not _is_call(block)]
-    kept = {
-        "additional_kwargs": other_fields(beside, "tool_calls"),
+    content_blocks = [block for block in blocks if not _is_call(block)]
+    fields = {
+        "additional_kwargs": other_fields(details, "tool_calls"),
         **other_fields(item, "role", "blocks", "additional_kwargs"),
     }
-    draft.say(item["role"], as_content(others), **kept)
+    builder.add_message(item["role"], as_content(content_blocks), **fields)
     for block in calls:
-        draft.call(block.get("tool_name"), block.get("tool_kwargs"), block.get("tool_call_id"))
-    for call in objects_in(beside.get("tool_calls")):
+        builder.add_call(block.get("tool_name"), block.get("tool_kwargs"), block.get("tool_call_id"))
+    for call in objects_in(details.get("tool_calls")):
         inner = call.get("function")
         inner = inner if isinstance(inner, OBJECT) else call
-        draft.call(inner.get("name"), inner.get("arguments", inner.get("input")), call.get("id"))
+        builder.add_call(inner.get("name"), inner.get("arguments", inner.get("input")), call.get("id"))
 
 
 def _block(block: Any) -> Any:
     if not isinstance(block, OBJECT) or not isinstance(block.get("block_type"), str):
         return block
-    kind, others = block["block_type"], other_fields(block, "block_type")
-    return {"type": kind, "thinking": block.get("content")} if kind == "thinking" else {"type": kind, **others}
+    kind, extra = block["block_type"], other_fields(block, "block_type")
+    return {"type": kind, "thinking": block.get("content")} if kind == "thinking" else {"type": kind, **extra}
 
 
 def _is_call(block: Any) -> bool:
     return isinstance(block, OBJECT) and block.get("type") == "tool_call"
 
 
-def _add_output(draft: Draft, item: _Object) -> None:
-    """Read what an agent gave back; calls that its message does not hold were made before it."""
+def _add_output(builder: MessageListBuilder, item: _Object) -> None:
+    """Read an agent's output; calls that its message lacks were made before it."""
     blocks = [_block(block) for block in item["response"]["blocks"]]
     own = texts_under("tool_call_id", [block for block in blocks if _is_call(block)])
     for call in objects_in(item.get("tool_calls")):
-        if str(call.get("tool_id")) not in own and not draft.knows(call.get("tool_id")):
-            _add_tool_event(draft, call)
+        if str(call.get("tool_id")) not in own and not builder.has_call(call.get("tool_id")):
+            _add_tool_event(builder, call)
     text = join_texts(blocks, "text")
-    last = draft.messages[-1] if draft.messages else {}
+    last = builder.messages[-1] if builder.messages else {}
     if text and not own and last.get("content") and last["content"] == text:
-        return  # the last event holds the last output again
-    _add(draft, item["response"])
+        return  # the last event repeats the last output
+    _add(builder, item["response"])
 
 
-def _add_tool_event(draft: Draft, item: _Object) -> None:
-    draft.call(item.get("tool_name"), item.get("tool_kwargs"), item.get("tool_id"))
+def _add_tool_event(builder: MessageListBuilder, item: _Object) -> None:
+    builder.add_call(item.get("tool_name"), item.get("tool_kwargs"), item.get("tool_id"))
     result = item.get("tool_output")
     if not isinstance(result, OBJECT):
         return
     text = join_texts(result.get("blocks"), "text")
     output = text if text is not None else result.get("content", result.get("raw_output"))
     status = status_of(result.get("is_error"))
-    draft.answer(item.get("tool_id"), output, tool=item.get("tool_name"), status=status)
+    builder.add_result(item.get("tool_id"), output, tool=item.get("tool_name"), status=status)
 
 
 def _is_chat_response(value: Any) -> bool:
-    """Tell the answer of a chat engine, with the outputs of its tools as sources."""
+    """Recognize the response of a chat engine, whose sources are tool outputs."""
     if not isinstance(value, OBJECT) or not isinstance(value.get("response"), str):
         return False
     sources = value.get("sources")
     return (
         isinstance(sources, (list, tuple))
         and bool(sources or "source_nodes" in value)
-        and all(isinstance(each, OBJECT) and "tool_name" in each and "raw_input" in each for each in sources)
+        and all(isinstance(item, OBJECT) and "tool_name" in item and "raw_input" in item for item in sources)
     )
 
 
 def _read_chat_response(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    draft = Draft()
+    builder = MessageListBuilder()
     for source in value["sources"]:
-        given = source.get("raw_input")
-        given = given.get("kwargs", given) if isinstance(given, OBJECT) else given
-        draft.call(source.get("tool_name"), given)
+        arguments = source.get("raw_input")
+        arguments = arguments.get("kwargs", arguments) if isinstance(arguments, OBJECT) else arguments
+        builder.add_call(source.get("tool_name"), arguments)
         status = status_of(source.get("is_error"))
-        draft.answer(None, source.get("content", source.get("raw_output")), tool=source.get("tool_name"), status=status)
-    draft.say("assistant", value["response"])
-    return add_fields(reader.read_messages(draft.finish(), declared=True), other_fields(value, "response", "sources"))
+        builder.add_result(
+            None, source.get("content", source.get("raw_output")), tool=source.get("tool_name"), status=status
+        )
+    builder.add_message("assistant", value["response"])
+    return add_fields(reader.read_messages(builder.build(), declared=True), other_fields(value, "response", "sources"))
 
 
 FORMAT = ReplyFormat(name="llama_index", detect=_detect, read=_read, items=True, translates=True, events=True)

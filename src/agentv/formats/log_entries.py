@@ -1,4 +1,4 @@
-"""Read one entry of a log that people keep of an agent by hand: a call, a result, or words, in any usual spelling."""
+"""Reader of one entry of a hand-written agent log: a call, a result, or text, in any common spelling."""
 
 import re
 from collections.abc import Mapping
@@ -6,16 +6,16 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import UNSET
 
-from agentv.formats.draft import Draft, read_arguments
+from agentv.formats.builder import MessageListBuilder, read_arguments
 from agentv.formats.fields import OBJECT
 from agentv.formats.langchain import unwrap_langchain
 from agentv.formats.tool_calls import parse_arguments
 from agentv.formats.unread import is_schema
-from agentv.formats.vocabulary import snake
+from agentv.formats.vocabulary import to_snake_case
 
 _Object = Mapping[str, Any]
 _NAMES = ("tool", "tool_name", "function_name", "function", "name")
-"""Words for the name of a tool, the most telling first."""
+"""Keys of the name of a tool, the most specific first."""
 _OWN_NAMES = frozenset(_NAMES) - {"name"}
 _INPUTS = (
     *("input", "args", "arguments", "parameters", "params", "tool_input", "tool_args", "tool_arguments", "tool_params"),
@@ -47,8 +47,8 @@ _MODELS = frozenset((
     *("retriever", "llm_start", "llm_end", "on_chat_model_start", "on_chat_model_end", "on_llm_start", "on_llm_end"),
     *("on_chain_start", "on_chain_end"),
 ))  # fmt: skip
-"""Kinds of entries that tell of a model, whose name and input are not those of a tool."""
-_WORDS = ("thought", "text", "message", "content", "reasoning", "thinking", "plan", "reflection", "description")
+"""Kinds of entries about a model, whose name and input are not those of a tool."""
+_TEXT_KEYS = ("thought", "text", "message", "content", "reasoning", "thinking", "plan", "reflection", "description")
 _FINALS = ("final_answer", "answer")
 _FINAL_ACTIONS = frozenset(("final_answer", "finish", "final"))
 _STATUSES = {
@@ -58,22 +58,22 @@ _STATUSES = {
     **dict.fromkeys(("pending", "waiting", "awaiting_approval", "requires_approval", "approval_required"), "pending"),
 }
 _NAME = re.compile(r"[A-Za-z_][\w.:/-]{0,127}( [\w.:/-]+){0,5}")
-"""What the name of a tool may look like."""
+"""Pattern of the name of a tool."""
 _DURATIONS = ("duration_ms", "latency_ms", "elapsed_ms")
 
 
-class Entry(NamedTuple):
-    """What an entry tells."""
+class LogEntry(NamedTuple):
+    """The content of an entry."""
 
-    kind: Literal["call", "result", "words", "final", "nothing"]
+    kind: Literal["call", "result", "text", "final", "nothing"]
     fields: dict[str, Any] = {}
 
 
-def read_entry(item: Any) -> list[Entry] | None:
-    """Read one entry; `None` when it is of no known form."""
+def read_entry(item: Any) -> list[LogEntry] | None:
+    """Read one entry; return `None` if its form is unknown."""
     if isinstance(item, str):
-        return [Entry("words", {"text": item})]
-    if isinstance(item, (list, tuple)):  # LangChain's pairs of an action and what was observed
+        return [LogEntry("text", {"text": item})]
+    if isinstance(item, (list, tuple)):  # LangChain's pairs of an action and its observation
         return _pair(item)
     item = unwrap_langchain(item)
     if not isinstance(item, OBJECT) or isinstance(item.get("role"), str):
@@ -82,68 +82,68 @@ def read_entry(item: Any) -> list[Entry] | None:
     return _nested(body, kind) or _single(body, kind)
 
 
-def read_call(item: Any) -> Entry | None:
-    """Read an element of a list that holds nothing but calls: its name is enough."""
+def read_call(item: Any) -> LogEntry | None:
+    """Read an element of a list of calls: a name is sufficient."""
     entries = read_entry(item) if not isinstance(item, str) else None
-    found = next((entry for entry in entries or () if entry.kind == "call"), None)
-    if found is not None or not isinstance(item, OBJECT):
-        return found
+    call = next((entry for entry in entries or () if entry.kind == "call"), None)
+    if call is not None or not isinstance(item, OBJECT):
+        return call
     body, kind = _body(item)
     name = _find(body, _NAMES)
     return _call(body, name) if isinstance(name, str) and name and kind not in _RESULTS else None
 
 
-def add_entry(draft: Draft, entry: Entry) -> str | None:
-    """Add an entry to a conversation in the making, and return the answer when it tells it."""
+def add_entry(builder: MessageListBuilder, entry: LogEntry) -> str | None:
+    """Add an entry to a conversation; return the answer if the entry holds it."""
     fields = entry.fields
     if entry.kind == "final":
         return str(fields["text"])
-    if entry.kind == "words":
-        draft.say("assistant", fields["text"])
+    if entry.kind == "text":
+        builder.add_message("assistant", fields["text"])
     elif entry.kind == "call":
-        made = draft.call(fields["tool"], UNSET, fields.get("id"))
-        made |= {key: value for key, value in fields.items() if key not in ("tool", "id")}
+        call = builder.add_call(fields["tool"], UNSET, fields.get("id"))
+        call |= {key: value for key, value in fields.items() if key not in ("tool", "id")}
     elif entry.kind == "result":
-        _add_result(draft, fields)
+        _add_result(builder, fields)
     return None
 
 
-def _add_result(draft: Draft, fields: Mapping[str, Any]) -> None:
-    """Lay a result into its call: by the id of the call, else by its name, else into the first that is open."""
-    own_id, tool, beside = fields.get("id"), fields.get("tool"), {key: fields.get(key) for key in ("status", "error")}
-    if not fields.get("refers") and not draft.knows(own_id):
-        own_id, tool = None, tool or (own_id if draft.is_open(own_id) else draft.first_open)
-    draft.answer(own_id, fields.get("output"), tool=tool, **beside)
+def _add_result(builder: MessageListBuilder, fields: Mapping[str, Any]) -> None:
+    """Add a result to its call: by call id, else by name, else to the first open call."""
+    own_id, tool, outcome = fields.get("id"), fields.get("tool"), {key: fields.get(key) for key in ("status", "error")}
+    if not fields.get("refers") and not builder.has_call(own_id):
+        own_id, tool = None, tool or (own_id if builder.is_open(own_id) else builder.first_open)
+    builder.add_result(own_id, fields.get("output"), tool=tool, **outcome)
 
 
-def _pair(item: Any) -> list[Entry] | None:
+def _pair(item: Any) -> list[LogEntry] | None:
     if len(item) != 2 or isinstance(item[0], str):  # noqa: PLR2004 - an action and its outcome
         return None
     call = read_call(unwrap_langchain(item[0]))
-    return None if call is None else [Entry("call", {**call.fields, "output": item[1]})]
+    return None if call is None else [LogEntry("call", {**call.fields, "output": item[1]})]
 
 
 def _body(item: _Object) -> tuple[dict[str, Any], str]:
-    """Return the fields of an entry by their words in snake case, with those of its payload, and its kind."""
-    body = {snake(key): value for key, value in item.items() if isinstance(key, str)}
-    kind = next((snake(body[key].replace(" ", "_")) for key in _KINDS if isinstance(body.get(key), str)), "")
+    """Return the fields of an entry and of its payload under snake_case keys, and its kind."""
+    body = {to_snake_case(key): value for key, value in item.items() if isinstance(key, str)}
+    kind = next((to_snake_case(body[key].replace(" ", "_")) for key in _KINDS if isinstance(body.get(key), str)), "")
     if kind == "function" and isinstance(body.get("function"), OBJECT):
         kind = ""
     inner = next((key for key in _PAYLOADS if isinstance(body.get(key), OBJECT)), None)
     is_payload = inner is not None and (kind or any(isinstance(body[inner].get(key), str) for key in _OWN_NAMES))
     if inner is not None and is_payload and not any(isinstance(body.get(key), str) for key in _OWN_NAMES):
-        told = {snake(key): value for key, value in body.pop(inner).items() if isinstance(key, str)}
-        body = {**body, **told}
+        payload = {to_snake_case(key): value for key, value in body.pop(inner).items() if isinstance(key, str)}
+        body = {**body, **payload}
     return body, kind
 
 
-def _find(body: _Object, words: tuple[str, ...]) -> Any:
-    return next((body[word] for word in words if body.get(word) is not None), None)
+def _find(body: _Object, keys: tuple[str, ...]) -> Any:
+    return next((body[key] for key in keys if body.get(key) is not None), None)
 
 
-def _nested(body: _Object, kind: str) -> list[Entry] | None:
-    """Read an entry whose calls stand in a list or in an object of their own; `None` when it has none."""
-    entries: list[Entry] = []
+def _nested(body: _Object, kind: str) -> list[LogEntry] | None:
+    """Read an entry whose calls are in a nested list or object; return `None` if it has none."""
+    entries: list[LogEntry] = []
     for key in _CALL_LISTS:
         items = body.get(key)
         if isinstance(items, (list, tuple)) and items:
@@ -156,37 +156,37 @@ def _nested(body: _Object, kind: str) -> list[Entry] | None:
         call = read_call(body[key]) if key else None
         if call is None or kind in _MODELS:
             return None
-        beside = {name: value for name, value in body.items() if name != key}
-        own = {"id": _identity(beside)} if call.fields.get("id") is None else {}
-        return [*_words(body), Entry("call", {**call.fields, **own, **_outcome(beside)})]
+        rest = {name: value for name, value in body.items() if name != key}
+        missing_id = {"id": _identity(rest)} if call.fields.get("id") is None else {}
+        return [*_text_entries(body), LogEntry("call", {**call.fields, **missing_id, **_outcome(rest)})]
     results = [result for key in _RESULT_LISTS for result in read_results(body.get(key)) or ()]
-    return [*_words(body), *entries, *results]
+    return [*_text_entries(body), *entries, *results]
 
 
-def _words(body: _Object) -> list[Entry]:
+def _text_entries(body: _Object) -> list[LogEntry]:
     text = next((body[key] for key in ("thought", "text", "reasoning") if isinstance(body.get(key), str)), None)
-    return [Entry("words", {"text": text})] if text else []
+    return [LogEntry("text", {"text": text})] if text else []
 
 
-def read_results(value: Any) -> list[Entry] | None:
-    """Read results that stand apart from their calls: a list of them, or an object by id or name; `None` otherwise."""
+def read_results(value: Any) -> list[LogEntry] | None:
+    """Read results listed separately from their calls: a list, or an object by id or name; else return `None`."""
     if isinstance(value, OBJECT):
-        return [Entry("result", {"id": str(key), "output": item}) for key, item in value.items()]
+        return [LogEntry("result", {"id": str(key), "output": item}) for key, item in value.items()]
     if not isinstance(value, (list, tuple)) or not value:
         return None
-    found = []
+    results = []
     for item in value:
         if not isinstance(item, OBJECT):
-            found.append(Entry("result", {"output": item}))
+            results.append(LogEntry("result", {"output": item}))
             continue
         body, _ = _body(item)
         if _find(body, _OUTPUTS) is None and not body.get("error"):
             return None
-        found.append(_result(body))
-    return found
+        results.append(_result(body))
+    return results
 
 
-def _single(body: _Object, kind: str) -> list[Entry] | None:
+def _single(body: _Object, kind: str) -> list[LogEntry] | None:
     action = body.get("action")
     if isinstance(action, str) and not any(isinstance(body.get(key), str) for key in _OWN_NAMES):
         return _react(body, action, kind)
@@ -194,14 +194,14 @@ def _single(body: _Object, kind: str) -> list[Entry] | None:
     if kind in _RESULTS and (kind != "result" or (name is None and "observation" in body)):
         return [_result(body)] if _find(body, (*_OUTPUTS, "error")) is not None else None
     if name is not None and kind not in _MODELS and _is_call(body, kind):
-        return [*_words(body), _call(body, name)]
+        return [*_text_entries(body), _call(body, name)]
     if name is None and not kind and body.keys() & {"observation", "tool_result", "tool_output"}:
         return [_result(body)]
-    return _said(body, kind)
+    return _message_fields(body, kind)
 
 
 def _is_call(body: _Object, kind: str) -> bool:
-    """Tell an entry with a name that is a call: by its kind, its input, or an outcome of what can only be a tool."""
+    """Return whether an entry with a name is a call: by its kind, its input, or its outcome and a specific key."""
     if kind in _CALLS or any(is_input(body.get(key)) for key in _INPUTS):
         return True
     is_tool = any(isinstance(body.get(key), str) and body[key] for key in _OWN_NAMES)
@@ -209,60 +209,60 @@ def _is_call(body: _Object, kind: str) -> bool:
 
 
 def is_input(value: Any) -> bool:
-    """Tell what a tool was given, not what it would take."""
+    """Return whether a value is the input of a tool and not its schema."""
     return (isinstance(value, OBJECT) and not is_schema(value)) or (
         isinstance(value, (str, list, tuple)) and value != ""
     )
 
 
-def _react(body: _Object, action: str, kind: str) -> list[Entry] | None:
+def _react(body: _Object, action: str, kind: str) -> list[LogEntry] | None:
     """Read a step of a ReAct loop, whose action is the name of a tool."""
-    if not _NAME.fullmatch(action) and snake(action.replace(" ", "_")) not in _FINAL_ACTIONS:
+    if not _NAME.fullmatch(action) and to_snake_case(action.replace(" ", "_")) not in _FINAL_ACTIONS:
         return None
-    if snake(action.replace(" ", "_")) in _FINAL_ACTIONS:
+    if to_snake_case(action.replace(" ", "_")) in _FINAL_ACTIONS:
         text = _find(body, _INPUTS)
         text = text.get("answer", text) if isinstance(text, OBJECT) else text
-        return [*_words(body), Entry("final", {"text": text})] if isinstance(text, str) else None
+        return [*_text_entries(body), LogEntry("final", {"text": text})] if isinstance(text, str) else None
     if kind not in _CALLS and not any(key in body for key in (*_INPUTS, "observation", "result", "output", "thought")):
         return None
-    return [*_words(body), _call(body, action)]
+    return [*_text_entries(body), _call(body, action)]
 
 
-def _said(body: _Object, kind: str) -> list[Entry] | None:
-    """Read an entry that holds no call and no result."""
+def _message_fields(body: _Object, kind: str) -> list[LogEntry] | None:
+    """Read an entry that holds neither a call nor a result."""
     final = next((body[key] for key in _FINALS if isinstance(body.get(key), str)), None)
     if final is not None:
-        return [*_words(body), Entry("final", {"text": final})]
+        return [*_text_entries(body), LogEntry("final", {"text": final})]
     if any(isinstance(value, (list, tuple, *OBJECT)) and value for value in body.values()) and kind not in _MODELS:
         return None
     if kind in _CALLS or kind in _RESULTS or "tool" in kind or "function" in kind:
         return None
-    if kind in _MODELS or not (kind or any(isinstance(body.get(key), str) for key in _WORDS)):
-        return [Entry("nothing")] if kind else None
-    text = next((body[key] for key in _WORDS if isinstance(body.get(key), str)), None)
+    if kind in _MODELS or not (kind or any(isinstance(body.get(key), str) for key in _TEXT_KEYS)):
+        return [LogEntry("nothing")] if kind else None
+    text = next((body[key] for key in _TEXT_KEYS if isinstance(body.get(key), str)), None)
     is_user = kind.startswith(("user", "human", "system", "run_", "session"))
-    return [Entry("nothing")] if text is None or is_user else [Entry("words", {"text": text})]
+    return [LogEntry("nothing")] if text is None or is_user else [LogEntry("text", {"text": text})]
 
 
-def _call(body: _Object, name: str) -> Entry:
+def _call(body: _Object, name: str) -> LogEntry:
     fields: dict[str, Any] = {"tool": name, "id": _identity(body)}
     key = next((key for key in _INPUTS if key in body), None)
     if key is not None:
-        fields |= read_arguments(body[key]) if key == "arguments" else {"input": _parsed(body[key])}
-    return Entry("call", {**fields, **_outcome(body)})
+        fields |= read_arguments(body[key]) if key == "arguments" else {"input": _parse_input(body[key])}
+    return LogEntry("call", {**fields, **_outcome(body)})
 
 
-def _parsed(value: Any) -> Any:
-    """Return an input, parsed where it is the JSON text of an object; any other text is an input of its own."""
-    found = parse_arguments(value)[0] if isinstance(value, str) else value
-    return found if isinstance(found, OBJECT) else value
+def _parse_input(value: Any) -> Any:
+    """Return an input, parsed if it is the JSON text of an object; any other text is the input itself."""
+    parsed = parse_arguments(value)[0] if isinstance(value, str) else value
+    return parsed if isinstance(parsed, OBJECT) else value
 
 
-def _result(body: _Object) -> Entry:
+def _result(body: _Object) -> LogEntry:
     output = _find(body, _OUTPUTS)
     name = next((body[key] for key in _NAMES if isinstance(body.get(key), str)), None)
     refers = any(isinstance(body.get(key), str) and body[key] for key in _IDS[:-1])
-    return Entry("result", {"id": _identity(body), "refers": refers, "tool": name, "output": output, **_state(body)})
+    return LogEntry("result", {"id": _identity(body), "refers": refers, "tool": name, "output": output, **_state(body)})
 
 
 def _outcome(body: _Object) -> dict[str, Any]:
@@ -271,9 +271,9 @@ def _outcome(body: _Object) -> dict[str, Any]:
 
 
 def _state(body: _Object) -> dict[str, Any]:
-    """Return how a call ended, in the words of the contract."""
-    told = body.get("status", body.get("state"))
-    status = _STATUSES.get(snake(told)) if isinstance(told, str) else None
+    """Return the status of a call in our own terms."""
+    reported = body.get("status", body.get("state"))
+    status = _STATUSES.get(to_snake_case(reported)) if isinstance(reported, str) else None
     failed = next((body[key] for key in ("is_error",) if isinstance(body.get(key), bool)), None)
     done = next((body[key] for key in ("success", "ok") if isinstance(body.get(key), bool)), None)
     if status is None and (failed is not None or done is not None):
@@ -290,7 +290,7 @@ def _identity(body: _Object) -> str | None:
 
 
 def is_call_alone(item: Any) -> bool:
-    """Tell a call that needs nothing around it to be one: its words are used for nothing but calls."""
+    """Return whether an item is certainly a call: its keys are used only for calls."""
     if not isinstance(item, OBJECT) or isinstance(item.get("role"), str):
         return False
     body, kind = _body(item)

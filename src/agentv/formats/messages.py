@@ -1,4 +1,4 @@
-"""How a list of foreign messages becomes a conversation, every result folded into the call it answers."""
+"""Reader of a list of foreign messages as a conversation, with each result on its call."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -19,8 +19,8 @@ from agentv.formats.conversation import (
     record_results,
     split_marker,
 )
-from agentv.formats.embedded_calls import may_hold_calls, split_messages
-from agentv.formats.fields import OBJECT, Fields, Path, Report, show
+from agentv.formats.embedded_calls import extract_embedded_calls, may_hold_calls
+from agentv.formats.fields import OBJECT, Fields, Path, Report, describe_value
 from agentv.formats.objects import dump_model
 from agentv.formats.tool_calls import STATUSES, decode_call, decode_function_call, parse_arguments
 from agentv.jsonio import scrub
@@ -37,84 +37,84 @@ LANGCHAIN_TYPES = frozenset((
     *("human", "ai", "system", "tool", "function", "chat", "remove", "constructor"),
     *(f"{name}MessageChunk" for name in ("AI", "Human", "System", "Tool", "Function", "Chat")),
 ))  # fmt: skip
-"""What a message of LangChain's is, by its `type`."""
+"""Values of `type` in LangChain messages."""
 _RESULT_STATUSES = {**{status: status for status in STATUSES}, "success": "ok"}
 
 
 def as_list(messages: Iterable[Any]) -> list[Any]:
-    """List what somebody passed as messages, or raise `FormatError`."""
+    """Return the messages as a list; raise `FormatError` if they are not a list."""
     if isinstance(messages, (str, bytes, bytearray, *OBJECT)) or not isinstance(messages, Iterable):
-        msg = f"expected a list of messages, got {show(messages)}"
+        msg = f"expected a list of messages, got {describe_value(messages)}"
         raise FormatError(msg)
     return list(messages)
 
 
 def is_langchain(item: Any) -> bool:
-    """Tell a message of LangChain's, which has a type where others have a role."""
+    """Return whether an item is a LangChain message, which has a `type` and no `role`."""
     kind = item.get("type") if isinstance(item, OBJECT) and "role" not in item else None
     return isinstance(kind, str) and kind in LANGCHAIN_TYPES
 
 
 def as_messages(messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
-    """Give messages as they are, and read them first when any of them are not ours yet."""
+    """Return messages, reading those that are not `Message` objects yet."""
     return read_messages(messages)[0]
 
 
 def read_messages(messages: Iterable[Any]) -> tuple[tuple[Message, ...], tuple[str, ...]]:
-    """Read messages in any mixture of shapes, and tell what is wrong with them."""
+    """Read messages in any mixture of shapes; return them with the warnings."""
     items, report = as_list(messages), Report()
     try:
         decoded = decode_messages(items, report, ("messages",))
     except AgentVError:
         raise
-    except Exception as error:  # noqa: BLE001 - objects of the caller's may raise anything when they are looked at
+    except Exception as error:  # noqa: BLE001 - user objects may raise anything on access
         report = Report()
         report.warn(("messages",), f"read from a plain copy, for one of the values raised {type(error).__name__}")
         decoded = decode_messages(scrub(items), report, ("messages",))
     return decoded, report.warnings
 
 
-def is_whole(message: Any) -> bool:
-    """Tell a message of ours whose calls are ours, too: whoever makes one by hand may put anything into it."""
+def is_normalized(message: Any) -> bool:
+    """Return whether a message and its calls have the declared types: user code may pass anything."""
     if not isinstance(message, Message) or type(message.tool_calls) is not tuple:
         return False
     return all(isinstance(call, ToolCall) for call in message.tool_calls)
 
 
 def decode_messages(items: Sequence[Any], report: Report, path: Path) -> tuple[Message, ...]:
-    """Read messages in any mixture of shapes; what is wrong with them goes into the report."""
-    if items and isinstance(items[0], Message) and all(map(is_whole, items)):
+    """Read messages in any mixture of shapes; problems are added to the report."""
+    if items and isinstance(items[0], Message) and all(map(is_normalized, items)):
         return tuple(items)
     messages = read_plain(items)
-    return decode_odd_messages(items, report, path) if messages is None else messages
+    return decode_mixed_messages(items, report, path) if messages is None else messages
 
 
-def decode_odd_messages(items: Sequence[Any], report: Report, path: Path) -> tuple[Message, ...]:
-    """Read messages one by one and field by field."""
+def decode_mixed_messages(items: Sequence[Any], report: Report, path: Path) -> tuple[Message, ...]:
+    """Read messages one by one, field by field."""
     items = with_fields(items)
     if any(map(may_hold_calls, items)):
-        items = split_messages(items)
+        items = extract_embedded_calls(items)
     if len(items) > MAX_MESSAGES:
         report.warn(path, f"more than {MAX_MESSAGES:,} messages, the rest are left out")
         report.skip(path, f"what comes after {MAX_MESSAGES:,} messages")
         items = items[:MAX_MESSAGES]
-    conversation = _Conversation(report)
+    conversation = _MessageDecoder(report)
     for position, raw in enumerate(items):
         if isinstance(raw, OBJECT):
             conversation.read(raw, (*path, position))
-        elif is_whole(raw):
-            conversation.take(raw, (*path, position))
+        elif is_normalized(raw):
+            conversation.add(raw, (*path, position))
         elif isinstance(raw, Message):
             conversation.read(asdict(raw), (*path, position))
         else:
-            report.reject((*path, position), "an object", raw)
-    return conversation.finish()
+            report.skip_invalid((*path, position), "an object", raw)
+    return conversation.build()
 
 
 def join_call_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Join messages of the assistant's that hold nothing but calls with the one before: they are one step.
+    """Join assistant messages that hold only calls with the message before: they are one step.
 
-    For formats whose items are flat: a text, a call and a result are an item each.
+    Used for formats with flat items, where a text, a call and a result are separate items.
     """
     joined: list[dict[str, Any]] = []
     for message in messages:
@@ -128,7 +128,7 @@ def join_call_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, 
 
 
 def with_fields(items: Sequence[Any]) -> Sequence[Any]:
-    """Give messages with those of an SDK, which people append to a list as they are, as their fields."""
+    """Replace SDK message objects in a list by their fields."""
     if all(isinstance(item, (*OBJECT, Message)) for item in items):
         return items
     return [item if isinstance(item, (*OBJECT, Message)) else _fields_of(item) for item in items]
@@ -139,10 +139,10 @@ def _fields_of(item: Any) -> Any:
     return fields if isinstance(fields, dict) else item
 
 
-class _Conversation:
-    """The messages read so far, and their calls by number."""
+class _MessageDecoder:
+    """Decoder of messages; it collects their calls by number."""
 
-    __slots__ = ("_calls", "_count", "_homes", "_messages", "_pairing", "_report", "_results")
+    __slots__ = ("_calls", "_count", "_messages", "_pairing", "_positions", "_report", "_results")
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -150,8 +150,8 @@ class _Conversation:
         self._count = 0
         self._pairing = Pairing()
         self._calls = self._pairing.calls
-        self._homes: list[int] = []
-        """By number of the call, where its message was in the list."""
+        self._positions: list[int] = []
+        """Position of each call's message in the list, by number of the call."""
         self._results: list[Result] = []
 
     def read(self, raw: Mapping[Any, Any], path: Path) -> None:
@@ -167,11 +167,11 @@ class _Conversation:
             self._read_message(fields, role, calls, function_call)
         self._count += 1
 
-    def take(self, message: Message, path: Path) -> None:
-        """Take the next message as it is."""
+    def add(self, message: Message, path: Path) -> None:
+        """Add the next message unchanged."""
         calls = message.tool_calls
         if any(call.output is UNSET for call in calls) or len(calls) > MAX_CALLS - len(self._calls):
-            # Results may still come for them, and the caller's own values stay as they are.
+            # Their results may follow, and the caller's values must not change.
             calls = self._read_calls(tuple(map(copy, calls)), path, None)
             message = replace(message, tool_calls=calls)
         else:
@@ -179,28 +179,28 @@ class _Conversation:
         self._messages.append(message)
         self._count += 1
 
-    def finish(self) -> tuple[Message, ...]:
-        """Give the messages once all have been read."""
-        record_results(self._results, self._calls, self._homes)
+    def build(self) -> tuple[Message, ...]:
+        """Return all messages."""
+        record_results(self._results, self._calls, self._positions)
         return tuple(self._messages)
 
     def _role(self, fields: Fields, raw: Mapping[Any, Any], *, has_calls: bool) -> str:
-        given = fields.get("role") is not None
+        has_role = fields.get("role") is not None
         role = fields.text("role")
         if role is not None:
             return role
         kind = raw.get("type")
         if isinstance(kind, str) and kind in _LANGCHAIN_ROLES:
             return _LANGCHAIN_ROLES[kind]
-        if not given:
+        if not has_role:
             self._report.warn((*fields.path, "role"), "expected a string, got nothing")
-        return "assistant" if has_calls else ""  # nobody else makes calls
+        return "assistant" if has_calls else ""  # only the assistant makes calls
 
     def _read_message(self, fields: Fields, role: str, raw_calls: Sequence[Any], function_call: Any) -> None:
         if raw_calls and function_call is not None:
-            fields.keep_field("function_call")
-        content, call_id = _content(fields), fields.identity("tool_call_id")
-        name, own_id, timestamp = fields.text("name"), fields.text("id"), fields.text("timestamp")
+            fields.keep_as_metadata("function_call")
+        content, call_id = _content(fields), fields.identifier("tool_call_id")
+        name, message_id, timestamp = fields.text("name"), fields.text("id"), fields.text("timestamp")
         metadata, marker = split_marker(fields.metadata())
         if raw_calls or function_call is None:
             calls = self._read_calls(raw_calls, fields.path, marker)
@@ -216,7 +216,7 @@ class _Conversation:
                 tool_calls=calls,
                 tool_call_id=call_id,
                 name=name,
-                id=own_id,
+                id=message_id,
                 timestamp=timestamp,
                 metadata=metadata,
             )
@@ -234,26 +234,26 @@ class _Conversation:
             calls = tuple(decode_call(raw, (*path, at), self._report) for at, raw in enumerate(items))
         self._add(calls)
         if marker is not None and marker.calls:
-            self._pairing.index()  # results name their call as it came
+            self._pairing.index()  # results refer to the original id
             for at, call in enumerate(calls):
                 if str(at) in marker.calls:
-                    _undo(call, marker.calls[str(at)])
+                    _undo_marker(call, marker.calls[str(at)])
         return calls
 
     def _add(self, calls: tuple[ToolCall, ...]) -> None:
         self._calls.extend(calls)
-        self._homes.extend([self._count] * len(calls))
+        self._positions.extend([self._count] * len(calls))
 
     def _read_result(self, fields: Fields, raw: Mapping[Any, Any], role: str) -> None:
-        call_id, name = fields.identity("tool_call_id"), fields.text("name")
-        number = self._answered(fields.get("metadata"), call_id, name)
+        call_id, name = fields.identifier("tool_call_id"), fields.text("name")
+        number = self._find_call(fields.get("metadata"), call_id, name)
         if number is None:
             self._read_message(fields, role, (), None)
             return
         call = self._calls[number]
-        own_id, timestamp = fields.text("id"), fields.text("timestamp")
+        message_id, timestamp = fields.text("id"), fields.text("timestamp")
         metadata, marker = split_marker(fields.metadata())
-        output = fields.anything("content")
+        output = fields.value("content")
         record: dict[str, Any] = {}
         if marker is not None and marker.content == "json" and isinstance(output, str):
             output = parse_arguments(output)[0]
@@ -261,24 +261,24 @@ class _Conversation:
             record["tool_call_id"] = call_id
         if marker is not None and timestamp is None:
             timestamp = marker.timestamp
-        own = {"name": name, "id": own_id, "timestamp": timestamp, "metadata": metadata}
-        record.update({key: value for key, value in own.items() if value is not None})
+        kept = {"name": name, "id": message_id, "timestamp": timestamp, "metadata": metadata}
+        record.update({key: value for key, value in kept.items() if value is not None})
         status = raw.get("status")
         error = raw.get("error")
-        if status is None and error and isinstance(error, (str, *OBJECT)):  # AG-UI's
+        if status is None and error and isinstance(error, (str, *OBJECT)):  # the form of AG-UI
             status = "error"
-        # Nobody else has seen this call yet: it was made a moment ago, out of the same messages.
+        # This call is not shared yet: it was created while reading the same messages.
         if call.status is None and isinstance(status, str) and status in _RESULT_STATUSES:
             force_setattr(call, "status", _RESULT_STATUSES[status])
             if call.error is None and isinstance(raw.get("error"), str) and raw["error"]:
                 force_setattr(call, "error", raw["error"])
         force_setattr(call, "output", output)
-        self._pairing.answer(number)
+        self._pairing.close(number)
         instead = None if marker is None else marker.result_message
-        self._results.append((number, self._count - self._homes[number], record, instead))
+        self._results.append((number, self._count - self._positions[number], record, instead))
 
-    def _answered(self, metadata: Any, call_id: str | None, name: str | None) -> int | None:
-        """Find the call that a result answers, by our own marker if there is one, else by the rule."""
+    def _find_call(self, metadata: Any, call_id: str | None, name: str | None) -> int | None:
+        """Find the call of a result, by our own marker if there is one, else by the pairing rule."""
         marker = read_marker(metadata.get(KEY)) if isinstance(metadata, OBJECT) else None
         if marker is not None and marker.call is not UNSET:
             if marker.call is None:
@@ -294,31 +294,33 @@ def _content(fields: Fields) -> str | list[ContentBlock] | None:
     if value is None or isinstance(value, str):
         return fields.text("content")
     if not isinstance(value, (list, tuple)):
-        fields.refuse("content", "a string or a list of blocks")
+        fields.warn_invalid("content", "a string or a list of blocks")
         return None
     blocks: list[ContentBlock] = []
     for position, block in enumerate(value):
         if isinstance(block, OBJECT):
             text = block.get("text")
-            whole = fields.report.whole(text, (*fields.path, "content", position)) if isinstance(text, str) else text
+            whole = (
+                fields.report.valid_text(text, (*fields.path, "content", position)) if isinstance(text, str) else text
+            )
             if whole is not text:
-                block = {**block, "text": whole}  # noqa: PLW2901 - a copy, for the caller's own stays as it is
+                block = {**block, "text": whole}  # noqa: PLW2901 - a copy, because the caller's value must not change
             blocks.append(block if isinstance(block, dict) else dict(block))
             continue
-        fields.report.refuse((*fields.path, "content", position), "an object", block)
+        fields.report.warn_invalid((*fields.path, "content", position), "an object", block)
         if isinstance(block, (list, tuple)) and block:
-            fields.report.skip((*fields.path, "content", position), show(block))
+            fields.report.skip((*fields.path, "content", position), describe_value(block))
         if isinstance(block, str):
-            block = fields.report.whole(block, (*fields.path, "content", position))  # noqa: PLW2901
+            block = fields.report.valid_text(block, (*fields.path, "content", position))  # noqa: PLW2901
             blocks.append({"type": "text", "text": block})
     if not all(isinstance(block, OBJECT) for block in value):
-        fields.keep_field("content")
+        fields.keep_as_metadata("content")
     limited: list[ContentBlock] = fields.report.limit(blocks, (*fields.path, "content"), may_hold_calls=True)
     return limited
 
 
-def _undo(call: ToolCall, marker: CallMarker) -> None:
-    """Give a call back what OpenAI's form had no place for."""
+def _undo_marker(call: ToolCall, marker: CallMarker) -> None:
+    """Restore the properties of a call that OpenAI's form could not express."""
     for field in marker.absent:
         force_setattr(call, field, None if field == "id" else UNSET)
     for name in ("timestamp", "duration_ms", "status", "error"):

@@ -1,11 +1,11 @@
-"""Mistral's conversations: a response, a history, their entries alone, or the events of a stream."""
+"""Mistral conversations: responses, histories, entries, and stream events."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from agentv.formats.conversation import said_fields, text_or_none
+from agentv.formats.conversation import non_empty_fields, text_or_none
 from agentv.formats.fields import OBJECT, Report
 from agentv.formats.messages import join_call_messages
 from agentv.formats.response import decode_fields, join_responses
@@ -42,27 +42,27 @@ def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
     lists = [key for key in _LISTS if isinstance(document.get(key), (list, tuple))]
     key = next((key for key in lists if any(map(_is_entry, document[key]))), lists[0])
     messages = join_call_messages(_messages(document[key], key, report))
-    said = reader.read_messages(messages, declared=key == "outputs")
-    others = {name: item for name, item in document.items() if name not in (key, "usage", "conversation_id", "error")}
-    beside = {
+    response = reader.read_messages(messages, declared=key == "outputs")
+    extra = {name: item for name, item in document.items() if name not in (key, "usage", "conversation_id", "error")}
+    details = {
         "usage": document.get("usage"),
         "thread_id": text_or_none(document.get("conversation_id")),
         "error": document.get("error"),
-        "metadata": others,
+        "metadata": extra,
         "warnings": report.warnings,
-        "unread": report.unread(any(message.tool_calls for message in said.output_messages or ())),
+        "unread": report.unread(any(message.tool_calls for message in response.output_messages or ())),
     }
-    return join_responses(said, decode_fields(beside))
+    return join_responses(response, decode_fields(details))
 
 
 def _messages(entries: Sequence[Any], key: str, report: Report) -> Iterator[dict[str, Any]]:
     for at, entry in enumerate(entries):
         kind = text_or_none(entry.get("type")) if isinstance(entry, OBJECT) else None
         if not isinstance(entry, OBJECT):
-            report.reject((key, at), "an entry", entry)
+            report.skip_invalid((key, at), "an entry", entry)
         elif kind in ("message.input", "message.output"):
             role = text_or_none(entry.get("role")) or ("user" if kind == "message.input" else "assistant")
-            yield {"role": role, "content": entry.get("content"), **_beside(entry)}
+            yield {"role": role, "content": entry.get("content"), **_extra_fields(entry)}
         elif kind == "function.result":
             yield {"role": "tool", "tool_call_id": entry.get("tool_call_id"), "content": entry.get("result")}
         elif kind in _CALLS or kind == "agent.handoff":
@@ -72,24 +72,24 @@ def _messages(entries: Sequence[Any], key: str, report: Report) -> Iterator[dict
 
 
 def _call(entry: _Object, kind: str) -> dict[str, Any]:
-    """Write a call; a handoff is one of the tool that is named by its type."""
+    """Convert a call; a handoff is a call of a tool named after its type."""
     own_id = text_or_none(entry.get("tool_call_id")) or text_or_none(entry.get("id"))
-    said = said_fields(entry, _READ)
+    metadata = non_empty_fields(entry, _READ)
     if kind == "agent.handoff":
-        return {"tool": kind, "input": said, "id": own_id}
-    call = {"name": entry.get("name"), "id": own_id, "metadata": said}
-    given = entry.get("arguments")
-    if given is not None:
-        call["arguments" if isinstance(given, str) else "args"] = given
+        return {"tool": kind, "input": metadata, "id": own_id}
+    call = {"name": entry.get("name"), "id": own_id, "metadata": metadata}
+    arguments = entry.get("arguments")
+    if arguments is not None:
+        call["arguments" if isinstance(arguments, str) else "args"] = arguments
     status = entry.get("confirmation_status")
     if isinstance(status, str) and status in _CONFIRMATIONS:
         call["status"] = _CONFIRMATIONS[status]
     return call
 
 
-def _beside(entry: _Object) -> dict[str, Any]:
-    found = {"id": text_or_none(entry.get("id")), "metadata": said_fields(entry, _READ) or None}
-    return {key: value for key, value in found.items() if value is not None}
+def _extra_fields(entry: _Object) -> dict[str, Any]:
+    fields = {"id": text_or_none(entry.get("id")), "metadata": non_empty_fields(entry, _READ) or None}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 FORMAT = ReplyFormat(name="mistral", detect=_detect, read=_read)
@@ -98,8 +98,8 @@ FORMAT = ReplyFormat(name="mistral", detect=_detect, read=_read)
 def _event(item: Any) -> _Object:
     """Return the data of an event, which Mistral's client wraps."""
     inner = item.get("data") if isinstance(item, OBJECT) else None
-    found = inner if isinstance(inner, OBJECT) and "type" in inner else item
-    return found if isinstance(found, OBJECT) else {}
+    data = inner if isinstance(inner, OBJECT) and "type" in inner else item
+    return data if isinstance(data, OBJECT) else {}
 
 
 def _is_event(item: Any) -> bool:
@@ -112,7 +112,7 @@ def _detect_stream(value: Any) -> bool:
 
 
 def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    """Put the events of a stream together: pieces of one entry have its id."""
+    """Assemble the events of a stream; pieces of an entry share its id."""
     entries: dict[Any, dict[str, Any]] = {}
     document: dict[str, Any] = {"object": "conversation.response"}
     report = Report()
@@ -120,7 +120,7 @@ def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     for at, event in enumerate(map(_event, items)):
         kind = text_or_none(event.get("type")) or ""
         if not isinstance(items[at], OBJECT) and items[at] not in ("", "[DONE]", None):
-            report.reject(("events", at), "an event", items[at])
+            report.skip_invalid(("events", at), "an event", items[at])
         if kind == "conversation.response.started":
             document["conversation_id"] = event.get("conversation_id")
         elif kind == "conversation.response.done":
@@ -147,8 +147,8 @@ def _grow(entries: dict[Any, dict[str, Any]], kind: str, event: _Object) -> None
             entry[key] = (before if isinstance(before, str) else "") + value
         elif key == "content" and isinstance(value, OBJECT):
             before = entry.get(key)
-            words = [{"type": "text", "text": before}] if isinstance(before, str) and before else []
-            entry[key] = [*(before if isinstance(before, list) else words), value]
+            blocks = [{"type": "text", "text": before}] if isinstance(before, str) and before else []
+            entry[key] = [*(before if isinstance(before, list) else blocks), value]
         elif key != "type" and value is not None:
             entry[key] = value
 

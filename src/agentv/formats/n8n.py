@@ -1,9 +1,9 @@
-"""Outputs of n8n's AI Agent node: items with the answer and, where the option is on, the steps to it."""
+"""n8n: outputs of the AI Agent node with the answer and, if enabled, the intermediate steps; execution records."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentv.formats.conversation import said_fields, text_or_none
+from agentv.formats.conversation import non_empty_fields, text_or_none
 from agentv.formats.fields import OBJECT, Report
 from agentv.formats.response import decode_fields
 from agentv.formats.vocabulary import CALL_ID_KEYS
@@ -17,7 +17,7 @@ _ACTION = frozenset(("tool", "toolInput", "type", *CALL_ID_KEYS))
 
 
 def _items(value: Any) -> list[Any]:
-    """Return the items of a node, each without the wrapper that some exports put around it."""
+    """Return the items of a node without the wrapper of some exports."""
     items = value if isinstance(value, (list, tuple)) else [value]
     return [
         item["json"] if isinstance(item, OBJECT) and isinstance(item.get("json"), OBJECT) else item for item in items
@@ -42,7 +42,7 @@ def _is_answer(output: Any) -> bool:
 
 
 def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
-    """Read the items; without the list of steps they tell nothing about calls."""
+    """Read the items; without a list of steps, tool calls are unknown."""
     del reader
     items = _items(value)
     report = Report()
@@ -50,11 +50,11 @@ def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
         item["output"] if isinstance(item["output"], str) else dump_json(item["output"]).decode() for item in items
     ]
     reply: dict[str, Any] = {"text": "\n".join(texts)}
-    others = {
-        key: each
+    extra = {
+        key: entry
         for item in items
-        for key, each in item.items()
-        if key != "output" and not (key == _STEPS and isinstance(each, (list, tuple)))
+        for key, entry in item.items()
+        if key != "output" and not (key == _STEPS and isinstance(entry, (list, tuple)))
     }
     if any(isinstance(item.get(_STEPS), (list, tuple)) for item in items):
         reply["output_messages"] = []
@@ -62,7 +62,7 @@ def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
             calls = list(_calls(item.get(_STEPS), report))
             steps = [{"role": "assistant", "content": None, "tool_calls": [call]} for call in calls]
             reply["output_messages"] += [*steps, {"role": "assistant", "content": text}]
-    return decode_fields({**reply, "metadata": others, "unread": report.unread(calls_read=True)})
+    return decode_fields({**reply, "metadata": extra, "unread": report.unread(calls_read=True)})
 
 
 def _calls(steps: Any, report: Report) -> Iterator[dict[str, Any]]:
@@ -72,12 +72,12 @@ def _calls(steps: Any, report: Report) -> Iterator[dict[str, Any]]:
             report.skip((_STEPS, at), "a step without an action")
             continue
         ids = (text_or_none(action.get(key)) for key in CALL_ID_KEYS)
-        call = {"tool": action.get("tool"), "id": next((each for each in ids if each), None)}
+        call = {"tool": action.get("tool"), "id": next((item for item in ids if item), None)}
         if "toolInput" in action:
             call["input"] = action["toolInput"]
         if "observation" in step:
             call["output"] = step["observation"]
-        yield {**call, "metadata": said_fields(action, _ACTION) or None}
+        yield {**call, "metadata": non_empty_fields(action, _ACTION) or None}
 
 
 FORMAT = ReplyFormat(name="n8n", detect=_detect, read=_read)
@@ -94,7 +94,7 @@ def _detect_execution(value: Any) -> bool:
 
 
 def _read_execution(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    """Read the record of an execution: the items of its last node, and before them those with steps of an agent."""
+    """Read an execution record: items of the last node, preceded by items with an agent's steps."""
     result = _run_data(value)
     nodes = {name: list(_outputs(runs)) for name, runs in result["runData"].items()}
     last = nodes.get(str(result.get("lastNodeExecuted")))
@@ -106,7 +106,7 @@ def _read_execution(value: _Object, reader: ReplyReader) -> ProviderResponse:
 
 
 def _outputs(runs: Any) -> Iterator[_Object]:
-    """Yield the items that a node gave in its last run."""
+    """Yield the items of a node's last run."""
     run = runs[-1] if isinstance(runs, (list, tuple)) and runs else None
     data = run.get("data") if isinstance(run, OBJECT) else None
     main = data.get("main") if isinstance(data, OBJECT) else None

@@ -1,4 +1,4 @@
-"""Objects of other libraries as plain data; none of these libraries is ever imported here."""
+"""Conversion of objects of other libraries to plain data, without importing these libraries."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -16,77 +16,79 @@ from agentv.model.response import ProviderResponse, Unread
 
 Library = Literal["langchain", "openai_agents", "pydantic_ai", "adk"]
 
-_HOMES: dict[str, Library] = {
+_LIBRARY_PACKAGES: dict[str, Library] = {
     "langchain_core.messages": "langchain",
     "pydantic_ai": "pydantic_ai",
     "agents.items": "openai_agents",
     "agents.result": "openai_agents",
     "google.adk": "adk",
 }
-"""By the package that a class comes from; a class of the user's own counts as what it is derived from."""
+"""Libraries by the package of a class; a user-defined class counts as the class that it is derived from."""
 _PLAIN = frozenset((str, int, float, bool, type(None)))
-_WRITERS = ("to_dict", "toDict")
-"""Methods by which objects that are neither pydantic models nor dataclasses write their fields."""
+_SERIALIZERS = ("to_dict", "toDict")
+"""Serializing methods of objects that are neither pydantic models nor dataclasses."""
 _MAX_LEVELS = 200
-_LOOKED_AT = 200
-"""Parts of a value, the outer ones first, that are looked at where all of it seems to be plain."""
+_MAX_SCANNED = 200
+"""Number of parts of a value, outermost first, that are inspected if the value appears to be plain."""
 
 
 def library_of(value: Any) -> Library | None:
-    """Tell whose object this is, by where its classes were written."""
+    """Return the library that an object belongs to, by the modules of its classes."""
     for cls in type(value).__mro__:
         module = getattr(cls, "__module__", "")
-        for home, library in _HOMES.items():
-            if module == home or module.startswith(f"{home}."):
-                # Many a project calls a package of its own `agents`.
+        for package, library in _LIBRARY_PACKAGES.items():
+            if module == package or module.startswith(f"{package}."):
+                # Many projects have a package of their own named `agents`.
                 is_theirs = library != "openai_agents" or hasattr(value, "raw_item") or hasattr(value, "new_items")
                 return library if is_theirs else None
     return None
 
 
-def is_class_of(value: Any, name: str, home: str) -> bool:
-    """Tell whether a value is of the class of this name, or of one derived from it, in that package."""
+def is_class_of(value: Any, name: str, package: str) -> bool:
+    """Return whether a value is an instance of the named class of a package, or of a class derived from it."""
     return any(
-        cls.__name__ == name and (cls.__module__ == home or cls.__module__.startswith(f"{home}."))
+        cls.__name__ == name and (cls.__module__ == package or cls.__module__.startswith(f"{package}."))
         for cls in type(value).__mro__
     )
 
 
-_OWN_WRITERS = ("agent_framework.", "haystack.", "dspy.", "strands.telemetry.")
-"""Packages whose classes write more than their fields."""
+_SERIALIZER_PACKAGES = ("agent_framework.", "haystack.", "dspy.", "strands.telemetry.")
+"""Packages whose classes serialize more than their fields."""
 
 
 def is_object(value: Any) -> bool:
-    """Tell an object that can be written by its fields: a pydantic model, a dataclass, or one that does it itself."""
+    """Return whether an object can be serialized: a pydantic model, a dataclass, or one with a serializing method."""
     return not isinstance(value, (type, Struct)) and (
         hasattr(type(value), "__dataclass_fields__")
         or callable(getattr(value, "model_dump", None))
-        or _written_by(value) is not None
+        or _serializer_of(value) is not None
     )
 
 
-def _writer_of(value: Any) -> Any:
-    """Return the method that writes an object of a library better than its fields would; `None` when it has none."""
-    is_better = any(f"{getattr(cls, '__module__', '')}.".startswith(_OWN_WRITERS) for cls in type(value).__mro__)
-    return _written_by(value) if is_better else None
+def _preferred_serializer(value: Any) -> Any:
+    """Return the serializing method of an object if it yields more than its fields; `None` otherwise."""
+    is_better = any(
+        f"{getattr(cls, '__module__', '')}.".startswith(_SERIALIZER_PACKAGES) for cls in type(value).__mro__
+    )
+    return _serializer_of(value) if is_better else None
 
 
-def _written_by(value: Any) -> Any:
-    """Return the method by which an object writes itself."""
-    name = next((name for name in _WRITERS if callable(getattr(type(value), name, None))), None)
+def _serializer_of(value: Any) -> Any:
+    """Return the serializing method of an object."""
+    name = next((name for name in _SERIALIZERS if callable(getattr(type(value), name, None))), None)
     return None if name is None else getattr(value, name)
 
 
 def plain_data(value: Any) -> Any:
-    """Return a value with every object of a library in it as plain data; a value without any is returned itself."""
-    # An object that can be indexed passes for a mapping at first: the beginning is looked at more closely.
-    if not _holds_objects(value, _LOOKED_AT if are_plain((value,)) else None):
+    """Convert all objects of libraries in a value to plain data; return the value itself if it has none."""
+    # An indexable object is accepted as a mapping by the first test, so the outer parts are inspected as well.
+    if not _contains_objects(value, _MAX_SCANNED if are_plain((value,)) else None):
         return value
-    return _converted(value, {}, _MAX_LEVELS)
+    return _convert(value, {}, _MAX_LEVELS)
 
 
-def _holds_objects(value: Any, limit: int | None) -> bool:
-    """Tell whether objects that can be written by their fields stand in a value, among so many of its parts."""
+def _contains_objects(value: Any, limit: int | None) -> bool:
+    """Return whether a value contains serializable objects among its first `limit` parts."""
     todo, seen = deque([value]), set()
     while todo and (limit is None or limit > 0):
         limit = None if limit is None else limit - 1
@@ -97,7 +99,7 @@ def _holds_objects(value: Any, limit: int | None) -> bool:
         if is_object(item) or _is_named_tuple(item):
             return True
         if isinstance(item, (dict, list, tuple)) and id(item) not in seen:
-            seen.add(id(item))  # a value may hold itself, or others many times over
+            seen.add(id(item))  # values may be cyclic or shared
             todo += item.values() if isinstance(item, dict) else item
     return False
 
@@ -106,112 +108,112 @@ def _is_named_tuple(value: Any) -> bool:
     return isinstance(value, tuple) and isinstance(getattr(type(value), "_fields", None), tuple)
 
 
-def _converted(value: Any, done: dict[int, Any], levels: int) -> Any:
-    """Copy a value down to so many levels, each container once, with objects as plain data."""
+def _convert(value: Any, converted: dict[int, Any], levels: int) -> Any:
+    """Copy a value to a maximum depth, each container once, with objects as plain data."""
     kind = type(value)
     if isinstance(value, (dict, list, tuple)) and not (is_object(value) or _is_named_tuple(value)):
-        if id(value) not in done:
-            done[id(value)] = value  # in place of itself, where it holds itself
+        if id(value) not in converted:
+            converted[id(value)] = value  # placeholder for a cyclic reference
             if levels > 0 and isinstance(value, dict):
-                done[id(value)] = {key: _converted(item, done, levels - 1) for key, item in value.items()}
+                converted[id(value)] = {key: _convert(item, converted, levels - 1) for key, item in value.items()}
             elif levels > 0:
-                done[id(value)] = [_converted(item, done, levels - 1) for item in value]
-        return done[id(value)]
+                converted[id(value)] = [_convert(item, converted, levels - 1) for item in value]
+        return converted[id(value)]
     if kind in _PLAIN or isinstance(value, (Message, ProviderResponse)):
         return value
-    if _is_named_tuple(value) and levels > 0:  # by the names of its fields, as a `StateSnapshot`
-        return {name: _converted(item, done, levels - 1) for name, item in zip(value._fields, value, strict=True)}
-    return _converted_object(value, done, levels) if is_object(value) else value
+    if _is_named_tuple(value) and levels > 0:  # by field names, such as a `StateSnapshot`
+        return {name: _convert(item, converted, levels - 1) for name, item in zip(value._fields, value, strict=True)}
+    return _convert_object(value, converted, levels) if is_object(value) else value
 
 
-def _converted_object(value: Any, done: dict[int, Any], levels: int) -> Any:
-    written = _written(value)
+def _convert_object(value: Any, converted: dict[int, Any], levels: int) -> Any:
+    written = _write_object(value)
     if written is not None and levels > 0:
-        return {name: _converted(item, done, levels - 1) for name, item in written.items()}
+        return {name: _convert(item, converted, levels - 1) for name, item in written.items()}
     if library_of(value) == "openai_agents" and hasattr(value, "raw_item"):
         return plain_item(value)
     result = getattr(value, "result", None)
     if hasattr(value, "event_kind") and library_of(value) == "pydantic_ai" and hasattr(result, "new_messages"):
         return {"event_kind": plain(value.event_kind), "result": plain_result(result)}
-    write = _writer_of(value)  # which says more than the fields of its class
+    write = _preferred_serializer(value)  # which yields more than the fields of its class
     return plain(value if write is None else write())
 
 
-def _written(value: Any) -> dict[str, Any] | None:
-    """Return the fields of an object that does not write all of them itself; `None` for others."""
+def _write_object(value: Any) -> dict[str, Any] | None:
+    """Return all fields of an object whose own serializer omits some; `None` for other objects."""
     module = getattr(type(value), "__module__", "")
     if module.startswith("agent_framework.") and type(value).__name__ == "WorkflowEvent":
         return {key: getattr(value, key, None) for key in ("type", "data", "executor_id", "state")}
-    # Strands' metrics hold more than their fields.
+    # The metrics of Strands hold more than their fields.
     fields = getattr(type(value), "__dataclass_fields__", None)
     if not module.startswith("strands.") or not isinstance(fields, dict):
         return None
-    found = {name: getattr(value, name, None) for name in fields if not name.startswith("_")}
-    metrics = found.get("metrics")
+    values = {name: getattr(value, name, None) for name in fields if not name.startswith("_")}
+    metrics = values.get("metrics")
     summary = getattr(metrics, "get_summary", None)
-    return {**found, "metrics": summary()} if callable(summary) else found
+    return {**values, "metrics": summary()} if callable(summary) else values
 
 
 def plain_item(item: Any) -> dict[str, Any]:
-    """Write a run item of OpenAI Agents without the agent, the tools and all else that hangs on it."""
-    found: dict[str, Any] = {"type": getattr(item, "type", None), "raw_item": plain(getattr(item, "raw_item", None))}
-    if found["type"] == "tool_call_output_item":  # the item beneath has only what the model was told of it
-        found["output"] = plain(getattr(item, "output", None))
+    """Convert a run item of OpenAI Agents, without the agent and the tools that it refers to."""
+    result: dict[str, Any] = {"type": getattr(item, "type", None), "raw_item": plain(getattr(item, "raw_item", None))}
+    if result["type"] == "tool_call_output_item":  # the raw item has only the output that was sent to the model
+        result["output"] = plain(getattr(item, "output", None))
     name = getattr(getattr(item, "agent", None), "name", None)
-    return {**found, "agent": name} if isinstance(name, str) else found
+    return {**result, "agent": name} if isinstance(name, str) else result
 
 
 def plain_result(result: Any) -> dict[str, Any]:
-    """Write the result of a run of pydantic-ai's, whose messages are no field of it."""
+    """Convert the result of a pydantic-ai run, whose messages are not a field."""
     usage = getattr(result, "usage", None)
     usage = usage() if callable(usage) and not hasattr(usage, "input_tokens") else usage
     messages = [plain(message) for message in result.new_messages()]
-    while messages and messages[0].get("kind") == "request":  # what the agent was asked
+    while messages and messages[0].get("kind") == "request":  # the prompt
         messages.pop(0)
     return {"messages": messages, "output": plain(getattr(result, "output", None)), "usage": plain(usage)}
 
 
 def plain(value: Any) -> Any:
-    """Copy a value as what JSON knows: models by their fields, dataclasses too, anything else by its words."""
+    """Copy a value as JSON data: models and dataclasses by their fields, other objects as text."""
     try:
         return _decode(_encode(value))
-    except _UNFIT:
-        pass  # the quick way is for most values, not for all
+    except _ANY_ERROR:
+        pass  # the fast path fails for some values
     try:
-        return scrub(to_builtins(value, enc_hook=_plain_object))  # text that UTF-8 cannot hold, or keys that are none
-    except _UNFIT:  # a circle
+        return scrub(to_builtins(value, enc_hook=_plain_object))  # invalid UTF-8, or keys that are not strings
+    except _ANY_ERROR:  # a cycle
         return scrub(value)
 
 
-def final_output(output: Any, words: str) -> tuple[str, Any]:
-    """Return an agent's answer as a text, and its value where it is none; without one, the words it said last."""
+def final_output(output: Any, text: str) -> tuple[str, Any]:
+    """Return an agent's answer as text, and its value if it is not a text; default to its last text."""
     if output is None or isinstance(output, str):
-        return words if output is None else output, None
+        return text if output is None else output, None
     value = plain(output)
     return dump_json(value).decode(), value
 
 
 def mark_unfinished(response: ProviderResponse) -> ProviderResponse:
-    """Return the reply of a run that is still under way: whatever comes is not in it."""
+    """Mark the reply of a run that has not finished: later messages are missing."""
     place = Unread(path="run", reason=f"the run had not come to its end, {MISSING_CALLS}")
     return replace(response, unread=(*response.unread, place))
 
 
 def dump_model(value: Any) -> Any:
-    """Return the fields of a pydantic model that were set to something; `None` when it is none, or will not tell."""
+    """Return the fields of a pydantic model that were set; `None` for other objects, or if it cannot be serialized."""
     try:
         dump = getattr(value, "model_dump", None)
         if not callable(dump) or isinstance(value, type):
             return None
-        # By the class of each value: a field declared with a base class would lose what the value has more.
+        # Serialize by the class of each value: a field declared with a base class would lose fields.
         return dump(exclude_none=True, warnings=False, serialize_as_any=True)
-    except Exception:  # noqa: BLE001, S110 - of another make with other options, or its own serialiser raised
+    except Exception:  # noqa: BLE001, S110 - a version with other options, or its own serializer raised
         pass
     try:
         return value.model_dump(exclude_none=True, warnings=False)
     except TypeError:
         pass
-    except Exception:  # noqa: BLE001 - its own serialiser may raise anything
+    except Exception:  # noqa: BLE001 - its own serializer may raise anything
         return None
     try:
         return value.model_dump()
@@ -220,8 +222,8 @@ def dump_model(value: Any) -> Any:
 
 
 def _plain_object(value: Any) -> Any:
-    """Return a stand-in for a value that is neither plain nor a dataclass."""
-    write = _writer_of(value)
+    """Return a substitute for a value that is neither plain nor a dataclass."""
+    write = _preferred_serializer(value)
     if write is not None:
         return write()
     if isinstance(value, Mapping):
@@ -229,7 +231,7 @@ def _plain_object(value: Any) -> Any:
     dumped = dump_model(value)
     if isinstance(dumped, dict):
         return dumped
-    write = _written_by(value)
+    write = _serializer_of(value)
     if write is not None:
         return write()
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -239,4 +241,4 @@ def _plain_object(value: Any) -> Any:
 
 _encode = Encoder(enc_hook=_plain_object).encode
 _decode = Decoder().decode
-_UNFIT = (Exception,)  # a foreign object may raise anything when it is asked for what it holds
+_ANY_ERROR = (Exception,)  # foreign objects may raise anything on access

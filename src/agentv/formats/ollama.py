@@ -1,4 +1,4 @@
-"""Ollama's answers: chat with a message, or generate with a text."""
+"""Ollama: replies of `chat` and `generate`, and their streams."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,34 +13,34 @@ _Object = Mapping[str, Any]
 
 
 def is_ollama(value: Any) -> bool:
-    """Tell an answer of Ollama's, or a piece of one."""
+    """Return whether an object is a reply of Ollama or a chunk of one."""
     if not isinstance(value, OBJECT) or not isinstance(value.get("done"), bool):
         return False
     return isinstance(value.get("message"), OBJECT) or isinstance(value.get("response"), str)
 
 
-def fold_ollama(values: Sequence[_Object]) -> dict[str, Any]:
-    """Put the pieces of one answer together; several that are done are the turns of one conversation."""
+def assemble_ollama(values: Sequence[_Object]) -> dict[str, Any]:
+    """Assemble the chunks of a reply; several final chunks are the turns of one conversation."""
     turns: list[list[_Object]] = [[]]
     for value in filter(is_ollama, values):
         turns[-1].append(value)
         if value.get("done") is True:
             turns.append([])
-    folded = [_fold_turn(turn) for turn in turns if turn]
-    if len(folded) == 1:
-        return folded[0]
-    messages = [{key: each for key, each in turn["message"].items() if key != "thinking"} for turn in folded]
-    thoughts = [turn["message"]["thinking"] for turn in folded if turn["message"].get("thinking")]
+    assembled = [_assemble_turn(turn) for turn in turns if turn]
+    if len(assembled) == 1:
+        return assembled[0]
+    messages = [{key: item for key, item in turn["message"].items() if key != "thinking"} for turn in assembled]
+    thoughts = [turn["message"]["thinking"] for turn in assembled if turn["message"].get("thinking")]
     return {
         "output_messages": messages,
-        "usage": add_usage([decode_usage(_counts(turn)) for turn in folded]),
+        "usage": add_usage([decode_usage(_counts(turn)) for turn in assembled]),
         "reasoning": "\n\n".join(thoughts) or None,
-        "metadata": {key: folded[-1][key] for key in ("model", "done_reason") if folded[-1].get(key) is not None},
-        "done": folded[-1].get("done"),
+        "metadata": {key: assembled[-1][key] for key in ("model", "done_reason") if assembled[-1].get(key) is not None},
+        "done": assembled[-1].get("done"),
     }
 
 
-def _fold_turn(values: Sequence[_Object]) -> dict[str, Any]:
+def _assemble_turn(values: Sequence[_Object]) -> dict[str, Any]:
     texts: dict[str, list[str]] = {"content": [], "thinking": []}
     calls: list[Any] = []
     last: _Object = {}
@@ -68,7 +68,7 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
         message = {"role": "assistant", "content": value["response"]}
     thoughts = message.get("thinking")
     reply = {
-        "output_messages": [{"role": "assistant", **{key: each for key, each in message.items() if key != "thinking"}}],
+        "output_messages": [{"role": "assistant", **{key: item for key, item in message.items() if key != "thinking"}}],
         "reasoning": thoughts if isinstance(thoughts, str) else None,
         "usage": _counts(value),
         "metadata": {key: value[key] for key in ("model", "done_reason") if value.get(key) is not None},

@@ -1,4 +1,4 @@
-"""OpenAI's message form, exactly as seed 004 has it, there and back without loss."""
+"""OpenAI messages: lossless conversion of conversations in both directions."""
 
 from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
@@ -18,12 +18,12 @@ _encode = Encoder().encode
 
 
 def to_openai(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Write a conversation in OpenAI's form, each output as a `role: tool` message of its own.
+    """Convert a conversation to OpenAI's form, with each output as a `role: tool` message.
 
-    What that form has no place for is carried in `metadata.agentv`, where `from_openai` finds it again.
+    Fields without an equivalent are stored in `metadata.agentv`, from which `from_openai` restores them.
     """
     conversation = as_messages(messages)
-    writer = _Writer(conversation)
+    writer = _OpenAIWriter(conversation)
     for message in conversation:
         writer.write(message)
     return writer.finish()
@@ -32,15 +32,15 @@ def to_openai(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str,
 def from_openai(
     messages: Iterable[Message | Mapping[str, Any]], warnings: list[str] | None = None
 ) -> tuple[Message, ...]:
-    """Read messages in OpenAI's or any other known form; what is malformed goes to `warnings`."""
-    decoded, wrong = read_messages(messages)
+    """Decode messages in OpenAI's or any other known form; append problems to `warnings`."""
+    decoded, problems = read_messages(messages)
     if warnings is not None:
-        warnings.extend(wrong)
+        warnings.extend(problems)
     return decoded
 
 
-class _Record(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a call remembers of the message that its result came in."""
+class _ResultRecord(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Fields of the message in which a call's result came, stored with the call."""
 
     tool_call_id: str | UnsetType | None = UNSET
     name: str | UnsetType = UNSET
@@ -50,28 +50,28 @@ class _Record(Struct, kw_only=True, forbid_unknown_fields=True):
     offset: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
 
 
-class _Result(NamedTuple):
-    """An output that is still to be written, in the order in which that happens."""
+class _PendingOutput(NamedTuple):
+    """A tool output to be written, in order of writing."""
 
     target: int
-    """The position in the list where it belongs."""
+    """Position in the list at which it belongs."""
     number: int
-    """Of its call, among all of the conversation."""
+    """Number of its call in the whole conversation."""
     home: int
-    """The position of the call's message."""
+    """Position of the call's message."""
     rank: int
-    """Which of that message's results it is, from 1; so far behind it is where results usually stand."""
+    """Rank among that message's results, from 1: the usual distance of a result to its message."""
     call: ToolCall
-    record: _Record
+    record: _ResultRecord
 
 
-class _Writer:
-    """The list so far, and what is known of it by somebody who reads it."""
+class _OpenAIWriter:
+    """Writer of the message list, which also tracks how a reader would pair calls and results."""
 
     def __init__(self, conversation: tuple[Message, ...]) -> None:
         self._list: list[dict[str, Any]] = []
-        self._due: list[_Result] = []
-        # Whoever reads the list pairs results by rule; where the rule would err, a marker tells.
+        self._due: list[_PendingOutput] = []
+        # Readers pair results by rule; where the rule would fail, a marker gives the call.
         self._pairing = Pairing()
         self._ids = fresh_call_ids(conversation)
 
@@ -99,7 +99,7 @@ class _Writer:
         )
 
     def finish(self) -> list[dict[str, Any]]:
-        """Write the results that are still due, and give the list."""
+        """Write the remaining results and return the list."""
         while self._due:
             self._write_result(heappop(self._due))
         return self._list
@@ -114,7 +114,7 @@ class _Writer:
                 rank += 1
                 record = _record(call)
                 target = home + (rank if record.offset is UNSET else record.offset)
-                heappush(self._due, _Result(target, len(self._pairing.calls), home, rank, call, record))
+                heappush(self._due, _PendingOutput(target, len(self._pairing.calls), home, rank, call, record))
             function = {"name": call.tool, "arguments": arguments}
             written.append({"id": call_id, "type": "function", "function": function})
             self._pairing.calls.append(ToolCall(tool=call.tool, id=call_id))
@@ -125,7 +125,7 @@ class _Writer:
             marker["calls"] = markers
         return written or None
 
-    def _write_result(self, result: _Result) -> None:
+    def _write_result(self, result: _PendingOutput) -> None:
         call, record = result.call, result.record
         call_id = self._pairing.calls[result.number].id
         name = None if record.name is UNSET else record.name
@@ -133,7 +133,7 @@ class _Writer:
         marker: dict[str, Any] = {}
         if self._pairing.find(named_id, name) != result.number:
             marker["call"] = len(self._pairing.calls) - result.number
-        self._pairing.answer(result.number)
+        self._pairing.close(result.number)
         content = call.output
         if not _is_content(content):
             content = _json(content)
@@ -141,15 +141,15 @@ class _Writer:
         if record.timestamp is not UNSET:
             marker["timestamp"] = record.timestamp
         offset = len(self._list) - result.home
-        told = replace(
+        current = replace(
             record,
             tool_call_id=UNSET if named_id == call_id else named_id,
             offset=UNSET if offset == result.rank else offset,
         )
-        fields = {key: value for key, value in asdict(told).items() if value is not UNSET}
-        kept = [call.metadata[RESULT_MESSAGE]] if call.metadata and RESULT_MESSAGE in call.metadata else []
-        if kept != ([fields] if fields else []):
-            marker["result_message"] = kept
+        fields = {key: value for key, value in asdict(current).items() if value is not UNSET}
+        stored = [call.metadata[RESULT_MESSAGE]] if call.metadata and RESULT_MESSAGE in call.metadata else []
+        if stored != ([fields] if fields else []):
+            marker["result_message"] = stored
         self._list.append(
             _wire(
                 role="tool",
@@ -162,23 +162,23 @@ class _Writer:
         )
 
 
-def _wire(*, role: str, content: Any, **others: Any) -> dict[str, Any]:
-    given = {key: value for key, value in others.items() if value is not None}
-    return {"role": role, "content": content, **given}
+def _wire(*, role: str, content: Any, **extra: Any) -> dict[str, Any]:
+    fields = {key: value for key, value in extra.items() if value is not None}
+    return {"role": role, "content": content, **fields}
 
 
-def _record(call: ToolCall) -> _Record:
-    """Read what a call remembers of its result's message; nothing when that is not ours."""
+def _record(call: ToolCall) -> _ResultRecord:
+    """Return the stored fields of a call's result message; none if they are not ours."""
     if call.metadata is None or RESULT_MESSAGE not in call.metadata:
-        return _Record()
+        return _ResultRecord()
     try:
-        return convert(call.metadata[RESULT_MESSAGE], _Record)
+        return convert(call.metadata[RESULT_MESSAGE], _ResultRecord)
     except CONVERT_ERRORS:
-        return _Record()
+        return _ResultRecord()
 
 
 def _arguments(call: ToolCall) -> tuple[str, bool]:
-    """Write a call's input as JSON text, and tell whether it is what an agent sent in place of JSON."""
+    """Return a call's input as JSON text, and whether it is invalid JSON that the agent sent."""
     if call.input is UNSET:
         return "{}", False
     if isinstance(call.input, str) and call.metadata and "arguments_error" in call.metadata:
@@ -200,10 +200,10 @@ def _call_marker(call: ToolCall, *, verbatim: bool) -> dict[str, Any]:
         if value is not None:
             marker[name] = value
     if call.metadata is not None:
-        told = {RESULT_MESSAGE} if call.output is not UNSET else set()
+        implied = {RESULT_MESSAGE} if call.output is not UNSET else set()
         if verbatim:
-            told.add("arguments_error")
-        metadata = {key: value for key, value in call.metadata.items() if key not in told}
+            implied.add("arguments_error")
+        metadata = {key: value for key, value in call.metadata.items() if key not in implied}
         if metadata or not call.metadata:
             marker["metadata"] = metadata
     return marker
@@ -216,5 +216,5 @@ def _is_content(output: Any) -> bool:
 def _json(value: Any) -> str:
     try:
         return _encode(value).decode()
-    except Exception:  # noqa: BLE001 - a foreign object may raise anything when it is asked for its items
+    except Exception:  # noqa: BLE001 - iterating a foreign object may raise anything
         return dump_json(value).decode()

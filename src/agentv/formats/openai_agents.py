@@ -1,4 +1,4 @@
-"""OpenAI Agents' run items and the Responses API's items in them: flat, without turns, paired by `call_id`."""
+"""OpenAI Agents SDK: run items, results, states and streams, and items of the Responses API without a response."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -6,7 +6,14 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import force_setattr, replace
 
-from agentv.formats.conversation import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
+from agentv.formats.conversation import (
+    ConversationBuilder,
+    ToolResult,
+    last_assistant_text,
+    non_empty_fields,
+    text_or_none,
+    tool_name,
+)
 from agentv.formats.fields import OBJECT, Path, Report, objects_in
 from agentv.formats.messages import as_list, as_messages
 from agentv.formats.objects import final_output, library_of, mark_unfinished, plain, plain_item
@@ -28,37 +35,37 @@ _HIDDEN = frozenset(("type", "status", "role", "content", "id"))
 
 
 def decode_openai_agents(items: Iterable[Any]) -> ProviderResponse:
-    """Read run items, each as `{"type", "raw_item", "output"?, "agent"?}`, or the raw items themselves."""
+    """Decode run items of the form `{"type", "raw_item", "output"?, "agent"?}`, or raw items."""
     report = Report()
-    reader = _Reader(report)
+    reader = _OpenAIAgentsReader(report)
     for position, item in enumerate(as_list(items)):
         path: Path = ("items", position)
         raw = item.get("raw_item", item) if isinstance(item, OBJECT) else None
         if not isinstance(raw, OBJECT):
-            report.reject(path, "an item", item)
+            report.skip_invalid(path, "an item", item)
         else:
             reader.read(item, raw, path)
-    said = reader.conversation.messages
+    messages = reader.conversation.messages
     return ProviderResponse(
-        text=last_words(said),
-        output_messages=tuple(said),
+        text=last_assistant_text(messages),
+        output_messages=tuple(messages),
         reasoning="\n\n".join(reader.thoughts) or None,
         metadata={"malformed": report.malformed} if report.malformed else None,
-        unread=report.unread(any(message.tool_calls for message in said)),
+        unread=report.unread(any(message.tool_calls for message in messages)),
         warnings=report.warnings,
     )
 
 
-class _Reader:
-    """The conversation so far; items of one turn make one message."""
+class _OpenAIAgentsReader:
+    """Builder of the conversation; items of one turn form one message."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
-        self.conversation = Conversation()
+        self.conversation = ConversationBuilder()
         self.thoughts: list[str] = []
         self._agent: str | None = None
         self._in_turn = False
-        """Whether the last message is the assistant's and nothing has been answered since."""
+        """True while the last message is the assistant's and no result came since."""
 
     def read(self, item: Mapping[str, Any], raw: Mapping[str, Any], path: Path) -> None:
         """Read the next item."""
@@ -78,7 +85,7 @@ class _Reader:
             value = item["output"] if "output" in item else raw.get("output")
             output = self.report.limit(value, (*path, "output"))
             name = text_or_none(raw.get("name"))
-            self.conversation.answer(Answer(call_id=text_or_none(raw.get("call_id")), name=name, output=output))
+            self.conversation.add_result(ToolResult(call_id=text_or_none(raw.get("call_id")), name=name, output=output))
         elif kind.endswith("_call"):
             self._add_call(_call(raw, kind, path, self.report))
         elif kind == "mcp_approval_request":
@@ -88,57 +95,59 @@ class _Reader:
             if not is_harmless_type(kind) and kind not in _ANSWERS_TO_REQUESTS:
                 self.report.skip(path, f"a block of type {kind!r}" if kind else "an item without a type")
             role = kind or "unknown"
-            self.conversation.say(Message(role=role, metadata=said_fields(raw, frozenset(("type",))) or None))
+            self.conversation.add_message(
+                Message(role=role, metadata=non_empty_fields(raw, frozenset(("type",))) or None)
+            )
 
     def _read_message(self, raw: Mapping[str, Any], path: Path) -> None:
         role = text_or_none(raw.get("role")) or ""
         content = raw.get("content")
         self._in_turn = role == "assistant"
-        self.conversation.say(
+        self.conversation.add_message(
             Message(
                 role=role,
-                content=self.report.whole(content, path) if isinstance(content, str) else _blocks(content),
+                content=self.report.valid_text(content, path) if isinstance(content, str) else _blocks(content),
                 name=self._agent if role == "assistant" else None,
                 id=text_or_none(raw.get("id")),
-                metadata=said_fields(raw, _HIDDEN) or None,
+                metadata=non_empty_fields(raw, _HIDDEN) or None,
             )
         )
 
     def _add_call(self, call: ToolCall) -> None:
         if not self._in_turn:
-            self.conversation.say(Message(role="assistant", name=self._agent))
+            self.conversation.add_message(Message(role="assistant", name=self._agent))
             self._in_turn = True
-        self.conversation.call(call)
+        self.conversation.add_call(call)
 
     def _await_approval(self, raw: Mapping[str, Any], path: Path) -> None:
-        """Mark the call that somebody has to allow first; it stands among the items itself as well."""
-        call = self.conversation.find(text_or_none(raw.get("call_id")) or text_or_none(raw.get("id")))
+        """Mark a call that waits for approval; the items usually contain the call too."""
+        call = self.conversation.find_open_call(text_or_none(raw.get("call_id")) or text_or_none(raw.get("id")))
         if call is None:
             call = _call(raw, str(raw.get("type") or "function_call"), path, self.report)
             self._add_call(call)
-        force_setattr(call, "status", "pending")  # nobody else has seen this call yet
+        force_setattr(call, "status", "pending")  # the call is not shared yet
 
 
 def _call(raw: Mapping[str, Any], kind: str, path: Path, report: Report) -> ToolCall:
-    """Read a call: of a function, of a server's tool, or of one of OpenAI's own, which are named by their type."""
+    """Decode a call of a function, an MCP tool, or a hosted tool, which is named after its type."""
     if "name" not in raw:
         return _hosted(raw, kind, path, report)
-    metadata = said_fields(raw, _CALL | {"status"})
-    given = raw.get("arguments", raw.get("input", UNSET))
-    if isinstance(given, str) and "arguments" in raw:
-        if given:
-            given, error = parse_arguments(given)
+    metadata = non_empty_fields(raw, _CALL | {"status"})
+    arguments = raw.get("arguments", raw.get("input", UNSET))
+    if isinstance(arguments, str) and "arguments" in raw:
+        if arguments:
+            arguments, error = parse_arguments(arguments)
             if error is not None:
                 report.warn((*path, "arguments"), error)
                 metadata["arguments_error"] = error
         else:
-            given = {}  # what the tool gets
-    elif given is None:
-        given = {}
+            arguments = {}  # the tool receives an empty object
+    elif arguments is None:
+        arguments = {}
     error = raw.get("error")
     return ToolCall(
         tool=tool_name(raw.get("name"), (*path, "name"), report),
-        input=report.limit(given, path),
+        input=report.limit(arguments, path),
         output=_output(raw),
         id=text_or_none(raw.get("call_id")) or text_or_none(raw.get("id")),
         status="error" if error else _STATUSES.get(str(raw.get("status"))),
@@ -151,7 +160,7 @@ def _hosted(raw: Mapping[str, Any], kind: str, path: Path, report: Report) -> To
     error = raw.get("error")
     return ToolCall(
         tool=kind.removesuffix("_call"),
-        input=report.limit(said_fields(raw, _HOSTED), path),
+        input=report.limit(non_empty_fields(raw, _HOSTED), path),
         output=_output(raw),
         id=text_or_none(raw.get("call_id")) or text_or_none(raw.get("id")),
         status="error" if error else _STATUSES.get(str(raw.get("status"))),
@@ -164,7 +173,7 @@ def _output(raw: Mapping[str, Any]) -> Any:
 
 
 def _blocks(content: Any) -> Any:
-    """Give the content as a text when it is nothing else, else its blocks; a refusal's words are an answer, too."""
+    """Return content as a string if it is a single text, else as blocks; a refusal counts as text."""
     if not isinstance(content, (list, tuple)):
         return None
     blocks = [dict(part) if isinstance(part, OBJECT) else {"type": "text", "text": str(part)} for part in content]
@@ -172,54 +181,51 @@ def _blocks(content: Any) -> Any:
         if isinstance(block.get("refusal"), str):
             block.setdefault("text", block["refusal"])
     if len(blocks) == 1 and isinstance(blocks[0].get("text"), str) and "refusal" not in blocks[0]:
-        said = said_fields(blocks[0], frozenset(("type", "text")))
-        if not said:
+        fields = non_empty_fields(blocks[0], frozenset(("type", "text")))
+        if not fields:
             return blocks[0]["text"]
     return blocks or None
 
 
 def _thoughts(raw: Mapping[str, Any]) -> list[str]:
-    found = [raw.get(key) for key in ("summary", "content")]
-    parts = [part for each in found if isinstance(each, (list, tuple)) for part in each if isinstance(part, OBJECT)]
+    lists = [raw.get(key) for key in ("summary", "content")]
+    parts = [part for item in lists if isinstance(item, (list, tuple)) for part in item if isinstance(part, OBJECT)]
     return [part["text"] for part in parts if isinstance(part.get("text"), str) and part["text"]]
 
 
 def decode_openai_agents_run(result: Any) -> ProviderResponse:
-    """Read a `RunResult`, or whatever offers the same: what the run added, its final output and its usage."""
+    """Decode a `RunResult` or a similar object: new items, final output and usage."""
     response = decode_openai_agents([plain_item(item) for item in result.new_items])
     text, value = final_output(getattr(result, "final_output", None), response.text)
     usage, silent = _run_usage(result)
-    return ProviderResponse(
+    return replace(
+        response,
         text=text,
-        output_messages=response.output_messages,
-        reasoning=response.reasoning,
         tokens_usage=usage,
         thread_id=text_or_none(getattr(result, "conversation_id", None)),
         raw_response=value,
-        metadata=response.metadata,
         warnings=(*response.warnings, *silent),
-        unread=response.unread,
     )
 
 
 def _run_usage(result: Any) -> tuple[TokensUsage | None, tuple[str, ...]]:
-    """Add up what the model's replies cost; `None` when any of them does not say, for that is what 0 means here."""
+    """Sum the usage of the model's replies; `None` if one has none, which is reported as 0."""
     turns = [_counts(plain(getattr(reply, "usage", None))) for reply in getattr(result, "raw_responses", None) or ()]
-    told = [turn for turn in turns if turn is not None]
-    if not told:
+    known_turns = [turn for turn in turns if turn is not None]
+    if not known_turns:
         return None, ()
-    if len(told) < len(turns):
+    if len(known_turns) < len(turns):
         at = turns.index(None)
         return None, (f"raw_responses[{at}].usage: missing, so the tokens of the run together are unknown",)
-    sums = {name: sum(turn[name] for turn in told) for name in told[0]}
-    # The context's counter has the agents that were called as tools as well.
+    sums = _add_turns(known_turns)
+    # The context's counter includes agents called as tools.
     whole = _counts(plain(getattr(getattr(result, "context_wrapper", None), "usage", None)))
     if whole is not None and all(whole[name] >= count for name, count in sums.items()):
         sums = whole
-    return _finished(sums), ()
+    return _to_tokens_usage(sums), ()
 
 
-def _finished(sums: Mapping[str, int]) -> TokensUsage | None:
+def _to_tokens_usage(sums: Mapping[str, int]) -> TokensUsage | None:
     return finish_usage({name: None if name in _PARTS and not count else count for name, count in sums.items()})
 
 
@@ -227,7 +233,7 @@ def _counts(usage: Any) -> dict[str, int] | None:
     if not isinstance(usage, OBJECT):
         return None
     read, wrote = usage.get("input_tokens_details") or {}, usage.get("output_tokens_details") or {}
-    found = {
+    fields = {
         "input_tokens": usage.get("input_tokens"),
         "output_tokens": usage.get("output_tokens"),
         "total_tokens": usage.get("total_tokens"),
@@ -235,14 +241,14 @@ def _counts(usage: Any) -> dict[str, int] | None:
         "cache_write_tokens": read.get("cache_write_tokens") if isinstance(read, OBJECT) else None,
         "reasoning_tokens": wrote.get("reasoning_tokens") if isinstance(wrote, OBJECT) else None,
     }
-    counts = {name: count if type(count) is int and count > 0 else 0 for name, count in found.items()}
+    counts = {name: count if type(count) is int and count > 0 else 0 for name, count in fields.items()}
     if not counts["total_tokens"]:
         counts["total_tokens"] = counts["input_tokens"] + counts["output_tokens"]
     return counts if counts["total_tokens"] else None
 
 
 _NO_ITEMS = frozenset(("tool_call", "server_tool_call"))
-"""Types of content blocks that end as those of items do."""
+"""Content block types with the same suffix as item types."""
 
 
 def _detect(items: Any) -> bool:
@@ -250,7 +256,7 @@ def _detect(items: Any) -> bool:
 
 
 def _is_item(item: Any) -> bool:
-    """Tell a run item, or an item of the Responses API that is no message."""
+    """Recognize a run item, or an item of the Responses API other than a message."""
     if not isinstance(item, OBJECT):
         return False
     if isinstance(item.get("raw_item"), OBJECT):
@@ -281,7 +287,7 @@ def _read_run(value: Any, reader: ReplyReader) -> ProviderResponse:
 
 
 def _items_of(value: Any) -> list[Any] | None:
-    """Return the run items of a result that was written field by field, or of a saved state."""
+    """Return the run items of a serialized result or a saved state."""
     if not isinstance(value, OBJECT):
         return None
     listed = value.get("new_items", value.get("generated_items"))
@@ -290,8 +296,8 @@ def _items_of(value: Any) -> list[Any] | None:
     step = value.get("current_step")
     data = step.get("data") if isinstance(step, OBJECT) else None
     waiting = [value.get("interruptions"), data.get("interruptions") if isinstance(data, OBJECT) else None]
-    known = "final_output" in value or "$schemaVersion" in value or "interruptions" in value or bool(listed)
-    return [*listed, *(item for each in waiting for item in objects_in(each))] if known else None
+    is_result = "final_output" in value or "$schemaVersion" in value or "interruptions" in value or bool(listed)
+    return [*listed, *(item for entry in waiting for item in objects_in(entry))] if is_result else None
 
 
 def _is_run_item(item: Any) -> bool:
@@ -299,24 +305,24 @@ def _is_run_item(item: Any) -> bool:
 
 
 def _read_result(value: Mapping[str, Any], reader: ReplyReader) -> ProviderResponse:
-    """Read the fields of a result, or a state: the items hold everything that the model's replies hold."""
-    said = reader.read_messages(_items_of(value) or (), declared=True)
+    """Read a serialized result or state; its items include the content of the model's replies."""
+    response = reader.read_messages(_items_of(value) or (), declared=True)
     final, context = value.get("final_output"), value.get("context")
     usage = value.get("usage") or (context.get("usage") if isinstance(context, OBJECT) else None)
-    counts = _counts(_with_details(usage)) or _sum_of([each.get("usage") for each in _replies_of(value)])
+    counts = _counts(_with_details(usage)) or _sum_of([entry.get("usage") for entry in _replies_of(value)])
     thread = value.get("conversation_id")
-    others = {key: item for key, item in value.items() if key not in _RESULT and item is not None}
+    extra = {key: item for key, item in value.items() if key not in _RESULT and item is not None}
     return replace(
-        said,
-        text=final if isinstance(final, str) else said.text if final is None else dump_json(final).decode(),
-        tokens_usage=None if counts is None else _finished(counts),
+        response,
+        text=final if isinstance(final, str) else response.text if final is None else dump_json(final).decode(),
+        tokens_usage=None if counts is None else _to_tokens_usage(counts),
         thread_id=thread if isinstance(thread, str) else None,
-        metadata={**others, **(said.metadata or {})} or None,
+        metadata={**extra, **(response.metadata or {})} or None,
     )
 
 
 def _with_details(usage: Any) -> Any:
-    """Return counts with each of their details as an object: a state keeps them in lists of one."""
+    """Return counts with their details as objects; a state stores them in lists of one."""
     if not isinstance(usage, OBJECT):
         return usage
     return {
@@ -331,23 +337,27 @@ def _is_stream(value: Any) -> bool:
 
 
 def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    """Read the events of a streamed run: its items come whole, and what each of the model's replies cost."""
-    found = [item.get("item") for item in objects_in(items) if item.get("type") == "run_item_stream_event"]
+    """Read a streamed run: its items are complete, and raw events have the usage of each reply."""
+    run_items = [item.get("item") for item in objects_in(items) if item.get("type") == "run_item_stream_event"]
     raw = [item.get("data") for item in objects_in(items) if item.get("type") == "raw_response_event"]
-    if not found:
+    if not run_items:
         return reader.read(raw)
-    others = [item for item in items if not isinstance(item, OBJECT) or item.get("type") not in _STREAM_EVENTS]
-    said = reader.read_messages([*found, *others], declared=True)
+    other_events = [item for item in items if not isinstance(item, OBJECT) or item.get("type") not in _STREAM_EVENTS]
+    response = reader.read_messages([*run_items, *other_events], declared=True)
     ended = [event.get("response") for event in objects_in(raw) if event.get("type") == "response.completed"]
-    counts = _sum_of([each.get("usage") for each in objects_in(ended)])
-    return said if counts is None else replace(said, tokens_usage=_finished(counts))
+    counts = _sum_of([entry.get("usage") for entry in objects_in(ended)])
+    return response if counts is None else replace(response, tokens_usage=_to_tokens_usage(counts))
 
 
 def _sum_of(usages: Sequence[Any]) -> dict[str, int] | None:
-    """Add up what each of the model's replies cost; `None` when one does not say."""
-    turns = [_counts(_with_details(each)) for each in usages]
-    told = [turn for turn in turns if turn is not None]
-    return {name: sum(turn[name] for turn in told) for name in told[0]} if told and len(told) == len(turns) else None
+    """Sum the usage of the model's replies; return `None` if one has none."""
+    turns = [_counts(_with_details(item)) for item in usages]
+    known_turns = [turn for turn in turns if turn is not None]
+    return _add_turns(known_turns) if known_turns and len(known_turns) == len(turns) else None
+
+
+def _add_turns(turns: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    return {name: sum(turn[name] for turn in turns) for name in turns[0]}
 
 
 def _replies_of(value: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -360,7 +370,7 @@ _RESULT = frozenset((
     *("raw_responses", "model_responses", "last_model_response", "last_processed_response", "current_step", "input"),
     *("session_items", "original_input", "tool_use_tracker", "generated_session_item_indexes"),
 ))  # fmt: skip
-"""Fields that are read, and those that hold the same items once more."""
+"""Fields that are read, and fields that repeat the same items."""
 
 RESULT = ReplyFormat(name="openai_agents", detect=lambda value: _items_of(value) is not None, read=_read_result)
 STREAM = ReplyFormat(name="openai_agents", detect=_is_stream, read=_read_stream, events=True)
@@ -376,13 +386,13 @@ FORMAT = ReplyFormat(
 
 
 def to_openai_items(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Write a conversation as items that `Runner.run` takes as its input."""
+    """Convert a conversation to input items for `Runner.run`."""
     conversation = as_messages(messages)
     ids = fresh_call_ids(conversation)
-    return [item for message in conversation for item in _written(message, ids)]
+    return [item for message in conversation for item in _to_item(message, ids)]
 
 
-def _written(message: Message, ids: Iterator[str]) -> Iterator[dict[str, Any]]:
+def _to_item(message: Message, ids: Iterator[str]) -> Iterator[dict[str, Any]]:
     if message.role == "tool" and not message.tool_calls:
         yield {"type": "function_call_output", "call_id": message.tool_call_id or next(ids), "output": message.text}
         return
@@ -390,9 +400,9 @@ def _written(message: Message, ids: Iterator[str]) -> Iterator[dict[str, Any]]:
         yield {"role": message.role, "content": message.text}
     for call in message.tool_calls:
         call_id = call.id or next(ids)
-        given = {} if call.input is UNSET else call.input
-        arguments = given if isinstance(given, str) else dump_json(given).decode()
+        args = {} if call.input is UNSET else call.input
+        arguments = args if isinstance(args, str) else dump_json(args).decode()
         yield {"type": "function_call", "call_id": call_id, "name": call.tool, "arguments": arguments}
         output = "" if call.output is UNSET else call.output
-        words = output if isinstance(output, str) else dump_json(output).decode()
-        yield {"type": "function_call_output", "call_id": call_id, "output": words}
+        text = output if isinstance(output, str) else dump_json(output).decode()
+        yield {"type": "function_call_output", "call_id": call_id, "output": text}

@@ -1,4 +1,4 @@
-"""The events of OpenAI's Realtime API: each response comes whole, results of tools come as items of the client's."""
+"""OpenAI Realtime API: complete responses, and tool results in the client's items."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ _KNOWN = (
     *("session.", "transcription_session.", "response.", "conversation.", "input_audio_buffer."),
     *("output_audio_buffer.", "rate_limits.", "mcp_list_tools.", "error"),
 )
-"""How the types of all events begin."""
+"""Prefixes of all event types."""
 _MARKS = ("session.created", "session.updated", "rate_limits.updated", "response.done")
 _CUT_OFF = f"a response that began did not come to its end (`response.done`), {MISSING_CALLS}"
 
@@ -32,28 +32,28 @@ def _detect(value: Any) -> bool:
 
 
 def _read(events: Sequence[_Object], reader: ReplyReader) -> ProviderResponse:
-    """Read the items of all responses, and the results of tools that the client sent."""
+    """Read the items of all responses, and the tool results that the client sent."""
     items: list[_Object] = []
     ids: set[Any] = set()
     turns = [event.get("response") for event in events if _kind(event) == "response.done"]
     for event in events:
-        found = []
+        event_items = []
         if _kind(event) == "response.done" and isinstance(event.get("response"), OBJECT):
-            found = list(objects_in(event["response"].get("output")))
+            event_items = list(objects_in(event["response"].get("output")))
         elif _kind(event).startswith("conversation.item.") and _kind(event.get("item")) == "function_call_output":
-            found = [event["item"]]
-        # A result is told when it is sent, and again when it is taken.
-        items += [_worded(item) for item in found if item.get("id") is None or item["id"] not in ids]
-        ids |= {item.get("id") for item in found}
-    said = reader.read_messages(items, declared=True)
+            event_items = [event["item"]]
+        # A result is reported when sent and again when accepted.
+        items += [_with_transcripts(item) for item in event_items if item.get("id") is None or item["id"] not in ids]
+        ids |= {item.get("id") for item in event_items}
+    response = reader.read_messages(items, declared=True)
     usage = add_usage([decode_usage(turn.get("usage")) for turn in objects_in(turns)])
-    begun = sum(_kind(event) == "response.created" for event in events)
-    unread = (Unread(path="events", reason=_CUT_OFF),) if begun > len(turns) else ()
-    return replace(said, tokens_usage=usage or said.tokens_usage, unread=(*said.unread, *unread))
+    started = sum(_kind(event) == "response.created" for event in events)
+    unread = (Unread(path="events", reason=_CUT_OFF),) if started > len(turns) else ()
+    return replace(response, tokens_usage=usage or response.tokens_usage, unread=(*response.unread, *unread))
 
 
-def _worded(item: _Object) -> _Object:
-    """Return a message with what it said aloud as text."""
+def _with_transcripts(item: _Object) -> _Object:
+    """Return a message with transcripts in place of audio."""
     blocks = item.get("content")
     if not isinstance(blocks, (list, tuple)):
         return item
@@ -61,8 +61,8 @@ def _worded(item: _Object) -> _Object:
 
 
 def _text(block: Any) -> Any:
-    words = block.get("transcript") if isinstance(block, OBJECT) else None
-    return {"type": "output_text", "text": words} if isinstance(words, str) else block
+    transcript = block.get("transcript") if isinstance(block, OBJECT) else None
+    return {"type": "output_text", "text": transcript} if isinstance(transcript, str) else block
 
 
 FORMAT = ReplyFormat(name="openai_realtime", detect=_detect, read=_read, events=True)

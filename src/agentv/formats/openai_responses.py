@@ -1,4 +1,4 @@
-"""OpenAI Responses: input and output items, the reply and its stream."""
+"""OpenAI Responses API: input and output items, replies and streams."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,8 +8,8 @@ from msgspec.structs import force_setattr
 
 from agentv.errors import FormatError
 from agentv.formats.conversation import Pairing
-from agentv.formats.fields import OBJECT, Path, Report, objects_in, show, whole_text
-from agentv.formats.openai_chat import event_object, to_completions, warn_of_ending
+from agentv.formats.fields import OBJECT, Path, Report, clean_text, describe_value, objects_in
+from agentv.formats.openai_chat import event_object, to_completions, warn_if_truncated
 from agentv.formats.response import decode_fields
 from agentv.formats.sse import ServerEvent
 from agentv.formats.tool_calls import parse_arguments
@@ -26,41 +26,41 @@ _OUTPUTS = (
     *("function_call_output", "custom_tool_call_output", "local_shell_call_output", "shell_call_output"),
     *("apply_patch_call_output", "computer_call_output", "tool_search_output"),
 )
-_SAID = frozenset(("type", "id", "role", "content", "status", "summary", "encrypted_content", "phase"))
-_CALLED = ("arguments", "input", "action", "queries", "query", "code", "operation")
-"""Where a call says what it was given, the first that is there."""
-_RETURNED = ("output", "outputs", "results", "result")
-_OWN = frozenset(("type", "id", "call_id", "name", "status", "error", *_CALLED, *_RETURNED))
+_MESSAGE_FIELDS = frozenset(("type", "id", "role", "content", "status", "summary", "encrypted_content", "phase"))
+_INPUT_FIELDS = ("arguments", "input", "action", "queries", "query", "code", "operation")
+"""Keys of a call's input; the first one present counts."""
+_OUTPUT_FIELDS = ("output", "outputs", "results", "result")
+_CALL_FIELDS = frozenset(("type", "id", "call_id", "name", "status", "error", *_INPUT_FIELDS, *_OUTPUT_FIELDS))
 _ANSWERS_TO_REQUESTS = ("mcp_approval_response", "item_reference")
-_PLAIN = frozenset(("type", "text", "annotations", "logprobs"))
+_TEXT_FIELDS = frozenset(("type", "text", "annotations", "logprobs"))
 
 
-class _Turn:
-    """A message that may still get calls."""
+class _ResponsesTurn:
+    """A message that may still receive calls."""
 
-    def __init__(self, role: str, content: Any = None, **others: Any) -> None:
+    def __init__(self, role: str, content: Any = None, **extra: Any) -> None:
         self.role = role
         self.content = content
-        self.others = others
+        self.others = extra
         self.calls: list[ToolCall] = []
 
 
-class Items:
-    """What the items so far say."""
+class ResponsesItemReader:
+    """Reader of input and output items."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._turns: list[_Turn] = []
+        self._turns: list[_ResponsesTurn] = []
         self._pairing = Pairing()
         self._answered = False
-        """Whether results came since the last message: what is called next is a step of its own."""
+        """True if results came since the last message, so that the next call starts a new step."""
         self._thoughts: list[str] = []
         self.refusal: str | None = None
         self.others: list[Any] = []
-        """Items that are neither said, called nor thought."""
+        """Items that are neither messages, calls nor reasoning."""
 
     def messages(self) -> tuple[Message, ...]:
-        """The conversation."""
+        """Return the conversation."""
         return tuple(
             Message(role=turn.role, content=turn.content, tool_calls=tuple(turn.calls), **turn.others)
             for turn in self._turns
@@ -68,14 +68,16 @@ class Items:
 
     @property
     def reasoning(self) -> str | None:
-        """What the model thought, as far as it is shown."""
+        """Visible reasoning of the model."""
         return "\n\n".join(self._thoughts) or None
 
     def read(self, item: Mapping[str, Any], path: Path) -> None:
-        """Take in the next item."""
+        """Read the next item."""
         kind = item.get("type") or ("message" if "role" in item else None)
         if kind in ("message", "reasoning"):
-            if unread_fields({key: value for key, value in item.items() if key not in _SAID}, ProviderResponse()):
+            if unread_fields(
+                {key: value for key, value in item.items() if key not in _MESSAGE_FIELDS}, ProviderResponse()
+            ):
                 self._report.skip(path, f"a field of an item of type {kind!r}")
             self._think(item) if kind == "reasoning" else self._say(item)
         elif kind in _OUTPUTS:
@@ -95,7 +97,7 @@ class Items:
         self._answered = False
         role = item.get("role")
         self._turns.append(
-            _Turn(
+            _ResponsesTurn(
                 role if isinstance(role, str) else "assistant",
                 self._content(content) if isinstance(content, (list, tuple)) else _text_of(content),
                 id=own_id if isinstance(own_id, str) else None,
@@ -106,36 +108,36 @@ class Items:
         blocks = [part for part in parts if isinstance(part, OBJECT)]
         for block in blocks:
             if block.get("type") == "refusal" and isinstance(block.get("refusal"), str):
-                self.refusal = whole_text(block["refusal"])
-        blocks = [_transcribed(block) for block in blocks]
+                self.refusal = clean_text(block["refusal"])
+        blocks = [_with_transcript(block) for block in blocks]
         if all(_is_plain(block) for block in blocks):
-            return "".join(whole_text(block["text"]) for block in blocks) if blocks else None
+            return "".join(clean_text(block["text"]) for block in blocks) if blocks else None
         return [dict(block) for block in blocks]
 
     def _think(self, item: Mapping[str, Any]) -> None:
         for name in ("summary", "content"):
             parts = item.get(name)
             parts = parts if isinstance(parts, (list, tuple)) else ()
-            found = [part["text"] for part in parts if isinstance(part, OBJECT) and isinstance(part.get("text"), str)]
-            self._thoughts += [whole_text(text) for text in found if text]
+            texts = [part["text"] for part in parts if isinstance(part, OBJECT) and isinstance(part.get("text"), str)]
+            self._thoughts += [clean_text(text) for text in texts if text]
 
     def _call(self, kind: str, item: Mapping[str, Any], path: Path) -> None:
         if self._answered or not self._turns or self._turns[-1].role != "assistant":
-            self._turns.append(_Turn("assistant"))
+            self._turns.append(_ResponsesTurn("assistant"))
             self._answered = False
-        metadata = {key: value for key, value in item.items() if key not in _OWN and value is not None}
-        given, wrong = self._given(item, path)
-        if wrong is not None:
-            metadata["arguments_error"] = wrong
+        metadata = {key: value for key, value in item.items() if key not in _CALL_FIELDS and value is not None}
+        arguments, problem = self._input(item, path)
+        if problem is not None:
+            metadata["arguments_error"] = problem
         name, error = item.get("name"), item.get("error")
         if kind not in ("function_call", "custom_tool_call"):
             metadata["type"] = kind
         if item.get("status") not in (None, "completed"):
-            metadata["status"] = item["status"]  # that of the item: "incomplete" when it was cut off
+            metadata["status"] = item["status"]  # status of the item: "incomplete" if it was cut off
         call = ToolCall(
             tool=name if isinstance(name, str) else kind.removesuffix("_call"),
-            input=given,
-            output=next((item[key] for key in _RETURNED if item.get(key) is not None), UNSET),
+            input=arguments,
+            output=next((item[key] for key in _OUTPUT_FIELDS if item.get(key) is not None), UNSET),
             id=next((item[key] for key in ("call_id", "id") if isinstance(item.get(key), str) and item[key]), None),
             status=_status(item, error),
             error=error,
@@ -144,31 +146,33 @@ class Items:
         self._turns[-1].calls.append(call)
         self._pairing.calls.append(call)
 
-    def _given(self, item: Mapping[str, Any], path: Path) -> tuple[Any, str | None]:
-        """What a call was given, and why that cannot be read."""
-        name = next((key for key in _CALLED if key in item), None)
+    def _input(self, item: Mapping[str, Any], path: Path) -> tuple[Any, str | None]:
+        """Return a call's input, and the error if it does not parse."""
+        name = next((key for key in _INPUT_FIELDS if key in item), None)
         if name is None:
             return UNSET, None
-        given = item[name]
-        if name != "arguments" or not isinstance(given, str):
-            return self._report.limit(given, (*path, name)), None
-        value, wrong = parse_arguments(given)
-        if wrong is not None:
-            self._report.warn((*path, name), wrong)
-        return value, wrong
+        arguments = item[name]
+        if name != "arguments" or not isinstance(arguments, str):
+            return self._report.limit(arguments, (*path, name)), None
+        value, error = parse_arguments(arguments)
+        if error is not None:
+            self._report.warn((*path, name), error)
+        return value, error
 
     def _answer(self, item: Mapping[str, Any]) -> None:
         call_id = item.get("call_id")
         number = self._pairing.find(call_id if isinstance(call_id, str) else None, None)
-        output = item.get("output", item.get("tools"))  # of a search for tools
+        output = item.get("output", item.get("tools"))  # of a tool search
         if number is None:
             content = output if isinstance(output, (str, list)) else None
-            self._turns.append(_Turn("tool", content, tool_call_id=call_id if isinstance(call_id, str) else None))
+            self._turns.append(
+                _ResponsesTurn("tool", content, tool_call_id=call_id if isinstance(call_id, str) else None)
+            )
             return
         self._answered = True
         call = self._pairing.calls[number]
-        force_setattr(call, "output", output)  # made a moment ago, and nobody else has seen it yet
-        self._pairing.answer(number)
+        force_setattr(call, "output", output)  # the call is not shared yet
+        self._pairing.close(number)
 
 
 def _status(item: Mapping[str, Any], error: Any) -> Status | None:
@@ -180,30 +184,30 @@ def _status(item: Mapping[str, Any], error: Any) -> Status | None:
 def _is_plain(block: Mapping[str, Any]) -> bool:
     return (
         isinstance(block.get("text"), str)
-        and block.keys() <= _PLAIN
+        and block.keys() <= _TEXT_FIELDS
         and not block.get("annotations")
         and not block.get("logprobs")
     )
 
 
-def _transcribed(block: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what was said aloud as the words that were said, which Realtime writes beside the sound."""
+def _with_transcript(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an audio block as text, using the transcript that the Realtime API adds."""
     if block.get("type") in ("audio", "output_audio") and isinstance(block.get("transcript"), str):
         return {"type": "output_text", "text": block["transcript"]}
     return block
 
 
 def _text_of(content: Any) -> str | None:
-    """Content that is no list: a text, or whatever else it is as one."""
+    """Return content that is not a list as text."""
     return content if content is None or isinstance(content, str) else dump_json(content).decode()
 
 
-_KEPT = ("model", "service_tier", "status", "incomplete_details")
-_UNDER_WAY = ("queued", "in_progress")
+_METADATA_FIELDS = ("model", "service_tier", "status", "incomplete_details")
+_UNFINISHED = ("queued", "in_progress")
 
 
 def to_responses(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Write a conversation as input items: messages, calls and their outputs, in the order of events."""
+    """Convert a conversation to input items: messages, calls and outputs in chronological order."""
     items: list[dict[str, Any]] = []
     for message in to_completions(messages):
         role, content = message["role"], message["content"]
@@ -223,27 +227,30 @@ def to_responses(messages: Iterable[Message]) -> list[dict[str, Any]]:
 
 
 def new_items(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What was added since the model spoke last: a conversation that goes on holds the rest already."""
-    theirs = [
+    """Return the items after the last ones of the model; a continued conversation already has the others."""
+    model_positions = [
         at for at, item in enumerate(items) if item.get("role") == "assistant" or item.get("type") == "function_call"
     ]
-    return items[theirs[-1] + 1 :] or items if theirs else items
+    return items[model_positions[-1] + 1 :] or items if model_positions else items
 
 
 def _part(block: Any, text: str) -> Any:
-    """A content block under the name that it has here; one that is known by no other name stays as it is."""
+    """Convert a content block to the type used by the Responses API; return unknown blocks unchanged."""
     kind = block.get("type") if isinstance(block, OBJECT) else None
     if kind == "text":
         return {**block, "type": text}
     if kind == "image_url":
         image = block.get("image_url")
-        return {"type": "input_image", **({"image_url": image.get("url"), **_detail(image)} if _is(image) else {})}
-    if kind == "file" and _is(block.get("file")):
+        return {
+            "type": "input_image",
+            **({"image_url": image.get("url"), **_detail(image)} if _is_object(image) else {}),
+        }
+    if kind == "file" and _is_object(block.get("file")):
         return {"type": "input_file", **block["file"]}
     return block
 
 
-def _is(value: Any) -> bool:
+def _is_object(value: Any) -> bool:
     return isinstance(value, OBJECT)
 
 
@@ -252,26 +259,26 @@ def _detail(image: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_responses(items: Iterable[Any], warnings: list[str] | None = None) -> tuple[Message, ...]:
-    """Read input and output items as a conversation; what is malformed goes to `warnings`."""
+    """Decode input and output items; append problems to `warnings`."""
     report = Report()
-    found = _read(items, report, ("items",))
+    item_reader = _read(items, report, ("items",))
     if warnings is not None:
         warnings.extend(report.warnings)
-    return found.messages()
+    return item_reader.messages()
 
 
-def _read(items: Iterable[Any], report: Report, path: Path) -> Items:
-    found = Items(report)
+def _read(items: Iterable[Any], report: Report, path: Path) -> ResponsesItemReader:
+    item_reader = ResponsesItemReader(report)
     for position, item in enumerate(items):
         if isinstance(item, OBJECT):
-            found.read(item, (*path, position))
+            item_reader.read(item, (*path, position))
         else:
-            report.reject((*path, position), "an object", item)
-    return found
+            report.skip_invalid((*path, position), "an object", item)
+    return item_reader
 
 
 def error_in_response(body: Any) -> Any:
-    """The error that stands where a reply should be."""
+    """Return the error of a body that is an error instead of a reply."""
     if not isinstance(body, OBJECT):
         return None
     if body.get("error") is not None:
@@ -283,30 +290,30 @@ def error_in_response(body: Any) -> Any:
 
 
 def decode_response_object(body: Any) -> ProviderResponse:
-    """Read a response; `thread_id` is its id, which the next request can go on from."""
+    """Decode a response; `thread_id` is its id, from which the next request can continue."""
     output = body.get("output") if isinstance(body, OBJECT) else None
     if not isinstance(output, (list, tuple)):
-        msg = f"expected a response with a list `output`, got {show(body)}"
+        msg = f"expected a response with a list `output`, got {describe_value(body)}"
         raise FormatError(msg, format="openai_responses")
-    if body.get("status") in _UNDER_WAY:
+    if body.get("status") in _UNFINISHED:
         msg = f"the response is not finished, its status is {body['status']!r}: `background` is not supported"
         raise FormatError(msg, format="openai_responses")
     report = Report()
     items = _read(output, report, ("output",))
     messages = items.messages()
     usage, _ = read_usage(body.get("usage"), ("usage",), report)
-    metadata = {name: body[name] for name in _KEPT if body.get(name) is not None}
+    metadata = {name: body[name] for name in _METADATA_FIELDS if body.get(name) is not None}
     details = body.get("incomplete_details")
     if isinstance(details, OBJECT):
-        warn_of_ending(details.get("reason"), report, ("incomplete_details", "reason"))
+        warn_if_truncated(details.get("reason"), report, ("incomplete_details", "reason"))
     if items.refusal is not None:
         metadata["refusal"] = items.refusal
     if items.others:
         metadata["other_items"] = items.others
     own_id = body.get("id")
-    words = next((message.text for message in reversed(messages) if message.role == "assistant"), "")
+    text = next((message.text for message in reversed(messages) if message.role == "assistant"), "")
     return ProviderResponse(
-        text=words or items.refusal or "",
+        text=text or items.refusal or "",
         output_messages=messages,
         reasoning=items.reasoning,
         tokens_usage=usage,
@@ -318,48 +325,48 @@ def decode_response_object(body: Any) -> ProviderResponse:
     )
 
 
-_ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done")
+_FINAL_EVENTS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done")
 
 
-class ResponsePieces:
-    """Feed it events; when it `is_complete`, `body` is what would have come without streaming."""
+class ResponsesStreamDecoder:
+    """Decoder of a streamed response: `feed` events; once `is_complete`, `body` is the unstreamed response."""
 
     def __init__(self) -> None:
         self._items: dict[int, Any] = {}
-        self._whole: dict[str, Any] | None = None
+        self._final: dict[str, Any] | None = None
         self.error: Any = None
-        """What the server sent in place of the rest."""
+        """Error event that ended the stream."""
 
     def feed(self, event: ServerEvent) -> None:
-        """Take in the next event."""
-        if event.data.strip() == "[DONE]":  # some compatible servers end as chat completions do
+        """Process the next event."""
+        if event.data.strip() == "[DONE]":  # some compatible servers end like chat completions
             return
-        told = event_object(event)
-        kind = told.get("type") or event.event
-        if kind == "error" or (told.get("error") is not None and kind not in _ENDS):
-            self.error = told.get("error") or told
-        elif kind == "response.output_item.done" and isinstance(told.get("item"), OBJECT):
-            index = told.get("output_index")
-            self._items[index if isinstance(index, int) else len(self._items)] = told["item"]
-        elif kind in _ENDS and isinstance(told.get("response"), OBJECT):
-            self._whole = dict(told["response"])
+        data = event_object(event)
+        kind = data.get("type") or event.event
+        if kind == "error" or (data.get("error") is not None and kind not in _FINAL_EVENTS):
+            self.error = data.get("error") or data
+        elif kind == "response.output_item.done" and isinstance(data.get("item"), OBJECT):
+            index = data.get("output_index")
+            self._items[index if isinstance(index, int) else len(self._items)] = data["item"]
+        elif kind in _FINAL_EVENTS and isinstance(data.get("response"), OBJECT):
+            self._final = dict(data["response"])
 
     @property
     def is_complete(self) -> bool:
-        """Whether the reply has come to its end, as opposed to having been cut off."""
-        return self._whole is not None
+        """True once the reply has ended; false if it was cut off."""
+        return self._final is not None
 
     @property
     def body(self) -> dict[str, Any]:
-        """The response; its items as they came one by one, where the last event leaves them out."""
-        whole = self._whole or {}
+        """The assembled response; items are taken from their own events if the final event lacks them."""
+        whole = self._final or {}
         if self._items and not whole.get("output"):
             return {**whole, "output": [self._items[index] for index in sorted(self._items)]}
         return whole
 
 
 _BLOCK_TYPES = frozenset(("tool_use", "tool_result", "server_tool_use", "mcp_tool_use"))
-"""Blocks of Anthropic's messages."""
+"""Types of blocks of Anthropic's messages."""
 _ITEM_TYPES = frozenset(("reasoning", "compaction", "item_reference", "mcp_list_tools"))
 _ITEM_ENDINGS = ("_call", "_call_output", "_approval_request", "_approval_response")
 
@@ -373,12 +380,12 @@ def _detect(value: Any) -> bool:
     typed = [item for item in objects_in(output) if isinstance(item.get("type"), str)]
     if any(map(_is_item, typed)):
         return True
-    # Messages and events of others have types as well.
-    return bool(typed) and not any(each.detect(output) for each in reply_formats())
+    # Messages and events of other systems have types too.
+    return bool(typed) and not any(entry.detect(output) for entry in reply_formats())
 
 
 def _is_item(item: Mapping[str, Any]) -> bool:
-    """Tell an item that only responses have; messages of others may be of type `message`, too."""
+    """Recognize an item that only responses have; messages of other systems may have the type `message` too."""
     kind = item["type"]
     if kind != "message":
         return kind in _ITEM_TYPES or kind.endswith(_ITEM_ENDINGS)
@@ -401,6 +408,6 @@ FORMAT = ReplyFormat(
     detect=_detect,
     read=_read_reply,
     keys=frozenset(
-        (*_KEPT, "id", "object", "output", "usage", "error", "text", "output_text", "instructions", "prompt")
+        (*_METADATA_FIELDS, "id", "object", "output", "usage", "error", "text", "output_text", "instructions", "prompt")
     ),
 )

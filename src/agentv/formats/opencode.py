@@ -1,11 +1,12 @@
-"""opencode: the lines of `opencode run --format json`, an exported session, and messages of its server."""
+"""opencode: output of `opencode run --format json`, exported sessions, and messages of its server."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from agentv.formats.builder import ReplyBuilder
 from agentv.formats.conversation import text_or_none
-from agentv.formats.fields import OBJECT, Path, is_count, objects_in, word
-from agentv.formats.transcript import Transcript
+from agentv.formats.fields import OBJECT, Path, is_count, objects_in, text_or_empty
+from agentv.formats.lines import iter_events
 from agentv.formats.usage import add_usage, finish_usage
 from agentv.model.response import ProviderResponse, TokensUsage
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -28,29 +29,26 @@ def _is_message(item: _Object) -> bool:
 
 def _detect(value: Any) -> bool:
     if not isinstance(value, OBJECT):
-        return any(_is_event(each) or _is_message(each) for each in objects_in(value))
+        return any(_is_event(item) or _is_message(item) for item in objects_in(value))
     return _is_event(value) or _is_message(value) or any(map(_is_message, objects_in(value.get("messages"))))
 
 
 def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
-    run = _Run()
-    items = value.get("messages", [value]) if isinstance(value, OBJECT) else value
-    for position, item in enumerate(items):
-        path: Path = ("events", position)
-        if not isinstance(item, OBJECT):
-            run.transcript.report.reject(path, "an event", item)
-        elif _is_message(item):
+    run = _OpenCodeRun()
+    items = value.get("messages", value) if isinstance(value, OBJECT) else value
+    for item, path in iter_events(items, run.transcript.report):
+        if _is_message(item):
             run.read_message(item, path)
         else:
             run.read_event(item, path)
     return run.finish(reader)
 
 
-class _Run:
-    """A run so far, and what each of its steps cost."""
+class _OpenCodeRun:
+    """Collector of a run's messages and the usage of each step."""
 
     def __init__(self) -> None:
-        self.transcript = Transcript()
+        self.transcript = ReplyBuilder()
         self._steps: list[TokensUsage | None] = []
         self._is_declared = True
 
@@ -68,11 +66,11 @@ class _Run:
             self.transcript.skip_event(kind, path)
 
     def read_message(self, message: _Object, path: Path) -> None:
-        """Read a whole message with its parts."""
+        """Read a complete message with its parts."""
         info = message["info"]
         self._is_declared = False
         self.transcript.thread_id = text_or_none(info.get("sessionID")) or self.transcript.thread_id
-        self.transcript.end_step()
+        self.transcript.end_message()
         if info.get("role") == "user":
             texts = [part["text"] for part in objects_in(message["parts"]) if isinstance(part.get("text"), str)]
             self.transcript.messages.append({"role": "user", "content": "".join(texts)})
@@ -81,23 +79,23 @@ class _Run:
             if isinstance(part, OBJECT):
                 self._read_part(part, (*path, "parts", position))
             else:
-                self.transcript.report.reject((*path, "parts", position), "a part", part)
+                self.transcript.report.skip_invalid((*path, "parts", position), "a part", part)
         if info.get("error"):
             data = info["error"].get("data") if isinstance(info["error"], OBJECT) else None
             self.transcript.fail(data or info["error"])
 
     def _read_part(self, part: _Object, path: Path) -> None:
-        kind = word(part.get("type"))
+        kind = text_or_empty(part.get("type"))
         if kind == "text":
-            self.transcript.say(part.get("text"), part.get("messageID"))
+            self.transcript.add_text(part.get("text"), part.get("messageID"))
         elif kind == "reasoning":
-            self.transcript.think(part.get("text"))
+            self.transcript.add_reasoning(part.get("text"))
         elif kind == "tool":
-            self.transcript.call(part.get("callID"), _call(part))
+            self.transcript.update_call(part.get("callID"), _call(part))
         elif kind == "step-finish":
             self._steps.append(_usage(part.get("tokens")))
             self.transcript.unfinished = ""
-            self.transcript.end_step()
+            self.transcript.end_message()
         elif kind == "step-start":
             self.transcript.unfinished = "`step_finish`"
         elif kind not in _HARMLESS:
@@ -106,7 +104,7 @@ class _Run:
     def finish(self, reader: ReplyReader) -> ProviderResponse:
         """Return the reply."""
         self.transcript.usage = add_usage(self._steps)
-        return self.transcript.finish(reader, declared=self._is_declared)
+        return self.transcript.build_reply(reader, declared=self._is_declared)
 
 
 def _call(part: _Object) -> dict[str, Any]:
@@ -115,7 +113,7 @@ def _call(part: _Object) -> dict[str, Any]:
     call = {
         "tool": part.get("tool"),
         "input": state.get("input"),
-        "status": _STATUSES.get(word(state.get("status"))),
+        "status": _STATUSES.get(text_or_empty(state.get("status"))),
         "error": state.get("error"),
         "duration_ms": _duration(state.get("time")),
         "title": state.get("title") or None,
@@ -130,20 +128,20 @@ def _duration(time: Any) -> int | None:
 
 
 def _usage(tokens: Any) -> TokensUsage | None:
-    """Read the counts of a step: cached tokens are not counted as input, thoughts not as output."""
+    """Read the token counts of a step: cached tokens are not part of the input, reasoning not of the output."""
     if not isinstance(tokens, OBJECT):
         return None
     cache = tokens.get("cache")
     cache = cache if isinstance(cache, OBJECT) else {}
     read, wrote, total, thoughts = (_count(tokens.get(name)) for name in ("input", "output", "total", "reasoning"))
-    cached, kept = _count(cache.get("read")), _count(cache.get("write"))
+    cached, cache_writes = _count(cache.get("read")), _count(cache.get("write"))
     return finish_usage(
         {
-            "input_tokens": None if read is None else read + (cached or 0) + (kept or 0),
+            "input_tokens": None if read is None else read + (cached or 0) + (cache_writes or 0),
             "output_tokens": None if wrote is None else wrote + (thoughts or 0),
             "total_tokens": total,
             "cache_read_tokens": cached,
-            "cache_write_tokens": kept,
+            "cache_write_tokens": cache_writes,
             "reasoning_tokens": thoughts,
         }
     )

@@ -24,31 +24,31 @@ CALL_TYPES = (
     "tool-invocation",
     "dynamic-tool",
 )
-"""Types of blocks and items that are read as calls, beside those that `CALL_PATTERN` finds."""
+"""Types of blocks and items that are read as calls, besides those that match `CALL_PATTERN`."""
 CALL_PATTERN = r"[_-]calls?$|Calls?$|^tool-"
-"""Matches a type that is read as a call by its form alone: `function_call`, `functionCall`, `tool-search`."""
+"""Pattern of types that are read as calls: `function_call`, `functionCall`, `tool-search`."""
 GLOB_PATTERN = r"[*?]"
 PLAIN_BLOCK_SCHEMA: dict[str, Any] = {
     "not": {"anyOf": [{"enum": list(CALL_TYPES)}, {"pattern": CALL_PATTERN}, {"pattern": GLOB_PATTERN}]}
 }
-"""What `plain_block_problem` checks, as JSON Schema for editors."""
+"""JSON Schema of the rules of `plain_block_problem`, for editors."""
 
 MAX_NAME = 60
-"""Characters of a type that a reason quotes."""
+"""Maximum number of characters of a type that a reason quotes."""
 _REASON = re.compile(
     r"a block (?:of type|with the sole key) (?P<name>'[^']+'|\"[^\"]+\") was not understood, so calls may be missing"
 )
 
 
 def check_plain_blocks(names: object) -> list[str]:
-    """Return what is wrong with a list of block types, one sentence each."""
+    """Return the problems of a list of block types, one sentence each."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Sequence):
         return [f"expected a list of block types, got {names!r}"]
     return [problem for name in names if (problem := plain_block_problem(name)) is not None]
 
 
 def plain_block_problem(name: object) -> str | None:
-    """Return why a block type cannot be declared plain; `None` when it can."""
+    """Return the reason why a block type cannot be declared plain; `None` if it can."""
     if not isinstance(name, str):
         return f"expected a block type as text, got {name!r}"
     if not name.strip():
@@ -61,7 +61,7 @@ def plain_block_problem(name: object) -> str | None:
 
 
 def unknown_block_reasons(name: str) -> tuple[str, str]:
-    """Return the reasons of unread places that are blocks of this type, or untyped blocks with this key alone."""
+    """Return the unread reasons for blocks of this type, or for untyped blocks with only this key."""
     short = name[:MAX_NAME]
     return (
         f"a block of type {short!r} was not understood, so calls may be missing",
@@ -70,13 +70,13 @@ def unknown_block_reasons(name: str) -> tuple[str, str]:
 
 
 def unknown_block_name(reason: str) -> str | None:
-    """Return the type or the key that such a reason names; `None` for any other reason."""
-    found = _REASON.fullmatch(reason)
-    return found["name"][1:-1] if found else None
+    """Return the type or the key that such a reason names; `None` for other reasons."""
+    match = _REASON.fullmatch(reason)
+    return match["name"][1:-1] if match else None
 
 
 def drop_plain_blocks(unread: tuple[Unread, ...], plain_blocks: Collection[str]) -> tuple[Unread, ...]:
-    """Return the unread places without those that are blocks of these types."""
+    """Return the unread places without blocks of these types."""
     if not unread or not plain_blocks:
         return unread
     reasons = {reason for name in plain_blocks for reason in unknown_block_reasons(name)}

@@ -1,4 +1,4 @@
-"""pydantic-ai's messages: requests and responses made of parts, a call in one and its result in the next."""
+"""pydantic-ai: requests and responses made of parts, run results, deferred calls, nodes and stream events."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -6,7 +6,14 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.formats.conversation import Answer, Conversation, last_words, said_fields, text_or_none, tool_name
+from agentv.formats.conversation import (
+    ConversationBuilder,
+    ToolResult,
+    last_assistant_text,
+    non_empty_fields,
+    text_or_none,
+    tool_name,
+)
 from agentv.formats.fields import OBJECT, Path, Report, objects_in, texts_under
 from agentv.formats.messages import as_list, as_messages
 from agentv.formats.objects import final_output, library_of, mark_unfinished, plain
@@ -32,14 +39,14 @@ _PARTS = frozenset(("cache_read_tokens", "cache_write_tokens", "reasoning_tokens
 
 
 def decode_pydantic_ai(messages: Iterable[Any]) -> ProviderResponse:
-    """Read messages as `ModelMessagesTypeAdapter` writes them, and add up what the responses cost."""
+    """Decode messages as written by `ModelMessagesTypeAdapter`, and sum the usage of the responses."""
     report = Report()
-    reader = _Reader(report)
+    reader = _PydanticAIReader(report)
     items = as_list(messages)
     for position, item in enumerate(items):
         path: Path = ("messages", position)
         if not isinstance(item, OBJECT) or not isinstance(item.get("parts"), (list, tuple)):
-            report.reject(path, "an object with parts", item)
+            report.skip_invalid(path, "an object with parts", item)
         elif item.get("kind") == "response":
             reader.read_response(item, path)
         else:
@@ -47,86 +54,86 @@ def decode_pydantic_ai(messages: Iterable[Any]) -> ProviderResponse:
     usage = _sum([item.get("usage") for item in items if isinstance(item, OBJECT) and item.get("kind") == "response"])
     if usage is None and any(_counts(item.get("usage")) for item in items if isinstance(item, OBJECT)):
         report.warn(("messages",), "one of the responses does not say what it cost, so the sum is unknown")
-    said = reader.conversation.messages
+    decoded = reader.conversation.messages
     return ProviderResponse(
-        text=last_words(said),
-        output_messages=tuple(said),
+        text=last_assistant_text(decoded),
+        output_messages=tuple(decoded),
         reasoning="\n\n".join(reader.thoughts) or None,
         tokens_usage=usage,
         metadata={"malformed": report.malformed} if report.malformed else None,
-        unread=report.unread(any(message.tool_calls for message in said)),
+        unread=report.unread(any(message.tool_calls for message in decoded)),
         warnings=report.warnings,
     )
 
 
 def read_run_usage(usage: Any) -> TokensUsage | None:
-    """Read the usage of a whole run; `None` when nobody counted, or somebody did not."""
+    """Read the usage of a whole run; return `None` if it was not counted completely."""
     return _sum([usage])
 
 
-class _Reader:
-    """The conversation so far, and what the model thought aloud."""
+class _PydanticAIReader:
+    """Builder of the conversation and the model's reasoning."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
-        self.conversation = Conversation()
+        self.conversation = ConversationBuilder()
         self.thoughts: list[str] = []
 
     def read_request(self, item: Mapping[str, Any], path: Path) -> None:
-        """Read what the model was told: a message for each part, or a result for its call."""
+        """Read a request: a message for each part, or a result for its call."""
         for at, part in enumerate(item["parts"]):
-            here = (*path, "parts", at)
+            part_path = (*path, "parts", at)
             if not isinstance(part, OBJECT):
-                self.report.reject(here, "an object", part)
+                self.report.skip_invalid(part_path, "an object", part)
             elif _is_result(part):
-                self._read_result(part, here)
+                self._read_result(part, part_path)
             else:
-                self.conversation.say(_told(part, here, self.report))
+                self.conversation.add_message(_request_message(part, part_path, self.report))
 
     def read_response(self, item: Mapping[str, Any], path: Path) -> None:
-        """Read what the model said and called, one message for all of its parts."""
+        """Read a response as one message."""
         blocks: list[dict[str, Any]] = []
         calls: list[ToolCall] = []
         results: list[tuple[Mapping[str, Any], Path]] = []
         for at, part in enumerate(item["parts"]):
-            here = (*path, "parts", at)
+            part_path = (*path, "parts", at)
             kind = part.get("part_kind") if isinstance(part, OBJECT) else None
             if not isinstance(part, OBJECT):
-                self.report.reject(here, "an object", part)
+                self.report.skip_invalid(part_path, "an object", part)
             elif kind == "text":
-                blocks.append({"type": "text", "text": _text(part, here, self.report)})
+                blocks.append({"type": "text", "text": _text(part, part_path, self.report)})
             elif kind == "thinking":
-                self.thoughts += [_text(part, here, self.report)] if part.get("content") else []
+                self.thoughts += [_text(part, part_path, self.report)] if part.get("content") else []
             elif isinstance(kind, str) and kind.endswith("tool-call"):
-                calls.append(_call(part, here, self.report))
+                calls.append(_call(part, part_path, self.report))
             elif _is_result(part):
-                results.append((part, here))
+                results.append((part, part_path))
             else:
                 blocks.append(_block(part))
         only_text = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
-        self.conversation.say(
+        self.conversation.add_message(
             Message(
                 role="assistant",
                 content=(blocks[0]["text"] if only_text else blocks) if blocks else None,
                 tool_calls=tuple(calls),
                 id=text_or_none(item.get("provider_response_id")),
                 timestamp=text_or_none(item.get("timestamp")),
-                metadata=said_fields(item, _RESPONSE) or None,
+                metadata=non_empty_fields(item, _RESPONSE) or None,
             )
         )
-        for part, here in results:  # of tools that the provider itself runs
-            self._read_result(part, here)
+        for part, part_path in results:  # results of tools run by the provider
+            self._read_result(part, part_path)
 
     def _read_result(self, part: Mapping[str, Any], path: Path) -> None:
-        # Before 2.62 a call that has to be made again was answered by a part without an outcome.
+        # Before version 2.62, a retried call was answered by a part without an outcome.
         outcome = "retried" if part.get("part_kind") == "retry-prompt" else part.get("outcome")
         status = _STATUSES.get(outcome) if isinstance(outcome, str) else None
         output = self.report.limit(part.get("content"), (*path, "content"))
-        metadata = said_fields(part, _RETURN)
+        metadata = non_empty_fields(part, _RETURN)
         if isinstance(outcome, str) and outcome not in ("success", "denied"):
             metadata["outcome"] = outcome
-        self.conversation.answer(
-            Answer(
+        self.conversation.add_result(
+            ToolResult(
                 call_id=text_or_none(part.get("tool_call_id")),
                 name=text_or_none(part.get("tool_name")),
                 output=output,
@@ -145,38 +152,38 @@ def _is_result(part: Mapping[str, Any]) -> bool:
     return isinstance(kind, str) and kind.endswith("tool-return")
 
 
-def _told(part: Mapping[str, Any], path: Path, report: Report) -> Message:
+def _request_message(part: Mapping[str, Any], path: Path, report: Report) -> Message:
     kind = part.get("part_kind")
     role = {"system-prompt": "system", "user-prompt": "user"}.get(str(kind)) or text_or_none(kind) or ""
     content = part.get("content")
     if isinstance(content, (list, tuple)) and role == "user":
-        content = [{"type": "text", "text": each} if isinstance(each, str) else _block(each) for each in content]
-    metadata = said_fields(part, frozenset(("content", "timestamp", "part_kind", "scope")))
-    is_blocks = isinstance(content, list) and all(isinstance(each, dict) and "type" in each for each in content)
+        content = [{"type": "text", "text": item} if isinstance(item, str) else _block(item) for item in content]
+    metadata = non_empty_fields(part, frozenset(("content", "timestamp", "part_kind", "scope")))
+    is_blocks = isinstance(content, list) and all(isinstance(item, dict) and "type" in item for item in content)
     if content is not None and not isinstance(content, str) and not is_blocks:
         metadata["content"], content = content, None
     return Message(
         role=role,
-        content=report.whole(content, path) if isinstance(content, str) else content,
+        content=report.valid_text(content, path) if isinstance(content, str) else content,
         timestamp=text_or_none(part.get("timestamp")),
         metadata=metadata or None,
     )
 
 
 def _call(part: Mapping[str, Any], path: Path, report: Report) -> ToolCall:
-    """Read a call; its arguments are an object or the JSON text of one, and none at all are `{}`, as for the tool."""
-    given = part.get("args", UNSET)
-    metadata = said_fields(part, _CALL)
-    if given is None or given == "":
-        given = {}
-    elif isinstance(given, str):
-        given, error = parse_arguments(given)
+    """Decode a call; arguments are an object or its JSON text, and missing ones are `{}`."""
+    arguments = part.get("args", UNSET)
+    metadata = non_empty_fields(part, _CALL)
+    if arguments is None or arguments == "":
+        arguments = {}
+    elif isinstance(arguments, str):
+        arguments, error = parse_arguments(arguments)
         if error is not None:
             report.warn((*path, "args"), error)
             metadata["arguments_error"] = error
     return ToolCall(
         tool=tool_name(part.get("tool_name"), (*path, "tool_name"), report),
-        input=report.limit(given, (*path, "args")),
+        input=report.limit(arguments, (*path, "args")),
         id=text_or_none(part.get("tool_call_id")),
         metadata=metadata or None,
     )
@@ -186,64 +193,61 @@ def _block(part: Any) -> dict[str, Any]:
     if not isinstance(part, OBJECT):
         return {"type": "unknown", "value": part}
     kind = text_or_none(part.get("part_kind")) or text_or_none(part.get("kind")) or "unknown"
-    return {"type": kind, **said_fields(part, frozenset(("part_kind", "kind")))}
+    return {"type": kind, **non_empty_fields(part, frozenset(("part_kind", "kind")))}
 
 
 def _text(part: Mapping[str, Any], path: Path, report: Report) -> str:
     content = part.get("content")
-    return report.whole(content, path) if isinstance(content, str) else ""
+    return report.valid_text(content, path) if isinstance(content, str) else ""
 
 
 def _counts(usage: Any) -> dict[str, int] | None:
-    """Give the counts of one response or run; `None` when nothing was counted: pydantic-ai writes zeros then."""
+    """Return the counts of a response or run; `None` if all are zero, which means that nothing was counted."""
     if not isinstance(usage, OBJECT) or usage.get("unmeasured_requests"):
         return None
     details = usage.get("details")
     details = details if isinstance(details, OBJECT) else {}
     thought = usage.get("output_reasoning_tokens") or details.get("reasoning_tokens")
-    found = {
+    fields = {
         "input_tokens": usage.get("input_tokens", usage.get("request_tokens")),
         "output_tokens": usage.get("output_tokens", usage.get("response_tokens")),
         "cache_read_tokens": usage.get("cache_read_tokens"),
         "cache_write_tokens": usage.get("cache_write_tokens"),
         "reasoning_tokens": thought,
     }
-    counts = {name: count if type(count) is int and count > 0 else 0 for name, count in found.items()}
+    counts = {name: count if type(count) is int and count > 0 else 0 for name, count in fields.items()}
     return counts if counts["input_tokens"] or counts["output_tokens"] else None
 
 
 def _sum(usages: list[Any]) -> TokensUsage | None:
-    """Add up the turns; one that does not say makes the whole unknown."""
+    """Sum the usage of turns; the sum is unknown if one turn has none."""
     turns = [counts for counts in map(_counts, usages) if counts is not None]
     if not turns or len(turns) < len(usages):
         return None
     sums: dict[str, int | None] = {name: sum(turn[name] for turn in turns) for name in turns[0]}
-    # A part that is 0 throughout was most likely never counted.
+    # A detail that is 0 in all turns was probably not counted.
     return finish_usage({name: None if name in _PARTS and not count else count for name, count in sums.items()})
 
 
 def decode_pydantic_ai_run(result: Any) -> ProviderResponse:
-    """Read an `AgentRunResult`, or whatever offers the same: only what this run added to the conversation."""
+    """Decode an `AgentRunResult` or a similar object: only what this run added to the conversation."""
     items = [plain(message) for message in result.new_messages()]
-    # It begins with what the agent was asked, in one request or several.
+    # The new messages start with the prompt, in one or more requests.
     first = next((at for at, item in enumerate(items) if item.get("kind") == "response"), len(items))
     response = decode_pydantic_ai(items[first:])
     usage = getattr(result, "usage", None)
-    if callable(usage) and not hasattr(usage, "input_tokens"):  # a method, before it became a property
+    if callable(usage) and not hasattr(usage, "input_tokens"):  # a method, in versions before it became a property
         usage = usage()
     whole = None if usage is None else read_run_usage(plain(usage))
-    ended = getattr(result, "result", None) or result  # of a run that somebody walked through by its nodes
+    ended = getattr(result, "result", None) or result  # an `AgentRun`, iterated by nodes
     text, value = final_output(getattr(ended, "output", None), response.text)
-    return ProviderResponse(
+    return replace(
+        response,
         text=response.text if _is_deferred(value) else text,
-        output_messages=_with_all_waiting(response.output_messages, _waiting(value)),
-        reasoning=response.reasoning,
+        output_messages=_mark_all_deferred(response.output_messages, _deferred_ids(value)),
         tokens_usage=whole,
         cost_usd=_cost(usage),
         raw_response=value,
-        metadata=response.metadata,
-        warnings=response.warnings,
-        unread=response.unread,
     )
 
 
@@ -283,15 +287,17 @@ def _read_run(value: Any, reader: ReplyReader) -> ProviderResponse:
 
 
 def _run_fields(value: Any) -> Mapping[str, Any] | None:
-    """Return the fields of a run's result: messages, and its output beside them; `None` when it is none."""
+    """Return the fields of a run's result, with its messages; `None` if it is not one."""
     if not isinstance(value, OBJECT):
         return None
     state = value.get("_state")
-    if isinstance(state, OBJECT) and isinstance(state.get("message_history"), (list, tuple)):  # field by field
-        told = {key: state.get(key) for key in ("usage", "run_id", "conversation_id")}
+    if isinstance(state, OBJECT) and isinstance(
+        state.get("message_history"), (list, tuple)
+    ):  # serialized field by field
+        extra = {key: state.get(key) for key in ("usage", "run_id", "conversation_id")}
         first = value.get("_new_message_index")
-        found = {**told, "output": value.get("output"), "messages": state["message_history"]}
-        return {**found, "new_message_index": first}
+        fields = {**extra, "output": value.get("output"), "messages": state["message_history"]}
+        return {**fields, "new_message_index": first}
     key = next((key for key in _LISTS if _detect(value.get(key))), None)
     if key is None or not ("output" in value or "usage" in value):
         return None
@@ -302,8 +308,8 @@ def _is_run_data(value: Any) -> bool:
     return _run_fields(value) is not None
 
 
-def _waiting(output: Any) -> set[str]:
-    """Return the ids of the calls that a run put off, which are its output then."""
+def _deferred_ids(output: Any) -> set[str]:
+    """Return the ids of deferred calls, which are the run's output in that case."""
     deferred = output if _is_deferred(output) else {}
     return texts_under("tool_call_id", deferred.get("approvals")) | texts_under("tool_call_id", deferred.get("calls"))
 
@@ -317,26 +323,26 @@ def _read_run_data(value: Mapping[str, Any], reader: ReplyReader) -> ProviderRes
     messages, first = value["messages"], value.get("new_message_index")
     if isinstance(first, int) and 0 < first < len(messages):
         messages = messages[first:]
-    said = reader.read_messages(messages)
+    response = reader.read_messages(messages)
     output, usage = value.get("output"), value.get("usage")
     is_silent = output is None or _is_deferred(output)
     text = output if isinstance(output, str) else None if is_silent else dump_json(output).decode()
-    others = {key: item for key, item in value.items() if key not in _RESULT and item is not None}
+    extra = {key: item for key, item in value.items() if key not in _RESULT and item is not None}
     return replace(
-        said,
-        text=said.text if text is None else text,
-        output_messages=_with_all_waiting(said.output_messages, _waiting(output)),
-        tokens_usage=read_run_usage(usage) if isinstance(usage, OBJECT) else said.tokens_usage,
-        metadata={**others, **(said.metadata or {})} or None,
+        response,
+        text=response.text if text is None else text,
+        output_messages=_mark_all_deferred(response.output_messages, _deferred_ids(output)),
+        tokens_usage=read_run_usage(usage) if isinstance(usage, OBJECT) else response.tokens_usage,
+        metadata={**extra, **(response.metadata or {})} or None,
     )
 
 
-def _with_all_waiting(messages: tuple[Message, ...] | None, waiting: set[str]) -> tuple[Message, ...]:
-    return tuple(_with_waiting(message, waiting) for message in messages or ())
+def _mark_all_deferred(messages: tuple[Message, ...] | None, waiting: set[str]) -> tuple[Message, ...]:
+    return tuple(_mark_deferred(message, waiting) for message in messages or ())
 
 
 def _detect_deferred(value: Any) -> bool:
-    """Tell the calls that a run put off, without anything else of the run."""
+    """Recognize deferred calls without other fields of the run."""
     if not _is_deferred(value):
         return False
     parts = [*objects_in(value["calls"]), *objects_in(value["approvals"])]
@@ -349,9 +355,9 @@ def _read_deferred(value: Mapping[str, Any], reader: ReplyReader) -> ProviderRes
 
 
 def _message_of(node: Any) -> Any:
-    """Return the message of a node of an agent's graph: what the model was sent, or what it said."""
-    found = [node.get(key) for key in ("request", "model_response")] if isinstance(node, OBJECT) else []
-    return next((each for each in found if _is_message(each)), None)
+    """Return the message of a graph node: the request or the response of the model."""
+    messages = [node.get(key) for key in ("request", "model_response")] if isinstance(node, OBJECT) else []
+    return next((item for item in messages if _is_message(item)), None)
 
 
 def _are_nodes(value: Any) -> bool:
@@ -367,8 +373,8 @@ def _read_nodes(value: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     return reader.read_messages([message for node in value if (message := _message_of(node)) is not None])
 
 
-def _with_waiting(message: Message, waiting: set[str]) -> Message:
-    """Mark the calls that a run put off: somebody has to allow them, or to make them."""
+def _mark_deferred(message: Message, waiting: set[str]) -> Message:
+    """Mark deferred calls, which wait for approval or for external execution."""
     if not any(call.id in waiting for call in message.tool_calls):
         return message
     calls = [replace(call, status="pending") if call.id in waiting else call for call in message.tool_calls]
@@ -382,9 +388,9 @@ def _is_stream(value: Any) -> bool:
 
 
 def _read_stream(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    """Read the events of a run by its result, with which they end; without one by the parts that came whole."""
+    """Read the result that ends the events of a run, or the complete parts if there is none."""
     ends = [item.get("result") for item in objects_in(items) if item.get("event_kind") == "agent_run_result"]
-    result = next((each for each in ends if isinstance(each, OBJECT)), None)
+    result = next((entry for entry in ends if isinstance(entry, OBJECT)), None)
     if result is not None and _detect(result.get("messages")):
         return reader.read(result)
     messages: list[dict[str, Any]] = []
@@ -405,7 +411,7 @@ _EVENTS = (
     *("builtin_tool_call", "builtin_tool_result", "agent_run_result", "output_tool_call", "output_tool_result"),
 )
 _LISTS = ("messages", "all_messages", "message_history", "new_messages")
-"""Keys under which people keep the messages of a run."""
+"""Keys of a run's messages."""
 _RESULT = frozenset(("messages", "new_message_index", "usage", "output", "run_id", "conversation_id"))
 RESULT = ReplyFormat(name="pydantic_ai", detect=_is_run_data, read=_read_run_data)
 DEFERRED = ReplyFormat(name="pydantic_ai", detect=_detect_deferred, read=_read_deferred)
@@ -423,15 +429,15 @@ FORMAT = ReplyFormat(
 
 
 def to_pydantic_ai(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Write a conversation as messages that `ModelMessagesTypeAdapter` reads: history for an agent."""
+    """Convert a conversation to a message history in the form of `ModelMessagesTypeAdapter`."""
     conversation = as_messages(messages)
     ids = fresh_call_ids(conversation)
     written: list[dict[str, Any]] = []
     for message in conversation:
         if message.role == "assistant":
-            written += _written_turn(message, ids)
+            written += _to_response_and_returns(message, ids)
         elif message.role == "tool" and not message.tool_calls:
-            part = _written_return(message.name or "", message.tool_call_id, message.text)
+            part = _to_tool_return(message.name or "", message.tool_call_id, message.text)
             written.append({"kind": "request", "parts": [part]})
         else:
             kind = "system-prompt" if message.role in ("system", "developer") else "user-prompt"
@@ -439,20 +445,22 @@ def to_pydantic_ai(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict
     return written
 
 
-def _written_turn(message: Message, ids: Iterator[str]) -> list[dict[str, Any]]:
+def _to_response_and_returns(message: Message, ids: Iterator[str]) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = [{"part_kind": "text", "content": message.text}] if message.text else []
     returns: list[dict[str, Any]] = []
     for call in message.tool_calls:
         call_id = call.id or next(ids)
-        given = {} if call.input is UNSET else call.input
+        arguments = {} if call.input is UNSET else call.input
         part = {"part_kind": "tool-call", "tool_name": call.tool, "tool_call_id": call_id}
-        parts.append({**part, "args": given if isinstance(given, (dict, str)) else dump_json(given).decode()})
-        # A model refuses a call that nobody answered.
-        returns.append(_written_return(call.tool, call_id, None if call.output is UNSET else call.output))
+        parts.append(
+            {**part, "args": arguments if isinstance(arguments, (dict, str)) else dump_json(arguments).decode()}
+        )
+        # Models skip_invalid calls without a result.
+        returns.append(_to_tool_return(call.tool, call_id, None if call.output is UNSET else call.output))
     written: list[dict[str, Any]] = [{"kind": "response", "parts": parts}]
     return [*written, {"kind": "request", "parts": returns}] if returns else written
 
 
-def _written_return(tool: str, call_id: str | None, output: Any) -> dict[str, Any]:
+def _to_tool_return(tool: str, call_id: str | None, output: Any) -> dict[str, Any]:
     part = {"part_kind": "tool-return", "tool_name": tool, "content": output}
     return part if call_id is None else {**part, "tool_call_id": call_id}

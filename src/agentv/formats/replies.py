@@ -1,4 +1,4 @@
-"""Several whole replies of a model in a list: the turns of one conversation, as a loop around a model gathers them."""
+"""Lists of complete model replies: the turns of one conversation, as collected by a loop around a model."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,14 +9,14 @@ from agentv.formats.cohere import is_cohere
 from agentv.formats.detect import is_message
 from agentv.formats.fields import MISSING_CALLS, OBJECT
 from agentv.formats.gemini import are_turns, has_ended
+from agentv.formats.response import join_turns
 from agentv.formats.unread import unread_of_turn
-from agentv.formats.usage import add_usage
 from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat, ReplyReader
 
 
-def _is_whole(item: Any) -> bool:
-    """Tell one whole reply: a chat completion, a message of Anthropic's, or a response with its items."""
+def _is_complete(item: Any) -> bool:
+    """Return whether an item is a complete reply: a chat completion, an Anthropic message, or a response."""
     if not isinstance(item, OBJECT):
         return False
     if _is_anthropic(item):
@@ -40,9 +40,9 @@ def _detect(value: Any) -> bool:
         return False
     if are_turns(value):
         return True
-    if not any(map(_is_whole, value)):
+    if not any(map(_is_complete, value)):
         return False
-    return all(_is_whole(item) or is_message(item) or _is_result(item) for item in value)
+    return all(_is_complete(item) or is_message(item) or _is_result(item) for item in value)
 
 
 def _is_result(item: Any) -> bool:
@@ -50,11 +50,11 @@ def _is_result(item: Any) -> bool:
 
 
 def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    """Read each reply by itself, and the results of tools that stand between them as messages."""
+    """Read each reply separately, and the tool results between them as messages."""
     messages: list[Any] = []
     turns: list[ProviderResponse] = []
     for item in items:
-        if not _is_whole(item) and "candidates" not in item:
+        if not _is_complete(item) and "candidates" not in item:
             messages.append(_message(item))
             continue
         is_named = any(key in item for key in ("candidates", "choices", "object"))
@@ -62,21 +62,22 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
         turn = reader.read(item if is_named else {"object": "response", **item})
         turns.append(turn)
         messages += turn.output_messages or ()
-    said = reader.read_messages(messages)
+    joined = reader.read_messages(messages)
+    combined = join_turns(turns)
     return replace(
-        said,
-        success=said.success and all(turn.success for turn in turns),
-        text=said.text or (turns[-1].text if turns else ""),
-        tokens_usage=add_usage([turn.tokens_usage for turn in turns]),
-        error=said.error or next((turn.error for turn in turns if turn.error is not None), None),
-        reasoning="\n\n".join(turn.reasoning for turn in turns if turn.reasoning) or None,
-        warnings=(*said.warnings, *[each for turn in turns for each in turn.warnings]),
-        unread=(*said.unread, *[each for turn in turns for each in unread_of_turn(turn)], *_unended(items)),
+        joined,
+        success=joined.success and combined.success,
+        text=joined.text or combined.text,
+        tokens_usage=combined.tokens_usage,
+        error=joined.error or combined.error,
+        reasoning=combined.reasoning,
+        warnings=(*joined.warnings, *combined.warnings),
+        unread=(*joined.unread, *[each for turn in turns for each in unread_of_turn(turn)], *_report_truncation(items)),
     )
 
 
-def _unended(items: Sequence[Any]) -> list[Unread]:
-    """Report that the last answer of Gemini's was cut off."""
+def _report_truncation(items: Sequence[Any]) -> list[Unread]:
+    """Report that the last answer of Gemini was truncated."""
     if not are_turns(items) or has_ended(items[-1]):
         return []
     return [Unread(path="stream", reason=f"the stream ended before a `finishReason` came, {MISSING_CALLS}")]

@@ -1,4 +1,4 @@
-"""Read the fields of a reply in our own form as a `ProviderResponse`, and the trace it keeps in a file."""
+"""Reader of the fields of a reply in our own form as a `ProviderResponse`, and of its trace file."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
@@ -7,13 +7,14 @@ from msgspec import UNSET, convert
 from msgspec.structs import force_setattr, replace
 
 from agentv.errors import FormatError
-from agentv.formats.canonical import WireResponse, is_settled
-from agentv.formats.fields import OBJECT, Fields, Report, is_count, show, whole_text
+from agentv.formats.canonical import WireResponse, is_canonical
+from agentv.formats.conversation import last_assistant_text
+from agentv.formats.fields import OBJECT, Fields, Report, clean_text, describe_value, is_count
 from agentv.formats.messages import decode_messages
 from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary
 from agentv.formats.usage import add_usage, read_usage
 from agentv.jsonio import CONVERT_ERRORS, dump_json, parse_json
-from agentv.model.conversation import Message, TraceSummary
+from agentv.model.conversation import TraceSummary
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, TokensUsage, Unread
 
 _NAMES = {
@@ -31,7 +32,7 @@ _NAMES = {
     "costUsd": "cost_usd",
 }
 REPLY_KEYS = tuple(_NAMES)
-"""Every name under which a reply's fields are read."""
+"""All accepted names of the fields of a reply."""
 _ERROR = {
     "kind": "kind",
     "message": "message",
@@ -42,22 +43,22 @@ _ERROR = {
 }
 _KINDS = frozenset(get_args(ErrorKind))
 _OLD_METADATA = {"tokenUsage": "tokens_usage", "latencyMs": "latency_ms"}
-"""Where seed 004 kept two fields before they moved to the top."""
-_MAX_ERROR_WORDS = 500
+"""Fields that older replies hold in their metadata."""
+_MAX_ERROR_BYTES = 500
 LIST_KEYS = ("output_messages", "outputMessages", "messages")
-"""Every name under which a reply's messages are read."""
+"""All accepted names of the messages of a reply."""
 
 
 def decode_canonical(reply: Mapping[str, Any]) -> ProviderResponse | None:
-    """Read a reply that is in the contract's own form throughout; `None` when it is not."""
+    """Read a reply that is entirely in our own form; return `None` otherwise."""
     try:
         wire = convert(reply, WireResponse)
-        # The strict twin saw that nothing is ignored here; our values themselves do not refuse unknown keys.
+        # The strict types have checked for unknown keys, which our model types ignore.
         response = convert(reply, ProviderResponse)
-    except CONVERT_ERRORS:  # text with lone surrogates among them
+    except CONVERT_ERRORS:  # including text with lone surrogates
         return None
     messages = response.output_messages
-    if messages is not None and not is_settled(messages):
+    if messages is not None and not is_canonical(messages):
         return None
     if response.trace is not None and len(response.trace) > MAX_EVENTS:
         return None
@@ -65,37 +66,29 @@ def decode_canonical(reply: Mapping[str, Any]) -> ProviderResponse | None:
     if metadata is not None and not _OLD_METADATA.keys().isdisjoint(metadata):
         return None
     if usage is not None and usage.input_tokens + usage.output_tokens != usage.total_tokens:  # type: ignore[operator]
-        return None  # the twin demands all three
-    # Nobody else has seen this value yet.
+        return None  # the strict type requires all three
+    # This value is not shared yet.
     if wire.text is UNSET:
-        force_setattr(response, "text", last_words(messages))
+        force_setattr(response, "text", last_assistant_text(messages))
     if wire.success is UNSET and response.error is not None:
-        force_setattr(response, "success", False)  # noqa: FBT003 - not a switch but the value
+        force_setattr(response, "success", False)  # noqa: FBT003 - the value of the field
     return response
-
-
-def last_words(messages: tuple[Message, ...] | None) -> str:
-    """Give what the assistant said last."""
-    for message in reversed(messages or ()):
-        if message.role == "assistant":
-            return message.text
-    return ""
 
 
 def decode_fields(reply: Mapping[Any, Any]) -> ProviderResponse:
     """Read a reply in any mixture of shapes, field by field."""
     report = Report()
-    fields = Fields(_raise_old_metadata(reply), _NAMES, (), report)
+    fields = Fields(_lift_old_metadata(reply), _NAMES, (), report)
     items, events = fields.items("output_messages"), fields.items("trace")
     messages = None if items is None else decode_messages(items, report, ("output_messages",))
     trace = None if events is None else decode_events(events, report, ("trace",))
     if report.malformed:
-        fields.keep("malformed", report.malformed)
+        fields.add_metadata("malformed", report.malformed)
     text, error, success = fields.text("text"), _error(fields), fields.flag("success")
     earlier, unread, echo_end = _earlier_warnings(fields), _earlier_unread(fields), _earlier_echo_end(fields)
     return ProviderResponse(
         success=error is None if success is None else success,
-        text=whole_text(last_words(messages)) if text is None else text,
+        text=last_assistant_text(messages) if text is None else text,
         output_messages=messages,
         trace=trace,
         trace_ref=fields.text("trace_ref"),
@@ -105,10 +98,10 @@ def decode_fields(reply: Mapping[Any, Any]) -> ProviderResponse:
         cost_usd=fields.number("cost_usd"),
         latency_ms=fields.number("latency_ms"),
         thread_id=fields.text("thread_id"),
-        raw_response=fields.anything("raw_response"),
+        raw_response=fields.value("raw_response"),
         error=error,
         metadata=fields.metadata(),
-        # Last: everything above may add to them. A reply that was stored was warned of already.
+        # Last, because all of the above may add warnings. A stored reply already has its own.
         warnings=(*earlier, *[warning for warning in report.warnings if warning not in earlier]),
         unread=(*unread, *report.unread(any(message.tool_calls for message in messages or ()))),
         echo_end=echo_end,
@@ -116,14 +109,14 @@ def decode_fields(reply: Mapping[Any, Any]) -> ProviderResponse:
 
 
 def _earlier_unread(fields: Fields) -> tuple[Unread, ...]:
-    """Return the unread places of a reply that was stored; an agent's own field of that name is kept."""
+    """Return the unread places of a stored reply; an agent's own field of that name is kept as metadata."""
     value = fields.get("unread")
     if value is None:
         return ()
     try:
         return convert(value, tuple[Unread, ...])
     except CONVERT_ERRORS:
-        fields.keep_field("unread")
+        fields.keep_as_metadata("unread")
         return ()
 
 
@@ -132,11 +125,11 @@ def _earlier_echo_end(fields: Fields) -> int | None:
     if isinstance(value, int) and is_count(value):
         return value
     if value is not None:
-        fields.keep_field("echo_end")
+        fields.keep_as_metadata("echo_end")
     return None
 
 
-def _joined_metadata(first: dict[str, Any] | None, second: dict[str, Any] | None) -> dict[str, Any] | None:
+def _join_metadata(first: dict[str, Any] | None, second: dict[str, Any] | None) -> dict[str, Any] | None:
     if first is None or second is None:
         return second if first is None else first
     malformed = [
@@ -145,25 +138,25 @@ def _joined_metadata(first: dict[str, Any] | None, second: dict[str, Any] | None
     return {**first, **second, **({"malformed": malformed} if malformed else {})}
 
 
-def join_responses(said: ProviderResponse, beside: ProviderResponse) -> ProviderResponse:
-    """Put messages that were read apart into the reply whose other fields stood beside them."""
+def join_responses(messages: ProviderResponse, rest: ProviderResponse) -> ProviderResponse:
+    """Join messages that were read separately with the other fields of their reply."""
     return replace(
-        beside,
-        success=beside.success and said.success,
-        text=beside.text or said.text,
-        output_messages=said.output_messages,
-        reasoning=said.reasoning if beside.reasoning is None else beside.reasoning,
-        tokens_usage=said.tokens_usage if beside.tokens_usage is None else beside.tokens_usage,
-        error=beside.error or said.error,
-        metadata=_joined_metadata(said.metadata, beside.metadata),
-        warnings=(*said.warnings, *[warning for warning in beside.warnings if warning not in said.warnings]),
-        unread=(*said.unread, *beside.unread),
-        echo_end=beside.echo_end if said.echo_end is None else said.echo_end,
+        rest,
+        success=rest.success and messages.success,
+        text=rest.text or messages.text,
+        output_messages=messages.output_messages,
+        reasoning=messages.reasoning if rest.reasoning is None else rest.reasoning,
+        tokens_usage=messages.tokens_usage if rest.tokens_usage is None else rest.tokens_usage,
+        error=rest.error or messages.error,
+        metadata=_join_metadata(messages.metadata, rest.metadata),
+        warnings=(*messages.warnings, *[warning for warning in rest.warnings if warning not in messages.warnings]),
+        unread=(*messages.unread, *rest.unread),
+        echo_end=rest.echo_end if messages.echo_end is None else messages.echo_end,
     )
 
 
 def join_turns(turns: Sequence[ProviderResponse]) -> ProviderResponse:
-    """Join replies that were given one after the other: the last one answers, and what all of them cost is added up."""
+    """Join consecutive replies: the last one has the answer, and their usage is added up."""
     errors = [turn.error for turn in turns if turn.error is not None]
     return replace(
         turns[-1],
@@ -177,13 +170,13 @@ def join_turns(turns: Sequence[ProviderResponse]) -> ProviderResponse:
     )
 
 
-def add_fields(said: ProviderResponse, others: Mapping[str, Any], **fields: Any) -> ProviderResponse:
-    """Add to messages that were read apart what stood beside them: our own fields, and others as metadata."""
+def add_fields(messages: ProviderResponse, others: Mapping[str, Any], **fields: Any) -> ProviderResponse:
+    """Join messages that were read separately with our own fields; `others` become metadata."""
     kept = {key: value for key, value in others.items() if value is not None}
-    return join_responses(said, decode_fields({**fields, "metadata": kept or None}))
+    return join_responses(messages, decode_fields({**fields, "metadata": kept or None}))
 
 
-def _raise_old_metadata(reply: Mapping[Any, Any]) -> Mapping[Any, Any]:
+def _lift_old_metadata(reply: Mapping[Any, Any]) -> Mapping[Any, Any]:
     metadata = reply.get("metadata")
     if not isinstance(metadata, OBJECT) or _OLD_METADATA.keys().isdisjoint(metadata):
         return reply
@@ -204,39 +197,39 @@ def _error(fields: Fields) -> ResponseError | None:
     if isinstance(value, str):
         return ResponseError(kind="agent", message=fields.text("error") or "")
     if not isinstance(value, OBJECT):
-        fields.refuse("error", "a string or an object")
-        return ResponseError(kind="agent", message=_words(value, fields.report)) if value else None
+        fields.warn_invalid("error", "a string or an object")
+        return ResponseError(kind="agent", message=_error_text(value, fields.report)) if value else None
     inner = Fields(value, _ERROR, (*fields.path, "error"), fields.report)
     kind, message, retryable = inner.text("kind"), inner.text("message"), inner.flag("retryable")
     if kind is not None and kind not in _KINDS:
-        inner.refuse("kind", "one of " + ", ".join(get_args(ErrorKind)))
+        inner.warn_invalid("kind", "one of " + ", ".join(get_args(ErrorKind)))
         kind = None
     code, pause = inner.get("code"), inner.number("retry_after_s")
-    if code is not None and not isinstance(code, str):  # a number of their own, which is no mistake
-        inner.keep_field("code")
+    if code is not None and not isinstance(code, str):  # a number, which is valid in other APIs
+        inner.keep_as_metadata("code")
         code = None
     unknown = inner.metadata()
     if unknown is not None:
-        fields.keep("error", unknown)
+        fields.add_metadata("error", unknown)
     return ResponseError(
         kind=kind or "agent",  # type: ignore[arg-type]  # one of the literals, as just checked
-        message=_words(value, fields.report) if message is None else message,
+        message=_error_text(value, fields.report) if message is None else message,
         retryable=retryable or False,
         code=UNSET if code is None else code,
         retry_after_s=UNSET if pause is None else pause,
     )
 
 
-def _words(value: Any, report: Report) -> str:
+def _error_text(value: Any, report: Report) -> str:
     if isinstance(value, int):
-        return show(value)
-    return dump_json(report.limit(value, ("error",)))[:_MAX_ERROR_WORDS].decode("utf-8", "ignore")
+        return describe_value(value)
+    return dump_json(report.limit(value, ("error",)))[:_MAX_ERROR_BYTES].decode("utf-8", "ignore")
 
 
 def _usage(fields: Fields) -> TokensUsage | None:
     usage, complete = read_usage(fields.get("tokens_usage"), ("tokens_usage",), fields.report)
     if not complete:
-        fields.keep_field("tokens_usage")
+        fields.keep_as_metadata("tokens_usage")
     return usage
 
 
@@ -245,38 +238,38 @@ def _summary(fields: Fields) -> TraceSummary | None:
         return None
     summary, complete = decode_summary(fields.get("trace_summary"), ("trace_summary",), fields.report)
     if not complete:
-        fields.keep_field("trace_summary")
+        fields.keep_as_metadata("trace_summary")
     return summary
 
 
 def _earlier_warnings(fields: Fields) -> tuple[str, ...]:
-    """Give the warnings of a reply that was read before and stored with them."""
+    """Return the warnings of a stored reply."""
     warnings = fields.items("warnings") or ()
     if all(isinstance(warning, str) for warning in warnings):
-        return tuple(map(whole_text, warnings))
-    fields.refuse("warnings", "a list of strings")
+        return tuple(map(clean_text, warnings))
+    fields.warn_invalid("warnings", "a list of strings")
     return ()
 
 
 def follow_trace_ref(response: ProviderResponse, read: Callable[[str], bytes]) -> ProviderResponse:
-    """The reply with its trace inside, or with a warning that says why it could not be read."""
+    """Return the reply with the trace of its file, or with a warning if that cannot be read."""
     try:
         data = parse_json(read(response.trace_ref or ""))
         events = data.get("trace", data.get("events")) if isinstance(data, Mapping) else data
-        found = decode_fields({"trace": events})
+        decoded = decode_fields({"trace": events})
     except FormatError as error:
         return replace(response, warnings=(*response.warnings, f"trace_ref: {error}"))
-    warnings = [warning.replace("trace", "trace_ref", 1) for warning in found.warnings]
-    if not found.trace and not warnings:
+    warnings = [warning.replace("trace", "trace_ref", 1) for warning in decoded.warnings]
+    if not decoded.trace and not warnings:
         warnings = [f"trace_ref: {response.trace_ref!r} holds no events"]
-    # A file without any says nothing that the events sent along could not.
-    unread = (*response.unread, *found.unread)
+    # An empty file does not replace the events that were sent along.
+    unread = (*response.unread, *decoded.unread)
     return replace(
-        response, trace=found.trace or response.trace, warnings=(*response.warnings, *warnings), unread=unread
+        response, trace=decoded.trace or response.trace, warnings=(*response.warnings, *warnings), unread=unread
     )
 
 
-def leave_trace_ref(response: ProviderResponse) -> ProviderResponse:
-    """The reply with a warning that nobody said where its trace lies."""
+def warn_unread_trace_ref(response: ProviderResponse) -> ProviderResponse:
+    """Return the reply with a warning that the folder of its trace file is unknown."""
     warning = f"trace_ref: {response.trace_ref!r} was not read: pass `root`, the folder it lies below"
     return replace(response, warnings=(*response.warnings, warning))

@@ -20,17 +20,16 @@ from agentv.model.stored import ExecutionRow, RunStatus, StoredRun
 
 RUN_SCHEMA = "agentv.run/1"
 EXECUTION_SCHEMA = "agentv.execution/1"
-TOP = ("latency_ms", "tokens_usage", "cost_usd", "thread_id", "error", "completed_at")
-"""The fields that a run has from its result record."""
-NAMES = {"run_id": "id", "target": "target_id"}
-"""Fields that a record calls otherwise."""
-SAME = ("execution_id", "run_id", "eval_id", "case_id", "target", "repeat", "started_at", *TOP)
-"""The fields of a record that stand in a run, too: they are not written twice unless they differ, as when it is run
-again."""
+RECORD_FIELDS = ("latency_ms", "tokens_usage", "cost_usd", "thread_id", "error", "completed_at")
+"""The fields that a run copies from its result record."""
+RECORD_NAMES = {"run_id": "id", "target": "target_id"}
+"""Names in the run of record fields that are named differently."""
+SHARED_FIELDS = ("execution_id", "run_id", "eval_id", "case_id", "target", "repeat", "started_at", *RECORD_FIELDS)
+"""Fields shared by a record and its run; the record omits them if they are equal. They differ after a rerun."""
 NULL = Raw(b"null")
 
 
-class _Asked(Struct):
+class _CaseInput(Struct):
     input_messages: list[Raw] = []
 
 
@@ -39,8 +38,8 @@ class _Round(Struct, frozen=True):
     attempt: Attempt
 
 
-class _Line(Struct, kw_only=True):
-    """What is read of an exported run; everything else in it can be told from this."""
+class _ExportedRun(Struct, kw_only=True):
+    """The fields that are read from an exported run; all others are derived from them."""
 
     execution_id: str
     key: str
@@ -69,22 +68,22 @@ class _Line(Struct, kw_only=True):
 
 
 def write_execution(execution: ExecutionRow) -> bytes:
-    """The line that stands before the runs of an execution."""
+    """Return the line that precedes the runs of an execution."""
     return dump_json({"schema": EXECUTION_SCHEMA, **msgspec.structs.asdict(execution), "seq": 0})
 
 
 def read_execution(line: bytes) -> ExecutionRow:
-    """The execution that such a line tells of."""
+    """Parse the line of an execution."""
     return json.decode(line, type=ExecutionRow)
 
 
 def write_run(run: StoredRun, execution_id: str) -> bytes:
-    """One run: the fields of the contract, the snapshots, and what is needed to put it back."""
+    """Return the line of a run: its public fields, the snapshots, and the data needed to import it."""
     case, evaluators = json.decode(run.content, type=tuple[Raw, Raw])
     record = {} if run.line is None else json.decode(run.line, type=dict[str, Raw])
     response = None if run.response is None else json.decode(run.response, type=dict[str, Raw])
-    asked = json.decode(case, type=_Asked).input_messages
-    said = response.pop("output_messages", None) if response is not None else None
+    prompt = json.decode(case, type=_CaseInput).input_messages
+    output = response.pop("output_messages", None) if response is not None else None
     fields: dict[str, Any] = {
         "schema": RUN_SCHEMA,
         "id": f"{execution_id}-{run.key}",
@@ -96,8 +95,8 @@ def write_run(run: StoredRun, execution_id: str) -> bytes:
         "repeat": run.repeat,
         "status": run.status,
         "started_at": run.started_at,
-        **{name: record.get(name, NULL) for name in TOP},
-        "messages": None if response is None else [*asked, *(json.decode(said, type=list[Raw]) if said else ())],
+        **{name: record.get(name, NULL) for name in RECORD_FIELDS},
+        "messages": None if response is None else [*prompt, *(json.decode(output, type=list[Raw]) if output else ())],
         "output": NULL if response is None else _output(response),
         "result": None,
         "created_at": run.created_at,
@@ -111,86 +110,88 @@ def write_run(run: StoredRun, execution_id: str) -> bytes:
         "tries": run.tries,
         "replaced": run.replaced,
         "attempts": [_Round(number, attempt) for number, attempt in run.attempts],
-        "output_from": None if said is None else len(asked),
+        "output_from": None if output is None else len(prompt),
         "response": response,
         "sides": NULL if run.sides is None else Raw(run.sides),
     }
     if record:
-        fields["result"] = {name: value for name, value in record.items() if not _is_told(name, value, fields)}
+        fields["result"] = {name: value for name, value in record.items() if not _is_in_run(name, value, fields)}
     return json.encode(fields)
 
 
-def _is_told(name: str, value: Raw, fields: Mapping[str, Any]) -> bool:
-    """Whether a field of the record stands in the run itself, the same to the letter."""
-    return name in TOP or (name in SAME and json.encode(fields[NAMES.get(name, name)]) == bytes(value))
+def _is_in_run(name: str, value: Raw, fields: Mapping[str, Any]) -> bool:
+    """Return whether the run holds a field of the record with exactly the same value."""
+    return name in RECORD_FIELDS or (
+        name in SHARED_FIELDS and json.encode(fields[RECORD_NAMES.get(name, name)]) == bytes(value)
+    )
 
 
 def _output(response: Mapping[str, Raw]) -> Raw:
-    """The structured output of an agent that sent one beside its messages."""
+    """Return the structured output that an agent sent beside its messages."""
     metadata = response.get("metadata", NULL)
     return (json.decode(metadata, type=dict[str, Raw] | None) or {}).get("output", NULL)
 
 
 def read_run(line: bytes) -> tuple[str, StoredRun]:
-    """The execution of an exported run, and the run."""
-    found = json.decode(line, type=_Line)
-    response = found.response
-    if response is not None and found.output_from is not None:
-        said = [bytes(each) for each in (found.messages or ())[found.output_from :]]
-        response = _with_messages(response, b"[" + b",".join(said) + b"]")
+    """Parse an exported run; return the id of its execution and the run."""
+    exported = json.decode(line, type=_ExportedRun)
+    response = exported.response
+    if response is not None and exported.output_from is not None:
+        output = [bytes(each) for each in (exported.messages or ())[exported.output_from :]]
+        response = _with_messages(response, b"[" + b",".join(output) + b"]")
     record = None
-    if found.result is not None:
+    if exported.result is not None:
         top = json.decode(line, type=dict[str, Raw])
-        record = _joined(
+        record = _join_raw(
             {
-                name: (found.result[name] if name in found.result else top[NAMES.get(name, name)])
+                name: (exported.result[name] if name in exported.result else top[RECORD_NAMES.get(name, name)])
                 for name in ResultRecord.__struct_fields__
-                if name in SAME or name in found.result
+                if name in SHARED_FIELDS or name in exported.result
             }
         )
     run = StoredRun(
-        key=found.key,
-        position=found.position,
-        eval_id=found.eval_id,
-        case_id=found.case_id,
-        persona_id=found.persona_id,
-        target_id=found.target_id,
-        repeat=found.repeat,
-        place=found.place,
-        status=found.status,
-        tries=found.tries,
-        started_at=found.started_at,
-        created_at=found.created_at,
-        updated_at=found.updated_at,
-        replaced=found.replaced,
-        content=b"[" + bytes(found.case) + b"," + bytes(found.evaluators) + b"]",
-        target=bytes(found.target),
+        key=exported.key,
+        position=exported.position,
+        eval_id=exported.eval_id,
+        case_id=exported.case_id,
+        persona_id=exported.persona_id,
+        target_id=exported.target_id,
+        repeat=exported.repeat,
+        place=exported.place,
+        status=exported.status,
+        tries=exported.tries,
+        started_at=exported.started_at,
+        created_at=exported.created_at,
+        updated_at=exported.updated_at,
+        replaced=exported.replaced,
+        content=b"[" + bytes(exported.case) + b"," + bytes(exported.evaluators) + b"]",
+        target=bytes(exported.target),
         line=record,
-        response=None if response is None else _joined(response),
-        sides=None if bytes(found.sides) == bytes(NULL) else bytes(found.sides),
-        attempts=tuple([(each.round, each.attempt) for each in found.attempts]),
+        response=None if response is None else _join_raw(response),
+        sides=None if bytes(exported.sides) == bytes(NULL) else bytes(exported.sides),
+        attempts=tuple([(each.round, each.attempt) for each in exported.attempts]),
     )
-    return found.execution_id, run
+    return exported.execution_id, run
 
 
 def schema_of(line: bytes) -> str | None:
-    """What a line says it is; raises `FormatError` when it is no JSON object."""
+    """Return the schema that a line names; raise `FormatError` if it is not a JSON object."""
     try:
-        found = json.decode(line, type=dict[str, Raw])
-        return json.decode(found["schema"], type=str) if "schema" in found else None
+        fields = json.decode(line, type=dict[str, Raw])
+        return json.decode(fields["schema"], type=str) if "schema" in fields else None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         msg = f"not a JSON object: {error}"
         raise FormatError(msg) from error
 
 
 def _with_messages(response: Mapping[str, Raw], messages: bytes) -> dict[str, Raw]:
-    """The reply with its messages where they stood: behind the text."""
+    """Return the reply with its messages at their original position, after the text."""
     before = {name: value for name, value in response.items() if name in ("success", "text")}
     after = {name: value for name, value in response.items() if name not in before}
     return {**before, "output_messages": Raw(messages), **after}
 
 
-def _joined(fields: Mapping[str, Raw]) -> bytes:
+def _join_raw(fields: Mapping[str, Raw]) -> bytes:
     return b"{" + b",".join(json.encode(name) + b":" + bytes(value) for name, value in fields.items()) + b"}"
 
 
@@ -214,14 +215,14 @@ _NAMES = {
 }
 _STATUSES = {"error": "error", "failed": "error", "cancelled": "cancelled"}
 _STATUSES.update(dict.fromkeys(("queued", "pending", "running"), "cancelled"))
-"""What was under way when the runs were written is so no longer; everything else has ended."""
+"""Final status by legacy status; runs that were active at the time of the export count as cancelled."""
 _VERDICTS = {"pass": "pass", "passed": "pass", "fail": "fail", "failed": "fail", "error": "error"}
 NOT_EVALUATED = "skipped"
-"""The verdict of a run that came without one; `agentv rescore` gives it one."""
+"""Verdict of an imported run without a result; `agentv rescore` evaluates it."""
 
 
-def read_old_run(data: Any, position: int, default_execution: str) -> tuple[str, StoredRun]:
-    """A run of the older shape, and the execution it belongs to; raises `FormatError` when it is none."""
+def read_legacy_run(data: Any, position: int, default_execution: str) -> tuple[str, StoredRun]:
+    """Parse a run of the legacy shape; return the id of its execution and the run, or raise `FormatError`."""
     if not isinstance(data, Mapping):
         msg = f"expected a run as an object, got {type(data).__name__}"
         raise FormatError(msg)
@@ -230,9 +231,11 @@ def read_old_run(data: Any, position: int, default_execution: str) -> tuple[str,
         msg = "a run has at least a `scenarioId` (or `case_id`) and `messages`"
         raise FormatError(msg)
     messages = as_messages(fields["messages"])
-    asked = next((at for at, message in enumerate(messages) if message.role not in ("system", "user")), len(messages))
-    case = Case(id=str(fields["case_id"]), input_messages=messages[:asked])
-    response = _response(fields, messages[asked:])
+    prompt_length = next(
+        (at for at, message in enumerate(messages) if message.role not in ("system", "user")), len(messages)
+    )
+    case = Case(id=str(fields["case_id"]), input_messages=messages[:prompt_length])
+    response = _response(fields, messages[prompt_length:])
     execution_id = _execution_id(fields.get("execution_id"), default_execution)
     content = dump_json([case, []])
     key = blake2b(content + repr((fields.get("id"), position)).encode("utf-8", "replace"), digest_size=8).hexdigest()
@@ -264,15 +267,15 @@ def read_old_run(data: Any, position: int, default_execution: str) -> tuple[str,
     )
 
 
-def _response(fields: Mapping[str, Any], said: tuple[Message, ...]) -> ProviderResponse:
-    """What the agent said, with the numbers that stood beside it or in `metadata`."""
+def _response(fields: Mapping[str, Any], output: tuple[Message, ...]) -> ProviderResponse:
+    """Return the reply of the agent, with the numbers of the run or of its `metadata`."""
     error = _error(fields.get("error"))
     metadata = fields.get("metadata")
     reported = ("tokens_usage", "latency_ms", "thread_id", "output")
     return decode_response(
         {
             "success": error is None,
-            "output_messages": said,
+            "output_messages": output,
             "metadata": metadata if isinstance(metadata, Mapping) else None,
             **{name: fields[name] for name in reported if fields.get(name) is not None},
             **({} if error is None else {"error": error}),
@@ -283,9 +286,9 @@ def _response(fields: Mapping[str, Any], said: tuple[Message, ...]) -> ProviderR
 def _record(
     fields: Mapping[str, Any], case: Case, response: ProviderResponse, status: str, named: tuple[str, str, str]
 ) -> ResultRecord:
-    """The result as a line of today's; `named` are its execution, its key, and when it was made."""
+    """Return the result record; `named` holds its execution, its key and its time of creation."""
     execution_id, key, created = named
-    verdict, score, found = _result(fields.get("result"), status)
+    verdict, score, evaluators = _result(fields.get("result"), status)
     return ResultRecord(
         execution_id=execution_id,
         run_id=f"{execution_id}-{key}",
@@ -297,7 +300,7 @@ def _record(
         status=verdict,  # type: ignore[arg-type]  # one of the verdicts, from the table above
         score=score,
         candidate=response.text,
-        evaluators=found,
+        evaluators=evaluators,
         trace_summary=None,
         tokens_usage=response.tokens_usage,
         cost_usd=response.cost_usd,
@@ -311,39 +314,39 @@ def _record(
     )
 
 
-def _execution_id(given: Any, default: str) -> str:
-    """Older executions have numbers."""
-    return default if given is None else f"execution-{given}" if isinstance(given, int) else str(given)
+def _execution_id(value: Any, default: str) -> str:
+    """Return the id of an execution; legacy executions have numbers."""
+    return default if value is None else f"execution-{value}" if isinstance(value, int) else str(value)
 
 
-def _error(given: Any) -> ResponseError | None:
-    if not given:
+def _error(value: Any) -> ResponseError | None:
+    if not value:
         return None
-    message = given.get("message") if isinstance(given, Mapping) else given
-    return ResponseError(kind="agent", message=message if isinstance(message, str) else dump_json(given).decode())
+    message = value.get("message") if isinstance(value, Mapping) else value
+    return ResponseError(kind="agent", message=message if isinstance(message, str) else dump_json(value).decode())
 
 
-def _result(given: Any, status: str) -> tuple[str, float | None, tuple[EvaluatorResult, ...]]:
-    """The verdict that came with the run, if any did."""
+def _result(value: Any, status: str) -> tuple[str, float | None, tuple[EvaluatorResult, ...]]:
+    """Return the verdict, the score and the evaluator results that came with the run, if any."""
     if status == "error":
         return "error", None, ()
-    if status != "completed" or not isinstance(given, Mapping):
+    if status != "completed" or not isinstance(value, Mapping):
         return NOT_EVALUATED, None, ()
-    word = given.get("status")
-    if word is None and isinstance(given.get("success", given.get("passed")), bool):
-        word = "pass" if given.get("success", given.get("passed")) else "fail"
+    word = value.get("status")
+    if word is None and isinstance(value.get("success", value.get("passed")), bool):
+        word = "pass" if value.get("success", value.get("passed")) else "fail"
     verdict = _VERDICTS.get(str(word), NOT_EVALUATED)
-    score = given.get("score")
+    score = value.get("score")
     known = float(score) if isinstance(score, (int, float)) and 0 <= score <= 1 else None
     if verdict in ("pass", "fail") and known is None:
         known = float(verdict == "pass")
-    told = dump_json(dict(given))[:200].decode("utf-8", "ignore")
-    found = EvaluatorResult(
+    quoted = dump_json(dict(value))[:200].decode("utf-8", "ignore")
+    result = EvaluatorResult(
         name="imported",
         type="imported",
         status=verdict,  # type: ignore[arg-type]  # as above
         score=known,
-        hits=(f"the imported run says: {told}",) if verdict == "pass" else (),
-        misses=(f"the imported run says: {told}",) if verdict != "pass" else (),
+        hits=(f"the imported run says: {quoted}",) if verdict == "pass" else (),
+        misses=(f"the imported run says: {quoted}",) if verdict != "pass" else (),
     )
-    return verdict, known, (found,) if verdict != NOT_EVALUATED else ()
+    return verdict, known, (result,) if verdict != NOT_EVALUATED else ()

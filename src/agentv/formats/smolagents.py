@@ -1,4 +1,4 @@
-"""smolagents: the steps of an agent's memory, and the result of a run that holds them."""
+"""smolagents: steps of an agent's memory, and run results that contain them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.formats.draft import Draft, other_fields
+from agentv.formats.builder import MessageListBuilder, other_fields
 from agentv.formats.fields import OBJECT, objects_in
 from agentv.formats.response import add_fields
 from agentv.jsonio import dump_json
@@ -28,93 +28,93 @@ def _are_steps(value: Any) -> bool:
 
 
 def _read_steps(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    draft = Draft()
-    told = _told_by_steps(items)
+    builder = MessageListBuilder()
+    step_call_ids = _call_ids_in_steps(items)
     for item in items:
         if _is_step(item):
-            _add(draft, item)
-        elif isinstance(item, OBJECT) and _is_told(item, told):
+            _add(builder, item)
+        elif isinstance(item, OBJECT) and _is_repeated_by_step(item, step_call_ids):
             continue
         elif isinstance(item, OBJECT) and isinstance(item.get("task"), str):
-            draft.say("user", item["task"])
+            builder.add_message("user", item["task"])
         elif isinstance(item, OBJECT) and isinstance(item.get("system_prompt"), str):
-            draft.say("system", item["system_prompt"])
+            builder.add_message("system", item["system_prompt"])
         elif isinstance(item, OBJECT) and "plan" in item:
-            draft.say("assistant", item.get("plan"), **_usage(item))
+            builder.add_message("assistant", item.get("plan"), **_usage(item))
         else:
-            draft.keep(item)
-    said = reader.read_messages(draft.finish())
+            builder.add_unknown(item)
+    response = reader.read_messages(builder.build())
     answer = _answer(items)
-    return said if answer is None else replace(said, text=answer)
+    return response if answer is None else replace(response, text=answer)
 
 
-def _told_by_steps(items: Sequence[Any]) -> set[str]:
-    """Return the ids of the calls that steps hold: a stream tells of them by themselves as well."""
+def _call_ids_in_steps(items: Sequence[Any]) -> set[str]:
+    """Return the ids of the calls in the steps; a stream reports them separately too."""
     calls = [call for item in objects_in(items) if _is_step(item) for call in objects_in(item.get("tool_calls"))]
     return {call["id"] for call in calls if isinstance(call.get("id"), str)}
 
 
-def _is_told(item: _Object, told: set[str]) -> bool:
-    """Tell an event of a stream that a step says again: a call, its output, pieces of text, the output of a step."""
+def _is_repeated_by_step(item: _Object, step_call_ids: set[str]) -> bool:
+    """Recognize a stream event that a step repeats: a call, an output, a text delta, a step's output."""
     keys = item.keys()
     if keys <= {"output", "is_final_answer"}:
         return True
     if keys == {"content", "tool_calls", "token_usage"}:
-        return not item["tool_calls"] or bool(told)
+        return not item["tool_calls"] or bool(step_call_ids)
     is_call = "function" in keys or keys == {"name", "arguments", "id"} or keys >= {"tool_call", "observation"}
     is_output = keys >= {"id", "output", "is_final_answer"}
-    return (is_call or is_output) and item.get("id") in told
+    return (is_call or is_output) and item.get("id") in step_call_ids
 
 
 def _usage(item: _Object) -> dict[str, Any]:
     return {"usage": item["token_usage"]} if isinstance(item.get("token_usage"), OBJECT) else {}
 
 
-def _add(draft: Draft, item: _Object) -> None:
-    """Read a step: what the model wrote and called, and what came back, which is one text for all of its calls."""
+def _add(builder: MessageListBuilder, item: _Object) -> None:
+    """Read a step: the model's text and calls, and the observations, one text for all calls."""
     message, text = item.get("model_output_message"), item.get("model_output")
     message = message if isinstance(message, OBJECT) else {}
     text = message.get("content") if text is None else text
-    others = other_fields(item, *_STEP, "model_input_messages", "timing", "code_action", "action_output")
-    draft.say("assistant", text, **_usage(item), **others)
-    # A step that failed lists no calls of its own; the model's are those that it tried.
+    extra = other_fields(item, *_STEP, "model_input_messages", "timing", "code_action", "action_output")
+    builder.add_message("assistant", text, **_usage(item), **extra)
+    # A failed step lists no calls; those of the model's message are the attempted ones.
     calls = list(objects_in(item.get("tool_calls"))) or list(objects_in(message.get("tool_calls")))
-    made = [call for raw in calls if (call := _call(draft, raw)) is not None]
+    new_calls = [call for raw in calls if (call := _call(builder, raw)) is not None]
     error, seen = item.get("error"), item.get("observations")
-    if len(made) != 1:
+    if len(new_calls) != 1:
         if isinstance(error, OBJECT) or error:
-            draft.messages[-1]["error"] = error
+            builder.messages[-1]["error"] = error
         return
     if isinstance(seen, str):
-        made[0]["output"] = seen
+        new_calls[0]["output"] = seen
     if error:
-        made[0] |= {"status": "error", "error": error.get("message") if isinstance(error, OBJECT) else str(error)}
+        new_calls[0] |= {"status": "error", "error": error.get("message") if isinstance(error, OBJECT) else str(error)}
 
 
-def _call(draft: Draft, raw: _Object) -> dict[str, Any] | None:
+def _call(builder: MessageListBuilder, raw: _Object) -> dict[str, Any] | None:
     function = raw.get("function")
     function = function if isinstance(function, OBJECT) else raw
-    name, given = function.get("name"), function.get("arguments")
-    if draft.knows(raw.get("id")):  # an id of theirs is only unique within its step
-        return draft.call(name, given)
-    if name == _INTERPRETER and isinstance(given, str):
-        call = draft.call(name, UNSET, raw.get("id"))
-        call["input"] = given
+    name, arguments = function.get("name"), function.get("arguments")
+    if builder.has_call(raw.get("id")):  # ids are unique within a step only
+        return builder.add_call(name, arguments)
+    if name == _INTERPRETER and isinstance(arguments, str):
+        call = builder.add_call(name, UNSET, raw.get("id"))
+        call["input"] = arguments
         return call
-    return draft.call(name, given, raw.get("id"))
+    return builder.add_call(name, arguments, raw.get("id"))
 
 
 def _answer(items: Sequence[Any]) -> str | None:
-    """Return the final answer: what the last step gave back, else what it was called with."""
+    """Return the final answer: the last step's output, else the input of its final call."""
     last: _Object = next((item for item in reversed(list(objects_in(items))) if _is_step(item)), {})
     if last.get("is_final_answer") is not True:
         return None
-    found = last.get("action_output")
-    if found is None:
+    answer = last.get("action_output")
+    if answer is None:
         calls = [call.get("function") for call in objects_in(last.get("tool_calls"))]
-        given = [call.get("arguments") for call in objects_in(calls) if call.get("name") == _FINAL]
-        found = next((each.get("answer") for each in objects_in(given)), last.get("observations"))
-    return found if found is None or isinstance(found, str) else dump_json(found).decode()
+        arguments = [call.get("arguments") for call in objects_in(calls) if call.get("name") == _FINAL]
+        answer = next((entry.get("answer") for entry in objects_in(arguments)), last.get("observations"))
+    return answer if answer is None or isinstance(answer, str) else dump_json(answer).decode()
 
 
 def _is_result(value: Any) -> bool:
@@ -122,10 +122,10 @@ def _is_result(value: Any) -> bool:
 
 
 def _read_result(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    said = _read_steps(value["steps"], reader)
+    response = _read_steps(value["steps"], reader)
     output, usage = value.get("output"), value.get("token_usage")
     text = output if output is None or isinstance(output, str) else dump_json(output).decode()
-    return add_fields(said, other_fields(value, "output", "steps", "token_usage"), text=text, tokens_usage=usage)
+    return add_fields(response, other_fields(value, "output", "steps", "token_usage"), text=text, tokens_usage=usage)
 
 
 STEPS = ReplyFormat(name="smolagents", detect=_are_steps, read=_read_steps, events=True)

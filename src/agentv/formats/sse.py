@@ -1,4 +1,4 @@
-"""Server-sent events and JSON lines, read from pieces of any size as they arrive."""
+"""Incremental decoders of server-sent events and JSON lines."""
 
 import re
 from typing import Any, NamedTuple
@@ -7,35 +7,35 @@ from agentv.errors import FormatError
 from agentv.jsonio import parse_json
 
 MAX_EVENT_BYTES = 10_000_000
-"""A line or an event that never ends must not fill the memory."""
+"""Limit of one line or event, which protects the memory from endless ones."""
 _BOM = b"\xef\xbb\xbf"
 _END = re.compile(rb"\r\n|\r|\n")
 
 
 class ServerEvent(NamedTuple):
-    """One event, when the empty line that ends it has come."""
+    """One complete event."""
 
     data: str
     event: str = "message"
     id: str = ""
-    """The last one that was sent; it stays until another comes."""
+    """The last event id that was sent; it applies until the next one."""
 
 
-class Lines:
-    """Lines that end with LF, CR or CRLF, wherever the pieces were cut."""
+class LineBuffer:
+    """Splitter of byte chunks into lines that end with LF, CR or CRLF."""
 
     def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
         self._max = max_bytes
         self._parts: list[bytes] = []
-        """The line that has begun."""
+        """The incomplete line."""
         self._size = 0
         self._after_cr = False
         self._is_first = True
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that this piece completes."""
+        """Return the lines that this chunk completes."""
         if self._after_cr and chunk:
-            # The second half of an end that was cut in two is not an end of its own.
+            # The LF of a CRLF that was split between two chunks is not another line end.
             chunk = chunk.removeprefix(b"\n")
             self._after_cr = False
         if not chunk:
@@ -43,7 +43,7 @@ class Lines:
         self._after_cr = chunk.endswith(b"\r")
         *complete, rest = _END.split(chunk)
         if complete:
-            complete[0] = self._begun() + complete[0]
+            complete[0] = self._pop_incomplete() + complete[0]
             if self._is_first:
                 self._is_first = False
                 complete[0] = complete[0].removeprefix(_BOM)
@@ -55,22 +55,22 @@ class Lines:
         return complete
 
     def finish(self) -> bytes:
-        """What stands after the last end of a line."""
-        rest = self._begun()
+        """Return the text after the last line end."""
+        rest = self._pop_incomplete()
         return rest.removeprefix(_BOM) if self._is_first else rest
 
-    def _begun(self) -> bytes:
-        begun = b"".join(self._parts)
+    def _pop_incomplete(self) -> bytes:
+        incomplete = b"".join(self._parts)
         self._parts.clear()
         self._size = 0
-        return begun
+        return incomplete
 
 
-class EventReader:
-    """Server-sent events, as the HTML standard reads them."""
+class SseDecoder:
+    """Decoder of server-sent events according to the HTML standard."""
 
     def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
-        self._lines = Lines(max_bytes)
+        self._lines = LineBuffer(max_bytes)
         self._max = max_bytes
         self._data: list[str] = []
         self._size = 0
@@ -78,14 +78,14 @@ class EventReader:
         self._id = ""
 
     def feed(self, chunk: bytes) -> list[ServerEvent]:
-        """The events that this piece completes."""
-        found = [self._read(line) for line in self._lines.feed(chunk)]
-        return [event for event in found if event is not None]
+        """Return the events that this chunk completes."""
+        events = [self._read(line) for line in self._lines.feed(chunk)]
+        return [event for event in events if event is not None]
 
     def finish(self) -> list[ServerEvent]:
-        """The event that was under way when the stream ended: some servers leave out the last empty line.
+        """Return the incomplete event at the end of the stream: some servers omit the last empty line.
 
-        The standard drops it, for it may have been cut off: whoever takes it must see that it is whole.
+        The standard discards it because it may be truncated: the caller must check that it is complete.
         """
         self._read(self._lines.finish())
         event = self._read(b"")
@@ -106,7 +106,7 @@ class EventReader:
             self._event = value
         elif name == "id" and "\0" not in value:
             self._id = value
-        return None  # a comment begins with the colon, and other fields mean nothing
+        return None  # a comment starts with a colon, and unknown fields are ignored
 
     def _dispatch(self) -> ServerEvent | None:
         event = ServerEvent("\n".join(self._data), self._event or "message", self._id) if self._data else None
@@ -116,17 +116,17 @@ class EventReader:
         return event
 
 
-class JsonLineReader:
-    """JSON values, one a line; empty lines between them mean nothing."""
+class JsonLinesDecoder:
+    """Decoder of JSON values, one per line; empty lines are ignored."""
 
     def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
-        self._lines = Lines(max_bytes)
+        self._lines = LineBuffer(max_bytes)
 
     def feed(self, chunk: bytes) -> list[Any]:
-        """The values that this piece completes; `FormatError` for a line that is not JSON."""
+        """Return the values that this chunk completes; raise `FormatError` for a line that is not JSON."""
         return [parse_json(line) for line in self._lines.feed(chunk) if line.strip()]
 
     def finish(self) -> list[Any]:
-        """The value on a last line that has no end."""
+        """Return the value on a last line without a line end."""
         rest = self._lines.finish()
         return [parse_json(rest)] if rest.strip() else []

@@ -1,4 +1,4 @@
-"""Strands Agents: messages that say what they cost, results of an agent, and the events of its stream."""
+"""Strands Agents: messages with usage, results and streams of agents, graphs and swarms, metrics summaries."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from msgspec import UNSET
 from msgspec.structs import force_setattr, replace
 
 from agentv.formats.detect import is_message
-from agentv.formats.fields import MISSING_CALLS, OBJECT, Report, is_count, objects_in, word
+from agentv.formats.fields import MISSING_CALLS, OBJECT, Report, is_count, objects_in, text_or_empty
 from agentv.formats.response import decode_fields
 from agentv.formats.unread import unread_fields
 from agentv.formats.usage import add_usage, decode_usage, read_usage
@@ -24,7 +24,7 @@ def _usage_of(message: Any) -> Any:
     return metadata.get("usage") if isinstance(metadata, OBJECT) else None
 
 
-def _is_costed(message: Any) -> bool:
+def _has_usage(message: Any) -> bool:
     usage = _usage_of(message)
     if not isinstance(usage, OBJECT) or "inputTokens" not in usage or not is_message(message):
         return False
@@ -32,18 +32,18 @@ def _is_costed(message: Any) -> bool:
 
 
 def _detect(items: Any) -> bool:
-    return isinstance(items, (list, tuple)) and any(map(_is_costed, items))
+    return isinstance(items, (list, tuple)) and any(map(_has_usage, items))
 
 
 def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    """Read messages, and add up what those of the model cost."""
+    """Read messages, and sum the usage of the model's turns."""
     del reader
     return replace(decode_fields({"output_messages": items}), tokens_usage=_sum(items))
 
 
 def _sum(items: Sequence[Any]) -> TokensUsage | None:
-    said = [item for item in objects_in(items) if item.get("role") == "assistant"]
-    return add_usage(decode_usage(_usage_of(item)) for item in said)
+    replies = [item for item in objects_in(items) if item.get("role") == "assistant"]
+    return add_usage(decode_usage(_usage_of(item)) for item in replies)
 
 
 FORMAT = ReplyFormat(name="strands", detect=_detect, read=_read, items=True)
@@ -58,76 +58,78 @@ def _is_result(value: Any) -> bool:
 
 
 def _is_state(value: Any) -> bool:
-    """Tell the messages of an agent, with the reason beside them why it stopped."""
+    """Recognize an agent's messages with its stop reason."""
     return isinstance(value, OBJECT) and "stop_reason" in value and _detect(value.get("messages"))
 
 
-def _wrapped(value: Any) -> Any:
-    """Return the result, or the message, that an entrypoint sends as its sole answer."""
+def _unwrap(value: Any) -> Any:
+    """Unwrap the result or message that an entrypoint sends as its only output."""
     if not isinstance(value, OBJECT) or value.keys() != {"result"}:
         return value
     inner = value["result"]
-    # Blocks of others have types.
+    # Blocks of other systems have types.
     if is_message(inner) and any("type" not in block for block in objects_in(inner.get("content"))):
         return {"type": "agent_result", "message": inner}
     return inner
 
 
 def _detect_result(value: Any) -> bool:
-    return _is_result(_wrapped(value))
+    return _is_result(_unwrap(value))
 
 
 def _read_result(value: Any, reader: ReplyReader) -> ProviderResponse:
-    """Read the result of an agent: all messages, or the last one and the metrics, which tell what came before."""
-    value = _wrapped(value)
+    """Read an agent's result: all messages, or the last one and the metrics with the traces before it."""
+    value = _unwrap(value)
     metrics = value.get("metrics")
     metrics = _last_invocation(metrics) if isinstance(metrics, OBJECT) else {}
-    traced = _traced(metrics.get("traces"))
+    traced = _trace_messages(metrics.get("traces"))
     if _is_state(value):
         traced = list(value["messages"])
-    said = reader.read_messages(traced or [value["message"]], declared=True)
-    usage = decode_usage(metrics.get("accumulated_usage")) or said.tokens_usage
-    calls = [call for message in said.output_messages or () for call in message.tool_calls]
+    conversation = reader.read_messages(traced or [value["message"]], declared=True)
+    usage = decode_usage(metrics.get("accumulated_usage")) or conversation.tokens_usage
+    calls = [call for message in conversation.output_messages or () for call in message.tool_calls]
     if value.get("stop_reason") == "interrupt":
-        for call in (each for each in calls if each.output is UNSET):
-            force_setattr(call, "status", "pending")  # nobody else has seen this call yet
-    response = replace(said, tokens_usage=usage, unread=(*said.unread, *_untold(metrics, len(calls))))
-    kept = {key: item for key, item in value.items() if key not in _READ and item is not None}
-    response = replace(response, metadata={**kept, **(said.metadata or {})} or None)
+        for call in (entry for entry in calls if entry.output is UNSET):
+            force_setattr(call, "status", "pending")  # the call is not shared yet
+    response = replace(
+        conversation, tokens_usage=usage, unread=(*conversation.unread, *_report_missing_calls(metrics, len(calls)))
+    )
+    metadata = {key: item for key, item in value.items() if key not in _READ and item is not None}
+    response = replace(response, metadata={**metadata, **(conversation.metadata or {})} or None)
     if traced or isinstance(metrics.get("tool_usage", metrics.get("tool_metrics")), OBJECT):
         return response
-    if not calls:  # the answer alone, which tells nothing about calls
+    if not calls:  # the answer alone; tool calls are unknown
         return replace(response, output_messages=None)
     return replace(response, unread=(*response.unread, Unread(path="message", reason=_LAST_ONLY)))
 
 
 def _last_invocation(metrics: _Object) -> _Object:
-    """Return the metrics of the last prompt alone: an agent that is asked again adds to those that it has."""
+    """Return the metrics of the last invocation; an agent accumulates those of all invocations."""
     invocations = list(objects_in(metrics.get("agent_invocations")))
     traces = metrics.get("traces")
     if len(invocations) <= 1 or not isinstance(traces, (list, tuple)):
         return metrics
     last = invocations[-1]
     cycles = len(list(objects_in(last.get("cycles"))))
-    others = {key: item for key, item in metrics.items() if key not in ("tool_usage", "tool_metrics")}
-    return {**others, "traces": traces[len(traces) - cycles :], "accumulated_usage": last.get("usage")}
+    extra = {key: item for key, item in metrics.items() if key not in ("tool_usage", "tool_metrics")}
+    return {**extra, "traces": traces[len(traces) - cycles :], "accumulated_usage": last.get("usage")}
 
 
-def _traced(traces: Any) -> list[Any]:
-    """Return the messages of the cycles, in their order."""
-    found: list[Any] = []
+def _trace_messages(traces: Any) -> list[Any]:
+    """Return the messages of the traced cycles in order."""
+    messages: list[Any] = []
     for trace in objects_in(traces):
         if isinstance(trace.get("message"), OBJECT):
-            found.append(trace["message"])
-        found += _traced(trace.get("children"))
-    return found
+            messages.append(trace["message"])
+        messages += _trace_messages(trace.get("children"))
+    return messages
 
 
-def _untold(metrics: _Object, read: int) -> list[Unread]:
-    """Report calls that are counted and not told."""
+def _report_missing_calls(metrics: _Object, read: int) -> list[Unread]:
+    """Report calls that are counted in the metrics but missing from the messages."""
     used = metrics.get("tool_usage", metrics.get("tool_metrics"))
     tools = objects_in(list(used.values()) if isinstance(used, OBJECT) else ())
-    stats = objects_in([each.get("execution_stats", each) for each in tools])
+    stats = objects_in([item.get("execution_stats", item) for item in tools])
     counted = sum(stat["call_count"] for stat in stats if is_count(stat.get("call_count")))
     if counted <= read:
         return []
@@ -139,12 +141,12 @@ RESULT = ReplyFormat(name="strands", detect=_detect_result, read=_read_result)
 
 
 def _detect_summary(value: Any) -> bool:
-    """Tell the summary of an agent's metrics, whose traces hold the messages of all cycles."""
-    return isinstance(value, OBJECT) and "accumulated_usage" in value and bool(_traced(value.get("traces")))
+    """Recognize a metrics summary, whose traces contain the messages of all cycles."""
+    return isinstance(value, OBJECT) and "accumulated_usage" in value and bool(_trace_messages(value.get("traces")))
 
 
 def _read_summary(value: _Object, reader: ReplyReader) -> ProviderResponse:
-    message = _traced(value["traces"])[-1]
+    message = _trace_messages(value["traces"])[-1]
     return _read_result({"type": "agent_result", "message": message, "metrics": value}, reader)
 
 
@@ -163,7 +165,7 @@ def _detect_stream(value: Any) -> bool:
 
 
 def _read_stream(events: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
-    """Read the whole messages of a stream; where it has none, those that its pieces make."""
+    """Read the complete messages of a stream, or assemble its deltas if it has none."""
     items = list(objects_in(events))
     pieces = [item["event"] for item in items if isinstance(item.get("event"), OBJECT)]
     whole = [item["message"] for item in items if is_message(item.get("message"))]
@@ -172,33 +174,90 @@ def _read_stream(events: Sequence[Any], reader: ReplyReader) -> ProviderResponse
     else:
         response = reader.read_messages(whole, declared=True)
         response = replace(response, tokens_usage=_stream_usage(pieces) or response.tokens_usage)
-        response = replace(response, unread=(*response.unread, *_cut_off(pieces, response)))
-    found = unread_fields({f"events[{at}]": _beside(item) for at, item in enumerate(items)}, response)
-    return replace(response, unread=(*response.unread, *found)) if found else response
+        response = replace(response, unread=(*response.unread, *_report_truncated_calls(pieces, response)))
+    unread = unread_fields({f"events[{at}]": _event_extras(item) for at, item in enumerate(items)}, response)
+    return replace(response, unread=(*response.unread, *unread)) if unread else response
 
 
-def _beside(item: _Object) -> dict[str, Any]:
-    """Return what an event holds that is neither a message nor told by one."""
+def _event_extras(item: _Object) -> dict[str, Any]:
+    """Return the fields of an event that are neither a message nor repeated by one."""
     read = ("event", "message", "delta", *(("result",) if _is_result(item.get("result")) else ()))
     return {key: value for key, value in item.items() if key not in read}
 
 
 def _stream_usage(pieces: Sequence[_Object]) -> TokensUsage | None:
-    told = [piece["metadata"] for piece in pieces if isinstance(piece.get("metadata"), OBJECT)]
-    return add_usage(read_usage(each.get("usage"), ("usage",), Report())[0] for each in told)
+    metadata = [piece["metadata"] for piece in pieces if isinstance(piece.get("metadata"), OBJECT)]
+    return add_usage(read_usage(item.get("usage"), ("usage",), Report())[0] for item in metadata)
 
 
-def _cut_off(pieces: Sequence[_Object], response: ProviderResponse) -> list[Unread]:
-    """Report calls that began in the pieces and stand in no whole message."""
-    known = {call.id for message in response.output_messages or () for call in message.tool_calls}
+def _report_truncated_calls(pieces: Sequence[_Object], response: ProviderResponse) -> list[Unread]:
+    """Report calls that started in the deltas but are in no complete message."""
+    known_ids = {call.id for message in response.output_messages or () for call in message.tool_calls}
     starts = [piece["contentBlockStart"] for piece in pieces if isinstance(piece.get("contentBlockStart"), OBJECT)]
-    begun = [start["start"].get("toolUse") for start in starts if isinstance(start.get("start"), OBJECT)]
-    ids = [word(call.get("toolUseId")) for call in objects_in(begun)]
+    started = [start["start"].get("toolUse") for start in starts if isinstance(start.get("start"), OBJECT)]
+    ids = [text_or_empty(call.get("toolUseId")) for call in objects_in(started)]
     return [
-        Unread(path="stream", reason=f"a call {each[:60]!r} was cut off, {MISSING_CALLS}")
-        for each in ids
-        if each not in known
+        Unread(path="stream", reason=f"a call {item[:60]!r} was cut off, {MISSING_CALLS}")
+        for item in ids
+        if item not in known_ids
     ]
 
 
 STREAM = ReplyFormat(name="strands", detect=_detect_stream, read=_read_stream)
+
+
+_MULTI_AGENT_EVENTS = "multiagent_"
+"""Type prefix of multi-agent events; events of a node are nested in `multiagent_node_stream`."""
+
+
+def _node_results(value: Any) -> list[_Object]:
+    """Return the results of a graph's nodes in order of completion."""
+    results = value.get("results") if isinstance(value, OBJECT) else None
+    if not isinstance(results, OBJECT) or "accumulated_usage" not in value:
+        return []
+    order = value.get("execution_order", value.get("node_history"))
+    names = [item.get("node_id") if isinstance(item, OBJECT) else item for item in order or ()]
+    ordered = [name for name in dict.fromkeys(map(str, names)) if name in results]
+    return list(objects_in([results[name] for name in (*ordered, *(key for key in results if key not in ordered))]))
+
+
+def _detect_multi_agent(value: Any) -> bool:
+    nodes = _node_results(value)
+    return bool(nodes) and all("result" in node for node in nodes)
+
+
+def _read_multi_agent(value: _Object, reader: ReplyReader) -> ProviderResponse:
+    """Read the result of each node; if a node has only its answer, tool calls are unknown."""
+    turns = [reader.read(node["result"]) for node in _node_results(value) if isinstance(node["result"], OBJECT)]
+    if not turns:
+        return ProviderResponse()
+    usage = decode_usage(value["accumulated_usage"])
+    are_told = all(turn.output_messages is not None for turn in turns)
+    messages = tuple(message for turn in turns for message in turn.output_messages or ())
+    return replace(
+        turns[-1],
+        success=all(turn.success for turn in turns),
+        output_messages=messages if are_told or any(message.tool_calls for message in messages) else None,
+        tokens_usage=usage or add_usage([turn.tokens_usage for turn in turns]),
+        unread=tuple(item for turn in turns for item in turn.unread),
+    )
+
+
+def _is_multi_agent_event(item: Any) -> bool:
+    kind = item.get("type") if isinstance(item, OBJECT) else None
+    return isinstance(kind, str) and kind.startswith(_MULTI_AGENT_EVENTS)
+
+
+def _detect_multi_agent_stream(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and bool(value) and all(map(_is_multi_agent_event, value))
+
+
+def _read_multi_agent_stream(items: Sequence[_Object], reader: ReplyReader) -> ProviderResponse:
+    """Read the events of the nodes as one stream."""
+    return reader.read([item["event"] for item in items if isinstance(item.get("event"), OBJECT)])
+
+
+MULTI_AGENT_RESULT = ReplyFormat(name="strands", detect=_detect_multi_agent, read=_read_multi_agent)
+MULTI_AGENT_STREAM = ReplyFormat(
+    name="strands", detect=_detect_multi_agent_stream, read=_read_multi_agent_stream, events=True
+)

@@ -1,16 +1,16 @@
-"""Read the events that stand in somebody's stream and are none of its own, such as what a server tells of its tools."""
+"""Events in a stream that do not belong to its format, such as a server's own reports of tool calls."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from agentv.formats.draft import Draft
+from agentv.formats.builder import MessageListBuilder
 from agentv.formats.fields import MAX_WARNINGS, MISSING_CALLS, OBJECT
 from agentv.formats.log_entries import add_entry, read_entry
 from agentv.formats.messages import read_messages
-from agentv.formats.unread import holds_nothing, unread_fields
-from agentv.formats.vocabulary import snake
+from agentv.formats.unread import has_no_calls, unread_fields
+from agentv.formats.vocabulary import to_snake_case
 from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse, Unread
 
@@ -21,80 +21,84 @@ _HARMLESS = _PINGS | frozenset((
     *("finished", "complete", "completed", "close", "info", "log", "ready", "connected", "session", "title", "usage"),
     *("thinking", "run_started", "run_finished", "message_start", "message_end", "stream_start", "stream_end", "final"),
 ))  # fmt: skip
-"""Kinds of events that hold no calls, unless something in them looks like one."""
+"""Kinds of events that hold no calls, unless a value in them looks like one."""
 _ENDINGS = ("_start", "_started", "_begin", "_end", "_ended", "_finished", "_done", "_complete", "_completed", "_stop")
 _KINDS = ("type", "event", "kind", "event_type")
 
 
-class Strays(NamedTuple):
-    """What the events tell that are none of the stream's own."""
+class StrayEvents(NamedTuple):
+    """The content of events that do not belong to the format of the stream."""
 
     messages: tuple[Message, ...] = ()
-    """The calls, with what came of them."""
+    """The calls with their results."""
     unread: tuple[Unread, ...] = ()
-    doubtful: tuple[tuple[Unread, dict[str, Any]], ...] = ()
-    """Events of a harmless kind that hold what looks like calls: they may tell those of the reply once more."""
+    ambiguous: tuple[tuple[Unread, dict[str, Any]], ...] = ()
+    """Events of a harmless kind with values that look like calls; they may repeat calls of the reply."""
 
 
 def is_ping(value: Any, name: str) -> bool:
-    """Tell an event that only keeps a connection open."""
+    """Return whether an event only keeps a connection open."""
     if isinstance(value, OBJECT):
-        return not value or (snake(_kind(value, name)) in _PINGS and all(_is_scalar(each) for each in value.values()))
-    return value in (None, "") or (isinstance(value, str) and snake(name) in _PINGS)
+        return not value or (
+            to_snake_case(_kind(value, name)) in _PINGS and all(_is_scalar(each) for each in value.values())
+        )
+    return value in (None, "") or (isinstance(value, str) and to_snake_case(name) in _PINGS)
 
 
-def read_strays(events: Iterable[tuple[int, str, Any]]) -> Strays:
-    """Read events, each with its place in the stream and its name."""
-    draft, unread, doubtful = Draft(), [], []
+def read_strays(events: Iterable[tuple[int, str, Any]]) -> StrayEvents:
+    """Read events, each given with its position in the stream and its name."""
+    builder, unread, ambiguous = MessageListBuilder(), [], []
     for at, name, value in events:
-        if _read_stray(draft, name, value):
+        if _read_stray(builder, name, value):
             continue
         kind = _kind(value, name) if isinstance(value, OBJECT) else name
         reason = f"an event of type {kind[:60]!r} was not understood, {MISSING_CALLS}"
         place = Unread(path=f"stream[{at}]", reason=reason)
         if isinstance(value, OBJECT) and _is_harmless(kind):
-            doubtful.append((place, dict(value)))
+            ambiguous.append((place, dict(value)))
         else:
             unread.append(place)
-    told = [message for message in draft.finish() if message.get("tool_calls") or message.get("role") == "tool"]
-    return Strays(read_messages(told)[0] if told else (), tuple(unread[:MAX_WARNINGS]), tuple(doubtful[:MAX_WARNINGS]))
+    messages = [message for message in builder.build() if message.get("tool_calls") or message.get("role") == "tool"]
+    return StrayEvents(
+        read_messages(messages)[0] if messages else (), tuple(unread[:MAX_WARNINGS]), tuple(ambiguous[:MAX_WARNINGS])
+    )
 
 
-def tells_calls(value: _Object, name: str) -> bool:
-    """Tell an event that speaks of nothing but a tool: its call, or what came of it."""
+def reports_calls(value: _Object, name: str) -> bool:
+    """Return whether an event only reports a tool: its call or its result."""
     kind = _kind(value, name)
     if isinstance(value.get("role"), str) or not kind:
         return False
     entries = read_entry(value if any(key in value for key in _KINDS) else {"type": kind, **value}) or ()
-    return any(entry.kind in ("call", "result") for entry in entries) and _names_tools(snake(kind))
+    return any(entry.kind in ("call", "result") for entry in entries) and _mentions_tools(to_snake_case(kind))
 
 
 def _is_harmless(kind: str) -> bool:
-    word = snake(kind)
-    return not word or word in _HARMLESS or (word.endswith(_ENDINGS) and not _names_tools(word))
+    word = to_snake_case(kind)
+    return not word or word in _HARMLESS or (word.endswith(_ENDINGS) and not _mentions_tools(word))
 
 
-def _names_tools(word: str) -> bool:
+def _mentions_tools(word: str) -> bool:
     return any(each in word for each in ("tool", "function", "action", "call"))
 
 
-def _read_stray(draft: Draft, name: str, value: Any) -> bool:
-    """Read one event, and tell whether it was understood."""
+def _read_stray(builder: MessageListBuilder, name: str, value: Any) -> bool:
+    """Read one event; return whether it was understood."""
     if not isinstance(value, OBJECT):
-        return value in ("", "[DONE]", None) or (isinstance(value, str) and snake(name) in _HARMLESS)
+        return value in ("", "[DONE]", None) or (isinstance(value, str) and to_snake_case(name) in _HARMLESS)
     if is_ping(value, name):
         return True
     if isinstance(value.get("role"), str):
         if value.get("tool_calls") or value["role"] in ("tool", "function"):
-            draft.messages.append(dict(value))
+            builder.messages.append(dict(value))
             return True
-        return holds_nothing(value)
+        return has_no_calls(value)
     kind = _kind(value, name)
     entries = read_entry(value if any(key in value for key in _KINDS) or not kind else {"type": kind, **value})
-    told = [entry for entry in entries or () if entry.kind in ("call", "result")]
-    for entry in told:
-        add_entry(draft, entry)
-    return bool(told) or (_is_harmless(kind) and holds_nothing(value))
+    calls = [entry for entry in entries or () if entry.kind in ("call", "result")]
+    for entry in calls:
+        add_entry(builder, entry)
+    return bool(calls) or (_is_harmless(kind) and has_no_calls(value))
 
 
 def _kind(value: _Object, name: str) -> str:
@@ -106,12 +110,12 @@ def _is_scalar(value: Any) -> bool:
     return value is None or isinstance(value, (str, int, float, bool))
 
 
-def with_strays(response: ProviderResponse, strays: Strays) -> ProviderResponse:
-    """Return a reply with the calls that only the other events told, before its answer."""
-    again = [place for place, value in strays.doubtful if unread_fields({"event": value}, response)]
-    unread = (*response.unread, *strays.unread, *again)
-    said = response.output_messages or ()
-    known = [call for message in said for call in message.tool_calls]
+def with_strays(response: ProviderResponse, strays: StrayEvents) -> ProviderResponse:
+    """Add the calls that only stray events report to a reply, before its answer."""
+    repeated = [place for place, value in strays.ambiguous if unread_fields({"event": value}, response)]
+    unread = (*response.unread, *strays.unread, *repeated)
+    output = response.output_messages or ()
+    known = [call for message in output for call in message.tool_calls]
     new = tuple(
         message
         for message in strays.messages
@@ -119,10 +123,10 @@ def with_strays(response: ProviderResponse, strays: Strays) -> ProviderResponse:
     )
     if not new:
         return replace(response, unread=unread) if unread != response.unread else response
-    if not said and response.text:
-        said = (Message(role="assistant", content=response.text),)
-    last = next((at for at in range(len(said) - 1, -1, -1) if said[at].role == "assistant"), len(said))
-    return replace(response, output_messages=(*said[:last], *new, *said[last:]), unread=unread)
+    if not output and response.text:
+        output = (Message(role="assistant", content=response.text),)
+    last = next((at for at in range(len(output) - 1, -1, -1) if output[at].role == "assistant"), len(output))
+    return replace(response, output_messages=(*output[:last], *new, *output[last:]), unread=unread)
 
 
 def _is_known(call: Any, known: list[Any]) -> bool:

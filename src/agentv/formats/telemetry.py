@@ -1,17 +1,17 @@
-"""Exports of tracing systems, which are no replies: each is refused by its name, with what to send instead."""
+"""Exports of tracing systems, which are rejected by name, with advice on what to send instead."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agentv.errors import FormatError
-from agentv.formats.fields import OBJECT, objects_in
+from agentv.formats.fields import OBJECT, object_or_empty, objects_in
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 
 _Object = Mapping[str, Any]
 _SEND = "Let the agent send its messages (`output_messages`), or its text with its calls, in place of the trace"
 _SPAN_LISTS = ("spans", "data", "traces", "result")
-"""Keys under which an export may hold its spans."""
+"""Keys of the spans in an export."""
 
 
 def _detect_otlp(value: Any) -> bool:
@@ -19,8 +19,7 @@ def _detect_otlp(value: Any) -> bool:
 
 
 def _detect_jaeger(value: Any) -> bool:
-    traces = [trace for item in _objects(value) for trace in (item, *objects_in(item.get("data")))]
-    return any(isinstance(trace.get("traceID"), str) and _has_list(trace, "spans") for trace in traces)
+    return any(isinstance(item.get("traceID"), str) and _has_list(item, "spans") for item in _objects_with_data(value))
 
 
 def _detect_mlflow(value: Any) -> bool:
@@ -32,15 +31,14 @@ def _detect_mlflow(value: Any) -> bool:
 
 
 def _detect_langfuse(value: Any) -> bool:
-    """Tell a trace with its observations, or a list of observations."""
-    found = [each for item in _objects(value) for each in (item, *objects_in(item.get("data")))]
+    """Return whether a value is a trace with its observations, or a list of observations."""
     return any(
         any(
             isinstance(each.get("traceId"), str) and "startTime" in each
             for each in objects_in(item.get("observations"))
         )
         or (isinstance(item.get("traceId"), str) and "parentObservationId" in item)
-        for item in found
+        for item in _objects_with_data(value)
     )
 
 
@@ -71,22 +69,21 @@ def _detect_spans(value: Any) -> bool:
 
 
 def _spans(value: Any) -> Iterator[_Object]:
-    """Yield the objects that are spans: with attributes, and the ids of a span and of its trace."""
-    lists = [value.get(key) for key in _SPAN_LISTS] if isinstance(value, OBJECT) else []
+    """Yield the objects that are spans: with attributes, a span id and a trace id."""
+    lists = [object_or_empty(value).get(key) for key in _SPAN_LISTS]
     for item in (*_objects(value), *(each for items in lists for each in objects_in(items))):
-        beside = item.get("context")
-        places = [item, beside] if isinstance(beside, OBJECT) else [item]
+        context = item.get("context")
+        places = [item, context] if isinstance(context, OBJECT) else [item]
         has_id = any(place.get(key) for place in places for key in ("span_id", "spanId", "spanID"))
         if has_id and isinstance(item.get("attributes"), OBJECT) and "role" not in item:
             yield item
 
 
 def _detect_bare_spans(value: Any) -> bool:
-    """Tell spans of OTLP, Zipkin or Datadog by the names of their ids and times."""
-    lists = [value.get(key) for key in _SPAN_LISTS] if isinstance(value, OBJECT) else []
-    data = value.get("data") if isinstance(value, OBJECT) else None
-    inner = data.get("attributes") if isinstance(data, OBJECT) else None
-    lists.append(inner.get("spans") if isinstance(inner, OBJECT) else None)
+    """Return whether a value holds spans of OTLP, Zipkin or Datadog, by the names of their ids and times."""
+    fields = object_or_empty(value)
+    attributes = object_or_empty(object_or_empty(fields.get("data")).get("attributes"))
+    lists = [*(fields.get(key) for key in _SPAN_LISTS), attributes.get("spans")]
     for item in (*_objects(value), *(each for items in lists for each in objects_in(items))):
         has_trace = any(isinstance(item.get(key), str) for key in ("traceId", "trace_id", "traceID"))
         has_span = any(isinstance(item.get(key), str) for key in ("spanId", "span_id", "spanID"))
@@ -97,12 +94,15 @@ def _detect_bare_spans(value: Any) -> bool:
 
 
 def _detect_helicone(value: Any) -> bool:
-    found = [each for item in _objects(value) for each in (item, *objects_in(item.get("data")))]
-    return any("request_body" in each and "response_body" in each for each in found)
+    return any("request_body" in each and "response_body" in each for each in _objects_with_data(value))
 
 
 def _objects(value: Any) -> list[_Object]:
     return [value] if isinstance(value, OBJECT) else list(objects_in(value))
+
+
+def _objects_with_data(value: Any) -> list[_Object]:
+    return [each for item in _objects(value) for each in (item, *objects_in(item.get("data")))]
 
 
 def _has_list(item: _Object, *keys: str) -> bool:
@@ -121,7 +121,7 @@ _KINDS: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
     (_detect_helicone, "a log of requests of Helicone", _SEND),
     (_detect_bare_spans, "a list of spans", _SEND),
 )
-"""How each export is recognised, what it is, and what to do."""
+"""The detector, the name and the advice for each export."""
 
 
 def _detect(value: Any) -> bool:

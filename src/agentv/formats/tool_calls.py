@@ -1,4 +1,4 @@
-"""Read one tool call in any of its shapes; generate ids for calls without one."""
+"""Reader of one tool call in any shape, and generator of ids for calls without one."""
 
 from collections.abc import Iterable, Iterator
 from copy import copy
@@ -25,9 +25,9 @@ _decode = Decoder().decode
 
 
 def decode_call(raw: Any, path: Path, report: Report) -> ToolCall:
-    """Read one element of `tool_calls`; whatever it is, it stays a call."""
+    """Read one element of `tool_calls`; an invalid element is still a call."""
     if isinstance(raw, ToolCall):
-        return copy(raw)  # its result may still come, and the caller's own value stays as it is
+        return copy(raw)  # a copy: its result may follow, and the caller's value must not change
     if not isinstance(raw, OBJECT):
         return _no_call(raw, path, report)
     if raw.get("tool") is None and isinstance(raw.get("function"), str) and raw.get("name") is None:
@@ -35,21 +35,21 @@ def decode_call(raw: Any, path: Path, report: Report) -> ToolCall:
         raw = {key: value for key, value in raw.items() if key != "type" or value != "function"}
     if raw.get("tool") is None and raw.get("function") is not None:
         fields = Fields(raw, _OPENAI, path, report)
-        tool, given = _openai(fields)
+        tool, input_ = _openai(fields)
     elif raw.get("tool") is None and isinstance(raw.get("custom"), OBJECT):
         fields = Fields(raw, _CUSTOM, path, report)
-        tool, given = _custom(fields)
+        tool, input_ = _custom(fields)
     elif raw.get("tool") is None and raw.get("name") is not None:
         fields = Fields(raw, _LANGCHAIN, path, report)
-        tool, given = _langchain(fields)
+        tool, input_ = _langchain(fields)
     else:
         fields = Fields(raw, _COMPACT, path, report)
-        tool, given = _name(fields, "tool"), fields.anything("input", UNSET)
+        tool, input_ = _name(fields, "tool"), fields.value("input", UNSET)
     return ToolCall(
         tool=tool,
-        input=given,
-        output=fields.anything("output", UNSET),
-        id=fields.identity("id"),
+        input=input_,
+        output=fields.value("output", UNSET),
+        id=fields.identifier("id"),
         timestamp=fields.text("timestamp"),
         duration_ms=fields.number("duration_ms"),
         status=_status(fields),
@@ -59,7 +59,7 @@ def decode_call(raw: Any, path: Path, report: Report) -> ToolCall:
 
 
 def decode_function_call(raw: Any, path: Path, report: Report) -> ToolCall:
-    """Read OpenAI's older `function_call`, which stands on the message itself."""
+    """Read OpenAI's deprecated `function_call` field of a message."""
     path = (*path, "function_call")
     if not isinstance(raw, OBJECT):
         return _no_call(raw, path, report)
@@ -68,7 +68,7 @@ def decode_function_call(raw: Any, path: Path, report: Report) -> ToolCall:
 
 
 def parse_arguments(text: str) -> tuple[Any, str | None]:
-    """Parse `function.arguments` strictly: the value, or the text as it is and why it does not parse."""
+    """Parse `function.arguments` strictly; return the value, or the original text and the parse error."""
     try:
         value = _decode(text if type(text) is str else str.__str__(text))
     except RecursionError:
@@ -82,51 +82,51 @@ def parse_arguments(text: str) -> tuple[Any, str | None]:
 
 
 def _no_call(raw: Any, path: Path, report: Report) -> ToolCall:
-    report.refuse(path, "an object", raw)
+    report.warn_invalid(path, "an object", raw)
     return ToolCall(metadata={"malformed": report.limit(raw, path)})
 
 
 def _openai(fields: Fields) -> tuple[str, Any]:
     if fields.get("type") not in (None, "function"):
-        fields.keep_field("type")
+        fields.keep_as_metadata("type")
     function = fields.get("function")
     if not isinstance(function, OBJECT):
-        fields.refuse("function", "an object")
-        return "", fields.anything("input", UNSET)
+        fields.warn_invalid("function", "an object")
+        return "", fields.value("input", UNSET)
     inner = Fields(function, _FUNCTION, (*fields.path, "function"), fields.report)
     tool = _name(inner, "name")
     if "input" in fields:
-        given = fields.anything("input")
+        input_ = fields.value("input")
         if "arguments" in inner:
-            inner.keep_field("arguments")
+            inner.keep_as_metadata("arguments")
     else:
-        given = _arguments(inner, fields)
+        input_ = _arguments(inner, fields)
     unknown = inner.metadata()
     if unknown is not None:
-        fields.keep("function", unknown)
-    return tool, given
+        fields.add_metadata("function", unknown)
+    return tool, input_
 
 
 def _custom(fields: Fields) -> tuple[str, Any]:
-    """Read a call of OpenAI's whose input is free text, not JSON."""
+    """Read an OpenAI custom tool call, whose input is free text."""
     inner = Fields(fields.get("custom"), _FREE, (*fields.path, "custom"), fields.report)
-    tool, given = _name(inner, "name"), inner.anything("input", UNSET)
+    tool, input_ = _name(inner, "name"), inner.value("input", UNSET)
     unknown = inner.metadata()
     if unknown is not None:
-        fields.keep("custom", unknown)
-    return tool, given
+        fields.add_metadata("custom", unknown)
+    return tool, input_
 
 
 def _langchain(fields: Fields) -> tuple[str, Any]:
     if fields.get("type") not in (None, "tool_call"):
-        fields.keep_field("type")
+        fields.keep_as_metadata("type")
     names = [name for name in ("input", "args", "arguments") if name in fields]
     for name in names[1:]:
-        fields.keep_field(name)
+        fields.keep_as_metadata(name)
     tool = _name(fields, "name")
     if names[:1] == ["arguments"]:
         return tool, _arguments(fields, fields)
-    return tool, fields.anything(names[0]) if names else UNSET
+    return tool, fields.value(names[0]) if names else UNSET
 
 
 def _name(fields: Fields, field: str) -> str:
@@ -137,19 +137,19 @@ def _name(fields: Fields, field: str) -> str:
 
 
 def _arguments(fields: Fields, call: Fields) -> Any:
-    """Read the JSON text that OpenAI calls arguments; what does not parse is kept as it is and marked."""
+    """Parse OpenAI's JSON arguments; if they are invalid, keep the text and record the error."""
     value = fields.get("arguments")
     if not isinstance(value, str):
-        return fields.anything("arguments", UNSET)
+        return fields.value("arguments", UNSET)
     parsed, error = parse_arguments(value)
     if error is not None:
         fields.report.warn((*fields.path, "arguments"), error)
-        call.keep("arguments_error", error)
+        call.add_metadata("arguments_error", error)
     return parsed
 
 
 def _error(fields: Fields) -> Any:
-    error = fields.anything("error")
+    error = fields.value("error")
     if isinstance(error, str):
         return fields.text("error") or None
     return None if error is False else error
@@ -161,12 +161,12 @@ def _status(fields: Fields) -> Status | None:
         return None
     if status in STATUSES:
         return status  # type: ignore[return-value]  # one of the literals, as just checked
-    fields.refuse("status", "one of ok, error, denied, pending")
+    fields.warn_invalid("status", "one of ok, error, denied, pending")
     return None
 
 
 def fresh_call_ids(messages: Iterable[Message]) -> Iterator[str]:
-    """Give `call_0`, `call_1` and so on, leaving out whatever the conversation uses already."""
+    """Yield `call_0`, `call_1` and so on, without the ids that the conversation already uses."""
     used = set()
     for message in messages:
         used.add(message.tool_call_id)

@@ -1,11 +1,11 @@
-"""How an agent's own trace and its summary are read."""
+"""Reader of an agent's own trace and its summary."""
 
 from collections.abc import Sequence
 from typing import Any, get_args
 
 from msgspec import UNSET
 
-from agentv.formats.fields import OBJECT, Fields, Path, Report, is_count, show
+from agentv.formats.fields import OBJECT, Fields, Path, Report, describe_value, is_count
 from agentv.model.conversation import EventType, TraceEvent, TraceSummary
 
 MAX_EVENTS = 1_000_000
@@ -22,7 +22,7 @@ _SUMMARY = {
 
 
 def decode_events(items: Sequence[Any], report: Report, path: Path) -> tuple[TraceEvent, ...]:
-    """Read the events of a trace; one that is none is reported and left out."""
+    """Read the events of a trace; invalid ones are reported and dropped."""
     if len(items) > MAX_EVENTS:
         report.warn(path, f"more than {MAX_EVENTS:,} events, the rest are left out")
         report.skip(path, f"what comes after {MAX_EVENTS:,} events")
@@ -35,40 +35,40 @@ def _event(raw: Any, path: Path, report: Report) -> TraceEvent | None:
     if isinstance(raw, TraceEvent):
         return raw
     if not isinstance(raw, OBJECT):
-        report.reject(path, "an object", raw)
+        report.skip_invalid(path, "an object", raw)
         return None
     kind = raw.get("type")
     if not isinstance(kind, str) or kind not in EVENT_TYPES:
-        report.refuse((*path, "type"), "one of " + ", ".join(get_args(EventType)), kind)
-        report.skip(path, f"an event of type {show(kind)}")
+        report.warn_invalid((*path, "type"), "one of " + ", ".join(get_args(EventType)), kind)
+        report.skip(path, f"an event of type {describe_value(kind)}")
         report.malformed.append(report.limit(raw, path))
         return None
     fields = Fields(raw, _EVENT, path, report)
     return TraceEvent(
         type=kind,  # type: ignore[arg-type]  # one of the literals, as just checked
         timestamp=fields.text("timestamp"),
-        id=fields.identity("id"),
+        id=fields.identifier("id"),
         name=fields.text("name"),
-        input=fields.anything("input", UNSET),
-        output=fields.anything("output", UNSET),
+        input=fields.value("input", UNSET),
+        output=fields.value("output", UNSET),
         text=fields.text("text"),
         metadata=fields.metadata(),
     )
 
 
 def decode_summary(raw: Any, path: Path, report: Report) -> tuple[TraceSummary | None, bool]:
-    """Read a bare summary, and tell whether it holds all that the agent sent."""
+    """Read a summary; return it and whether it holds all data that the agent sent."""
     if isinstance(raw, TraceSummary):
         return raw, True
     if not isinstance(raw, OBJECT):
-        report.refuse(path, "an object", raw)
+        report.warn_invalid(path, "an object", raw)
         return None, False
     fields = Fields(raw, _SUMMARY, path, report)
     by_name = _calls_by_name(fields)
-    given = fields.items("tool_names") or ()
-    names = [report.whole(name, (*path, "tool_names")) for name in given if isinstance(name, str)]
+    listed = fields.items("tool_names") or ()
+    names = [report.valid_text(name, (*path, "tool_names")) for name in listed if isinstance(name, str)]
     if len(names) < len(fields.get("tool_names") or ()):
-        fields.refuse("tool_names", "a list of strings")
+        fields.warn_invalid("tool_names", "a list of strings")
     events, errors = _count(fields, "event_count"), _count(fields, "error_count")
     summary = TraceSummary(
         event_count=sum(by_name.values()) if events is None else events,
@@ -85,7 +85,7 @@ def _calls_by_name(fields: Fields) -> dict[str, int]:
         return {}
     if isinstance(value, OBJECT):
         counts = {
-            fields.report.whole(name, (*fields.path, "tool_calls_by_name")): count
+            fields.report.valid_text(name, (*fields.path, "tool_calls_by_name")): count
             for name, count in value.items()
             if isinstance(name, str) and is_count(count)
         }
@@ -93,7 +93,7 @@ def _calls_by_name(fields: Fields) -> dict[str, int]:
             return counts
     else:
         counts = {}
-    fields.refuse("tool_calls_by_name", "an object of whole numbers")
+    fields.warn_invalid("tool_calls_by_name", "an object of whole numbers")
     return counts
 
 
@@ -101,5 +101,5 @@ def _count(fields: Fields, name: str) -> int | None:
     value = fields.get(name)
     if value is None or is_count(value):
         return value  # type: ignore[no-any-return]  # a count, as just checked
-    fields.refuse(name, "a whole number of at least 0")
+    fields.warn_invalid(name, "a whole number of at least 0")
     return None

@@ -1,7 +1,7 @@
-"""Find the places of a reply that were not understood and may hold tool calls.
+"""Search for places of a reply that were not understood and may hold tool calls.
 
-Position decides. Elements of walked lists (messages, content blocks, calls) must be understood; an unread field
-anywhere else is harmless unless it holds what looks like a call.
+Elements of messages, content blocks and calls must be understood; an unread field anywhere else is harmless unless it
+holds a value that looks like a call.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.formats.fields import MISSING_CALLS, OBJECT, Path, render
+from agentv.formats.fields import MISSING_CALLS, OBJECT, Path, format_path
 from agentv.formats.plain_blocks import unknown_block_reasons
 from agentv.formats.tool_calls import parse_arguments
 from agentv.formats.vocabulary import (
@@ -22,42 +22,42 @@ from agentv.formats.vocabulary import (
     is_call_key,
     is_harmless_type,
     is_searched,
-    snake,
+    to_snake_case,
 )
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse, Unread
 
 MAX_PLACES = 100
-"""Places that are named; a reply that was not understood in more is not made clearer by naming them all."""
+"""Maximum number of reported places."""
 MAX_LEVELS = 8
-"""Levels below an unread field that are searched for calls."""
+"""Depth to which an unread field is searched for calls."""
 MAX_NODES = 200_000
-"""Values of one reply that are searched; what has more is reported instead."""
+"""Maximum number of searched values per reply; if there are more, this is reported instead."""
 _PLAIN_ROLES = frozenset(("assistant", "user", "system", "developer"))
 WITHOUT_NAME = "a call without a name"
 _TEXTS = frozenset((str, type(None)))
 _RESULT_ROLES = frozenset(("tool", "function"))
 _OWN_METADATA = frozenset(("thinking", "malformed", "shape", "agentv"))
-"""Metadata that we write ourselves and that holds nothing unread."""
+"""Metadata keys that are written by this package and hold nothing unread."""
 _READ_OBJECTS = frozenset((
     *("response_metadata", "additional_kwargs", "provider_details", "provider_metadata", "vendor_details", "metadata"),
     *("annotations", "headers", "audio", "reasoning_details", "provider_options", "timings", "extra_content"),
 ))  # fmt: skip
-"""Objects that stand beside a message's content without being part of it."""
+"""Objects beside the content of a message that are not part of it."""
 _PAYLOADS = frozenset(("type", "id", "data", "value", "content", "summary", "annotations"))
 _SCHEMA_KEYS = frozenset(("properties", "$schema", "$defs", "additional_properties", "any_of", "all_of", "one_of"))
 _SCHEMA_TYPES = frozenset(("object", "array", "string", "number", "integer", "boolean", "null"))
 _NAMED_KEYS = 5
 
 
-def with_unread(response: ProviderResponse, asked: Sequence[Message] = ()) -> ProviderResponse:
-    """Return the reply with every place that was not understood; `asked` are the messages of the request."""
+def with_unread(response: ProviderResponse, prompt: Sequence[Message] = ()) -> ProviderResponse:
+    """Return the reply with all places that were not understood; `prompt` holds the messages of the request."""
     messages = response.output_messages or ()
     if response.metadata is None and not response.unread and _are_plain(messages):
         return response
     places = list(response.unread)
-    known = _Known([call for message in messages for call in message.tool_calls], asked)
-    search = _Search(places, known)
+    known = _CallIndex([call for message in messages for call in message.tool_calls], prompt)
+    search = _CallSearch(places, known)
     for position, message in enumerate(messages):
         if not _are_plain((message,)):
             search.message(message, ("output_messages", position))
@@ -66,66 +66,71 @@ def with_unread(response: ProviderResponse, asked: Sequence[Message] = ()) -> Pr
         search.finish_reason(response.metadata, ("metadata",), known.calls)
     if not places:
         return response
-    return replace(response, unread=_limited(dict.fromkeys(places)))
+    return replace(response, unread=_limit_places(dict.fromkeys(places)))
 
 
-def unread_fields(fields: Mapping[Any, Any], response: ProviderResponse, asked: Sequence[Message] = ()) -> list[Unread]:
-    """Find calls in the fields of a reply that its format does not read; `asked` are the messages of the request."""
+def unread_fields(
+    fields: Mapping[Any, Any], response: ProviderResponse, prompt: Sequence[Message] = ()
+) -> list[Unread]:
+    """Find calls in the unread fields of a reply; `prompt` holds the messages of the request."""
     calls = [call for message in response.output_messages or () for call in message.tool_calls]
     places: list[Unread] = []
-    search = _Search(places, _Known(calls, asked))
+    search = _CallSearch(places, _CallIndex(calls, prompt))
     for key, value in fields.items():
         search.field(str(key), value, (str(key),), calls)
     return places
 
 
 def unread_of_turn(turn: ProviderResponse) -> tuple[Unread, ...]:
-    """Return the unread places of one of several replies that are joined, those beside its messages included.
+    """Return the unread places of one of several joined replies, including those outside its messages.
 
-    Its messages are searched with those of all turns; its metadata, such as why the model stopped, is not kept.
+    Its messages are searched with those of all turns; its metadata, such as the finish reason, is not kept.
     """
-    found = with_unread(turn).unread
-    return (*turn.unread, *[place for place in found if place.path.startswith("metadata") and place not in turn.unread])
+    places = with_unread(turn).unread
+    return (
+        *turn.unread,
+        *[place for place in places if place.path.startswith("metadata") and place not in turn.unread],
+    )
 
 
-def holds_nothing(value: Mapping[Any, Any]) -> bool:
-    """Tell an object, such as an event, in which nothing looks like a call and no key speaks of tools."""
+def has_no_calls(value: Mapping[Any, Any]) -> bool:
+    """Return whether an object, such as an event, has no value that looks like a call and no key about tools."""
     if any(word in str(key).lower() for key, item in value.items() if item for word in ("tool", "function", "action")):
         return False
     return not unread_fields({"item": dict(value)}, ProviderResponse())
 
 
 def with_searched(
-    response: ProviderResponse, values: Mapping[str, Any], asked: Sequence[Message] = ()
+    response: ProviderResponse, values: Mapping[str, Any], prompt: Sequence[Message] = ()
 ) -> ProviderResponse:
-    """Return a reply with the calls in values that stood in it and were not kept, by their places."""
-    places = unread_fields(values, response, asked)
+    """Report the calls in values of a reply that were not kept; `values` maps their paths to them."""
+    places = unread_fields(values, response, prompt)
     return replace(response, unread=(*response.unread, *places)) if places else response
 
 
 def with_unread_fields(
-    response: ProviderResponse, body: Mapping[Any, Any], keys: Collection[str], asked: Sequence[Message] = ()
+    response: ProviderResponse, body: Mapping[Any, Any], keys: Collection[str], prompt: Sequence[Message] = ()
 ) -> ProviderResponse:
-    """Return a reply with the calls in those fields of its body that its format does not read; it reads `keys`."""
-    return with_searched(response, {key: value for key, value in body.items() if key not in keys}, asked)
+    """Report the calls in those fields of a body that its format does not read; `keys` are the fields it reads."""
+    return with_searched(response, {key: value for key, value in body.items() if key not in keys}, prompt)
 
 
 def call_in(value: Mapping[Any, Any]) -> tuple[str, Any] | None:
-    """Return the name and the input of an object that looks like a call; `None` when it is none."""
-    found = _as_call(value)
-    return None if found is None or found.name is None else (found.name, found.input)
+    """Return the name and the input of an object that looks like a call; `None` for other objects."""
+    call = _as_call(value)
+    return None if call is None or call.name is None else (call.name, call.input)
 
 
-def _limited(places: Iterable[Unread]) -> tuple[Unread, ...]:
-    found = tuple(places)
-    if len(found) <= MAX_PLACES:
-        return found
-    more = Unread(path="reply", reason=f"{len(found) - MAX_PLACES + 1} more places were not understood")
-    return (*found[: MAX_PLACES - 1], more)
+def _limit_places(places: Iterable[Unread]) -> tuple[Unread, ...]:
+    limited = tuple(places)
+    if len(limited) <= MAX_PLACES:
+        return limited
+    more = Unread(path="reply", reason=f"{len(limited) - MAX_PLACES + 1} more places were not understood")
+    return (*limited[: MAX_PLACES - 1], more)
 
 
 def _are_plain(messages: Sequence[Message]) -> bool:
-    """Tell messages of which nothing can be unread, as most are."""
+    """Return whether messages cannot hold anything unread, which is the common case."""
     for message in messages:
         if message.metadata is not None or message.role not in _PLAIN_ROLES or type(message.content) not in _TEXTS:
             return False
@@ -135,34 +140,34 @@ def _are_plain(messages: Sequence[Message]) -> bool:
     return True
 
 
-class _Known:
-    """The calls that were read, to recognise those that stand in a second place as well."""
+class _CallIndex:
+    """The calls that were read, to recognise copies of them."""
 
-    def __init__(self, calls: Sequence[ToolCall], asked: Sequence[Message]) -> None:
+    def __init__(self, calls: Sequence[ToolCall], prompt: Sequence[Message]) -> None:
         self.calls = calls
-        before = [call for message in asked for call in message.tool_calls]
+        before = [call for message in prompt for call in message.tool_calls]
         self.ids = {call.id for call in (*calls, *before) if call.id is not None}
         self.names = {call.tool for call in (*calls, *before)}
 
 
-class _Call(NamedTuple):
-    """What an object that looks like a call says of it."""
+class _FoundCall(NamedTuple):
+    """The properties of an object that looks like a call."""
 
     name: str | None
     input: Any
     ids: tuple[str, ...]
 
 
-class _Search:
-    """One search through a reply; every place that it finds is appended to a list."""
+class _CallSearch:
+    """One search through a reply, which appends the places it finds to a list."""
 
-    def __init__(self, places: list[Unread], known: _Known) -> None:
+    def __init__(self, places: list[Unread], known: _CallIndex) -> None:
         self._places = places
         self._known = known
         self._nodes = 0
 
     def _add(self, path: Path, reason: str) -> None:
-        self._places.append(Unread(path=render(path), reason=reason))
+        self._places.append(Unread(path=format_path(path), reason=reason))
 
     def message(self, message: Message, path: Path) -> None:
         """Check one message: its role, content, calls and metadata."""
@@ -179,10 +184,10 @@ class _Search:
                 self.block(block, (*path, "content", position), message.tool_calls)
         for position, call in enumerate(message.tool_calls):
             self._call(call, (*path, "tool_calls", position))
-        beside = metadata if message.name is None else {"name": message.name, **metadata}
-        found = _as_call(beside)
-        if found is not None and not self._is_second_home(found, message.tool_calls):
-            self._add(path, _call_reason(found))
+        fields = metadata if message.name is None else {"name": message.name, **metadata}
+        nested_call = _as_call(fields)
+        if nested_call is not None and not self._was_read(nested_call, message.tool_calls):
+            self._add(path, _call_reason(nested_call))
         self.metadata(metadata, (*path, "metadata"), message.tool_calls)
         self.finish_reason(metadata, (*path, "metadata"), message.tool_calls)
         if role == "assistant" and len(self._places) == before and _is_empty(message):
@@ -191,7 +196,7 @@ class _Search:
             )
 
     def _item(self, message: Message, metadata: Mapping[str, Any], path: Path) -> None:
-        """Check an element of the list that is no message: by its type, else by whether it says anything."""
+        """Check an element that is not a message: by its type, else by its content."""
         kind = metadata.get("type")
         if isinstance(kind, str) and kind:
             if not is_harmless_type(kind):
@@ -220,7 +225,7 @@ class _Search:
             return
         kind = block.get("type")
         if kind == "non_standard":
-            self._look_into(block, path, calls)
+            self._check_wrapped(block, path, calls)
         elif isinstance(kind, str) and kind:
             if is_harmless_type(kind):
                 self._fields(block, path, calls)
@@ -237,19 +242,19 @@ class _Search:
             else:
                 self._add(path, f"a block with {_list_keys(block)} was not understood, {MISSING_CALLS}")
 
-    def _look_into(self, block: Mapping[Any, Any], path: Path, calls: Sequence[ToolCall]) -> None:
-        """Check the block of a vendor's that LangChain wraps."""
+    def _check_wrapped(self, block: Mapping[Any, Any], path: Path, calls: Sequence[ToolCall]) -> None:
+        """Check a vendor's block inside a LangChain block."""
         inner = block.get("value")
         if isinstance(inner, OBJECT):
-            if not self._is_second_home(_as_call(inner), calls):
+            if not self._was_read(_as_call(inner), calls):
                 self.block(inner, (*path, "value"), calls)
         elif inner is not None:
             self._add(path, unknown_block_reasons("non_standard")[0])
 
     def _fields(self, block: Mapping[Any, Any], path: Path, calls: Sequence[ToolCall]) -> None:
-        """Check what a block holds beside its payload."""
+        """Check the fields of a block besides its payload."""
         for key, value in block.items():
-            if snake(str(key)) not in _PAYLOADS and not _is_payload(key):
+            if to_snake_case(str(key)) not in _PAYLOADS and not _is_payload(key):
                 self.field(str(key), value, (*path, str(key)), calls)
 
     def metadata(self, metadata: Mapping[Any, Any], path: Path, calls: Sequence[ToolCall]) -> None:
@@ -262,8 +267,8 @@ class _Search:
         """Check that a model that stopped to call a tool has called one."""
         if calls:
             return
-        beside = metadata.get("response_metadata")
-        for place in (metadata, beside if isinstance(beside, OBJECT) else {}):
+        nested = metadata.get("response_metadata")
+        for place in (metadata, nested if isinstance(nested, OBJECT) else {}):
             for key in FINISH_KEYS:
                 word = place.get(key)
                 if isinstance(word, str) and ("tool" in word.lower() or "function" in word.lower()):
@@ -271,11 +276,11 @@ class _Search:
                     return
 
     def field(self, key: str, value: Any, path: Path, calls: Sequence[ToolCall], levels: int = MAX_LEVELS) -> None:
-        """Check an unread field: its key, and what it holds."""
+        """Check an unread field: its key and its value."""
         if not isinstance(value, (dict, list, tuple)) or not value or not is_searched(key):
             return
         if is_call_key(key):
-            if not self._holds_only_known(value, calls):
+            if not self._are_all_known(value, calls):
                 self._add(path, f"calls under the key {key[:60]!r} were not understood, {MISSING_CALLS}")
             return
         self._value(value, path, calls, levels)
@@ -293,16 +298,16 @@ class _Search:
                 if isinstance(item, (dict, list, tuple)):
                     self._value(item, (*path, position), calls, levels - 1)
             return
-        found = _as_call(value)
-        if found is not None:
-            if not self._is_second_home(found, calls):
-                self._add(path, _call_reason(found))
+        call = _as_call(value)
+        if call is not None:
+            if not self._was_read(call, calls):
+                self._add(path, _call_reason(call))
             return
         for key, item in value.items():
             self.field(str(key), item, (*path, str(key)), calls, levels - 1)
 
-    def _holds_only_known(self, value: Any, calls: Sequence[ToolCall]) -> bool:
-        """Tell whether each element under a call key is a call that was read, or the result of one."""
+    def _are_all_known(self, value: Any, calls: Sequence[ToolCall]) -> bool:
+        """Return whether all elements under a call key are calls that were read, or their results."""
         items = value if isinstance(value, (list, tuple)) else [value]
         return all(self._is_known(item, calls, MAX_LEVELS) for item in items if item not in (None, {}, [], ""))
 
@@ -312,36 +317,36 @@ class _Search:
             return levels > 0 and bool(boxes) and all(self._is_known(each, calls, levels - 1) for each in boxes)
         if not isinstance(item, dict):
             return False
-        found = _as_call(item, any_id=True)
-        if found is not None:
-            return self._is_second_home(found, calls)
+        call = _as_call(item, any_id=True)
+        if call is not None:
+            return self._was_read(call, calls)
         boxes = [each for each in item.values() if isinstance(each, (dict, list, tuple)) and each]
         return levels > 0 and bool(boxes) and all(self._is_known(each, calls, levels - 1) for each in boxes)
 
-    def _is_second_home(self, found: _Call | None, calls: Sequence[ToolCall]) -> bool:
-        """Tell whether a call was read elsewhere: by its id, else by its name and input in the same message."""
-        if found is None:
+    def _was_read(self, candidate: _FoundCall | None, calls: Sequence[ToolCall]) -> bool:
+        """Return whether a call was read elsewhere: by its id, else by name and input in the same message."""
+        if candidate is None:
             return False
-        if found.ids:
-            return any(each in self._known.ids for each in found.ids)
-        return any(call.tool == found.name and _same_input(call.input, found.input) for call in calls)
+        if candidate.ids:
+            return any(each in self._known.ids for each in candidate.ids)
+        return any(call.tool == candidate.name and _same_input(call.input, candidate.input) for call in calls)
 
 
-def _as_call(value: Mapping[Any, Any], *, any_id: bool = False) -> _Call | None:
-    """Read an object that looks like a call: a name with an input or with the id of a call.
+def _as_call(value: Mapping[Any, Any], *, any_id: bool = False) -> _FoundCall | None:
+    """Read an object that looks like a call: a name with an input or a call id.
 
-    With `any_id` the id alone is enough, as for a result under a key that holds nothing else.
+    With `any_id` the id alone is sufficient, as for a result under a key that holds only results.
     """
     inner = value.get("function")
     if isinstance(inner, OBJECT):
-        found = _as_call(inner)
-        return None if found is None else found._replace(ids=(*found.ids, *_ids(value)))
+        nested = _as_call(inner)
+        return None if nested is None else nested._replace(ids=(*nested.ids, *_ids(value)))
     name = next((each for key in NAME_KEYS if isinstance(each := value.get(key), str) and each), None)
     key = next((key for key in INPUT_KEYS if _is_input(value.get(key))), None)
     referred = any(isinstance(value.get(each), str) and value[each] for each in CALL_ID_KEYS)
     if (name is None or (key is None and not referred)) and not (any_id and _ids(value)):
         return None
-    return _Call(name, UNSET if key is None else value[key], _ids(value))
+    return _FoundCall(name, UNSET if key is None else value[key], _ids(value))
 
 
 def _ids(value: Mapping[Any, Any]) -> tuple[str, ...]:
@@ -355,9 +360,9 @@ def _is_input(value: Any) -> bool:
 
 
 def is_schema(value: Mapping[Any, Any]) -> bool:
-    """Tell a JSON Schema: what a tool would take, not what it was given."""
+    """Return whether an object is a JSON Schema, the definition of an input."""
     kind = value.get("type")
-    words = {snake(str(key)) for key in value}
+    words = {to_snake_case(str(key)) for key in value}
     return bool(words & _SCHEMA_KEYS) or (isinstance(kind, str) and kind in _SCHEMA_TYPES and len(value) == 1)
 
 
@@ -365,21 +370,21 @@ def _same_input(left: Any, right: Any) -> bool:
     left, right = (parse_arguments(each)[0] if isinstance(each, str) else each for each in (left, right))
     try:
         return bool(left == right)
-    except Exception:  # noqa: BLE001 - foreign values compare as they please
+    except Exception:  # noqa: BLE001 - foreign values may raise anything on comparison
         return False
 
 
-def _call_reason(found: _Call) -> str:
-    name = "" if found.name is None else f" of {found.name[:60]!r}"
+def _call_reason(call: _FoundCall) -> str:
+    name = "" if call.name is None else f" of {call.name[:60]!r}"
     return f"an object that looks like a call{name} was not understood, {MISSING_CALLS}"
 
 
 def _is_payload(key: Any) -> bool:
-    return isinstance(key, str) and snake(key) in HARMLESS_TYPES
+    return isinstance(key, str) and to_snake_case(key) in HARMLESS_TYPES
 
 
 def _is_empty(message: Message) -> bool:
-    """Tell an assistant message of which nothing was read although lists or objects stand beside its content."""
+    """Return whether nothing of an assistant message was read although it has lists or objects beside its content."""
     if message.text or message.tool_calls or message.content:
         return False
     return any(
@@ -389,7 +394,7 @@ def _is_empty(message: Message) -> bool:
 
 
 def _is_beside(key: str) -> bool:
-    return key in _OWN_METADATA or snake(key) in _READ_OBJECTS or _is_payload(key)
+    return key in _OWN_METADATA or to_snake_case(key) in _READ_OBJECTS or _is_payload(key)
 
 
 def _list_keys(value: Mapping[Any, Any]) -> str:

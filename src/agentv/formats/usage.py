@@ -1,4 +1,4 @@
-"""How many tokens a reply cost, whoever counted them."""
+"""Reader of token counts in the shape of any provider."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -18,18 +18,18 @@ _COUNTS = (
 )
 
 
-class _Shape(NamedTuple):
-    """How one family of providers reports usage; camelCase keys are looked up as snake_case."""
+class _UsageShape(NamedTuple):
+    """The shape in which a family of providers reports usage; camelCase keys are looked up as snake_case."""
 
     marks: frozenset[str]
-    """Any of these keys tells the shape."""
+    """Keys that identify the shape; any of them is sufficient."""
     counts: Mapping[str, tuple[str, ...]]
-    """Where each count of ours is reported, the first place that has it."""
+    """Paths of each of our counts; the first one present is used."""
     added: Mapping[str, tuple[str, ...]] = {}
-    """What a count of ours includes and theirs does not."""
+    """Counts that ours include and theirs do not."""
 
 
-_OPENAI_CHAT = _Shape(
+_OPENAI_CHAT = _UsageShape(
     frozenset(("prompt_tokens", "completion_tokens")),
     {
         "input_tokens": ("prompt_tokens",),
@@ -39,7 +39,7 @@ _OPENAI_CHAT = _Shape(
         "reasoning_tokens": ("completion_tokens_details.reasoning_tokens",),
     },
 )
-_AGENT_FRAMEWORK = _Shape(
+_AGENT_FRAMEWORK = _UsageShape(
     frozenset(("input_token_count", "output_token_count")),
     {
         "input_tokens": ("input_token_count",),
@@ -50,7 +50,7 @@ _AGENT_FRAMEWORK = _Shape(
         "reasoning_tokens": ("reasoning_output_token_count", "reasoning_token_count"),
     },
 )
-_GEMINI = _Shape(
+_GEMINI = _UsageShape(
     frozenset(("prompt_token_count", "candidates_token_count", "total_token_count")),
     {
         "input_tokens": ("prompt_token_count",),
@@ -61,7 +61,7 @@ _GEMINI = _Shape(
     },
     {"input_tokens": ("tool_use_prompt_token_count",), "output_tokens": ("thoughts_token_count",)},
 )
-_ANTHROPIC = _Shape(  # and Bedrock's
+_ANTHROPIC = _UsageShape(  # also Bedrock
     frozenset(("cache_read_input_tokens", "cache_creation_input_tokens")),
     {
         "input_tokens": ("input_tokens",),
@@ -72,7 +72,7 @@ _ANTHROPIC = _Shape(  # and Bedrock's
     },
     {"input_tokens": ("cache_read_input_tokens", "cache_creation_input_tokens", "cache_write_input_tokens")},
 )
-_INTERACTIONS = _Shape(
+_INTERACTIONS = _UsageShape(
     frozenset(("total_input_tokens", "total_output_tokens")),
     {
         "input_tokens": ("total_input_tokens",),
@@ -86,7 +86,7 @@ _INTERACTIONS = _Shape(
         "output_tokens": ("total_thought_tokens", "total_reasoning_tokens"),
     },
 )
-_OURS = _Shape(  # and LangChain's, OpenAI Responses', the AI SDK's and Codex's, which differ only in their details
+_OURS = _UsageShape(  # also LangChain, OpenAI Responses, the AI SDK and Codex, which differ only in the details
     frozenset(_COUNTS),
     {
         "input_tokens": ("input_tokens",),
@@ -114,15 +114,15 @@ _OURS = _Shape(  # and LangChain's, OpenAI Responses', the AI SDK's and Codex's,
         ),
     },
 )
-_OLD = _Shape(
+_LEGACY = _UsageShape(
     frozenset(("input", "output")),
     {"input_tokens": ("input",), "output_tokens": ("output",), "total_tokens": ("total",)},
 )
-_SHAPES = (_OPENAI_CHAT, _AGENT_FRAMEWORK, _GEMINI, _INTERACTIONS, _ANTHROPIC, _OURS, _OLD)
+_SHAPES = (_OPENAI_CHAT, _AGENT_FRAMEWORK, _GEMINI, _INTERACTIONS, _ANTHROPIC, _OURS, _LEGACY)
 
 
 def decode_usage(data: Any, path: str = "tokens_usage", warnings: list[str] | None = None) -> TokensUsage | None:
-    """Read token counts in any provider's shape, `None` without any; what is malformed goes to `warnings`."""
+    """Read token counts in any provider's shape; `None` if there are none. Problems are added to `warnings`."""
     report = Report()
     usage, _ = read_usage(data, (path,), report)
     if warnings is not None:
@@ -131,59 +131,68 @@ def decode_usage(data: Any, path: str = "tokens_usage", warnings: list[str] | No
 
 
 def read_usage(data: Any, path: Path, report: Report) -> tuple[TokensUsage | None, bool]:
-    """Read token counts, and tell whether they hold all that the provider reported."""
+    """Read token counts; return them and whether they hold all counts that the provider reported."""
     if data is None or isinstance(data, TokensUsage):
         return data, True
     if not isinstance(data, OBJECT):
-        report.refuse(path, "an object", data)
+        report.warn_invalid(path, "an object", data)
         return None, False
-    given = _Given(data, path, report)
-    report.server_tool_uses += given.server_tool_uses
+    reported = _ReportedCounts(data, path, report)
+    report.server_tool_uses += reported.server_tool_uses
     for shape in _SHAPES:
-        if not shape.marks.isdisjoint(given.values):
+        if not shape.marks.isdisjoint(reported.values):
             break
     else:
-        return None, not given.values
-    counts = {name: given.first(places) for name, places in shape.counts.items()}
+        return None, not reported.values
+    counts = {name: reported.first(places) for name, places in shape.counts.items()}
     for name, places in shape.added.items():
-        counts[name] = given.add(counts[name], places)
+        counts[name] = reported.add(counts[name], places)
     if shape is _OPENAI_CHAT:
         counts = _with_reasoning(counts)
     metadata = data.get("metadata")
     if isinstance(metadata, OBJECT):
-        metadata = {report.whole(safe_str(key), (*path, "metadata")): value for key, value in metadata.items()}
+        metadata = {report.valid_text(safe_str(key), (*path, "metadata")): value for key, value in metadata.items()}
     elif metadata is not None:
-        report.refuse((*path, "metadata"), "an object", metadata)
-        given.unread.add("metadata")
+        report.warn_invalid((*path, "metadata"), "an object", metadata)
+        reported.unread.add("metadata")
         metadata = None
-    return finish_usage(counts, metadata), not given.unread
+    return finish_usage(counts, metadata), not reported.unread
 
 
 def _with_reasoning(counts: dict[str, int | None]) -> dict[str, int | None]:
-    """Add the reasoning to the output where the total says that it is not part of it (xAI)."""
+    """Add reasoning tokens to the output if the total shows that they are not included (xAI)."""
     names = ("input_tokens", "output_tokens", "reasoning_tokens", "total_tokens")
-    read, wrote, thought, total = (counts.get(name) for name in names)
-    if read is None or wrote is None or not thought or total != read + wrote + thought:
+    input_tokens, output_tokens, reasoning, total = (counts.get(name) for name in names)
+    if (
+        input_tokens is None
+        or output_tokens is None
+        or not reasoning
+        or total != input_tokens + output_tokens + reasoning
+    ):
         return counts
-    return {**counts, "output_tokens": wrote + thought}
+    return {**counts, "output_tokens": output_tokens + reasoning}
 
 
 def finish_usage(counts: Mapping[str, int | None], metadata: dict[str, Any] | None = None) -> TokensUsage | None:
-    """Complete the total from its parts, or note beside a reported one what they sum up to."""
+    """Compute a missing total from its parts; if a reported total differs, record the sum in the metadata."""
     if not any(count is not None for count in counts.values()):
         return None
-    read, wrote, total = counts.get("input_tokens"), counts.get("output_tokens"), counts.get("total_tokens")
-    if read is None or wrote is None:
+    input_tokens, output_tokens, total = (
+        counts.get("input_tokens"),
+        counts.get("output_tokens"),
+        counts.get("total_tokens"),
+    )
+    if input_tokens is None or output_tokens is None:
         return TokensUsage(**counts, metadata=metadata)
     if total is None:
-        return TokensUsage(**{**counts, "total_tokens": read + wrote}, metadata=metadata)
-    if total != read + wrote:
-        metadata = {**(metadata or {}), "sum_tokens": read + wrote}
+        return TokensUsage(**{**counts, "total_tokens": input_tokens + output_tokens}, metadata=metadata)
+    if total != input_tokens + output_tokens:
+        metadata = {**(metadata or {}), "sum_tokens": input_tokens + output_tokens}
     return TokensUsage(**counts, metadata=metadata)
 
 
 def add_usage(turns: Iterable[TokensUsage | None]) -> TokensUsage | None:
-    """Add up what several turns cost; a count that any turn lacks is unknown of all.
+    """Add up the usage of several turns; a count that any turn lacks is unknown in the sum.
 
     Never pass a cumulative counter (Codex reports one): its last value is the sum already.
     """
@@ -199,14 +208,14 @@ def add_usage(turns: Iterable[TokensUsage | None]) -> TokensUsage | None:
 
 _USAGE_KEYS = ("usage", "tokens_usage", "token_usage", "usage_metadata", "usage_details", "metrics")
 _CALLS = ("tool_calls", "toolCalls", "function_call")
-"""What nobody but the assistant has."""
-_USAGE_HOMES = ("meta", "metadata", "response_metadata")
+"""Fields that only assistant messages have."""
+_USAGE_CONTAINERS = ("meta", "metadata", "response_metadata")
 
 
 def usage_of(message: Mapping[Any, Any]) -> Any:
-    """Find where a message says what its turn cost: in a field of its own, else in its metadata."""
-    homes = [message.get(key) for key in _USAGE_HOMES]
-    for place in (message, *homes):
+    """Return the usage of a message: its own field, else one in its metadata."""
+    containers = [message.get(key) for key in _USAGE_CONTAINERS]
+    for place in (message, *containers):
         if isinstance(place, OBJECT):
             for key in _USAGE_KEYS:
                 if isinstance(place.get(key), (*OBJECT, TokensUsage)):
@@ -215,7 +224,7 @@ def usage_of(message: Mapping[Any, Any]) -> Any:
 
 
 def sum_usage(items: Iterable[Any]) -> TokensUsage | None:
-    """Add up what the messages of the assistant's cost; one that does not say makes the sum unknown."""
+    """Add up the usage of the assistant messages; the sum is unknown if any has none."""
     turns = [item for item in items if isinstance(item, OBJECT) and _is_turn(item)]
     return add_usage([decode_usage(usage_of(turn)) for turn in turns])
 
@@ -225,12 +234,12 @@ def _is_turn(item: Mapping[Any, Any]) -> bool:
     return role in ("assistant", "model", "ai") or (role is None and any(item.get(key) for key in _CALLS))
 
 
-class _Given:
-    """A provider's counts by snake_case path, and which of them nobody has read yet."""
+class _ReportedCounts:
+    """A provider's counts by snake_case path, and the counts that are still unread."""
 
     def __init__(self, data: Mapping[Any, Any], path: Path, report: Report) -> None:
         self.values: dict[str, tuple[tuple[Any, ...], Any]] = {}
-        """Each with the keys that lead to it."""
+        """Each count with the keys of its path."""
         self._path = path
         self._report = report
         self._malformed: set[str] = set()
@@ -238,32 +247,32 @@ class _Given:
         for key, value in data.items():
             if value is None or key == "metadata":
                 continue
-            place = _snake(key)
+            place = _snake_path(key)
             self.values[place] = (key,), value
             if type(value) is int or not isinstance(value, OBJECT):
                 self.unread.add(place)
                 continue
             for part, count in value.items():
                 if count is not None:
-                    inner = f"{place}.{_snake(part)}"
+                    inner = f"{place}.{_snake_path(part)}"
                     self.values[inner] = (key, part), count
                     self.unread.add(inner)
 
     @property
     def server_tool_uses(self) -> int:
-        """How many calls of its own tools the vendor counted."""
+        """Number of calls of server-side tools that the vendor counted."""
         counts = [value for place, (_, value) in self.values.items() if place.partition(".")[0] in SERVER_TOOL_USES]
         return sum(count for count in counts if is_count(count))
 
     def first(self, places: tuple[str, ...]) -> int | None:
-        """Read the count at the first of these places that has one."""
+        """Return the count at the first of these paths that has one."""
         for place in places:
             if place in self.values:
                 return self._count(place)
         return None
 
     def add(self, count: int | None, places: tuple[str, ...]) -> int | None:
-        """Add to a count those that stand beside it; a malformed one makes the whole unknown."""
+        """Add further counts to a count; the sum is unknown if any is malformed."""
         for place in places:
             if place in self.values:
                 part = self._count(place)
@@ -279,10 +288,10 @@ class _Given:
             return value  # type: ignore[no-any-return]  # a count, as just checked
         if place not in self._malformed:
             self._malformed.add(place)
-            self._report.refuse((*self._path, *map(safe_str, keys)), "a whole number of at least 0", value)
+            self._report.warn_invalid((*self._path, *map(safe_str, keys)), "a whole number of at least 0", value)
         return None
 
 
-def _snake(key: Any) -> str:
+def _snake_path(key: Any) -> str:
     key = safe_str(key)
     return key if key.islower() else "".join(f"_{char.lower()}" if char.isupper() else char for char in key)

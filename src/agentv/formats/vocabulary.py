@@ -1,16 +1,16 @@
-"""The words that agents use for calls, results and everything else in a reply: names of keys and of block types.
+"""Vocabulary of calls, results and other parts of a reply: names of keys and block types.
 
-Words are compared in snake case, so that `toolCalls`, `tool-calls` and `tool_calls` are one word.
+Words are compared in snake case, so `toolCalls`, `tool-calls` and `tool_calls` are equal.
 """
 
 from functools import lru_cache
 
 NAME_KEYS = ("name", "tool", "toolName", "tool_name", "function", "function_name", "functionName")
-"""Keys under which a call names its tool."""
+"""Keys of the tool name in a call."""
 INPUT_KEYS = ("input", "args", "arguments", "parameters", "tool_input", "toolInput", "tool_kwargs", "kwargs")
-"""Keys under which a call holds its input."""
+"""Keys of the input in a call."""
 CALL_ID_KEYS = ("tool_call_id", "toolCallId", "tool_use_id", "toolUseId", "call_id", "callID", "callId")
-"""Keys under which a call or a result holds the id of the call."""
+"""Keys of the call id in a call or result."""
 
 CALL_KEYS = frozenset((
     *("tool_call", "tool_calls", "tool_call_chunks", "function_call", "function_calls", "tool_use", "tool_uses"),
@@ -19,7 +19,7 @@ CALL_KEYS = frozenset((
     *("tool_result", "tool_results", "tool_response", "tool_responses", "function_response", "function_responses"),
     "agent_reasoning",
 ))  # fmt: skip
-"""Keys whose lists and objects hold calls or results."""
+"""Keys of lists and objects that hold calls or results."""
 
 HARMLESS_TYPES = frozenset((
     *("text", "output_text", "input_text", "text_plain", "summary_text", "reasoning_text", "json"),
@@ -34,7 +34,7 @@ HARMLESS_TYPES = frozenset((
     *("step_start", "step_finish", "system_prompt", "user_prompt", "retry_prompt"),
     *("mcp_list_tools", "tool_reference"),
 ))  # fmt: skip
-"""Types of blocks and items that hold no calls; of an untyped block, keys of which one must be there."""
+"""Types of blocks and items that hold no calls; an untyped block must have one of them as a key."""
 HARMLESS_PREFIXES = ("reasoning.", "data-")
 
 NEVER_SEARCHED = frozenset((
@@ -43,24 +43,24 @@ NEVER_SEARCHED = frozenset((
     *("parsed", "response_format"),
     *("tool_config", "available_tools", "text", "object"),
 ))  # fmt: skip
-"""Keys that may hold what looks like a call and is none: definitions, settings, structured answers."""
+"""Keys of values that may look like calls but are not: definitions, settings, structured answers."""
 
 FINISH_KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason")
-"""Keys under which a model says why it stopped."""
+"""Keys of the finish reason of a model."""
 SERVER_TOOL_USES = frozenset(("server_tool_use", "server_tool_usage", "server_side_tool_usage"))
-"""Keys of token counts under which a vendor counts the calls of its own tools."""
+"""Keys of token counts that count calls of server-side tools."""
 
 
 _LONGEST_WORD = 64
 
 
-def snake(word: str) -> str:
-    """Return a key or a type in snake case; one that is longer than any known word stays as it is."""
-    return word if len(word) > _LONGEST_WORD else _snake(word)
+def to_snake_case(word: str) -> str:
+    """Return a key or a type in snake case; a word longer than any known one is returned unchanged."""
+    return word if len(word) > _LONGEST_WORD else _to_snake_case(word)
 
 
 @lru_cache(maxsize=4096)
-def _snake(word: str) -> str:
+def _to_snake_case(word: str) -> str:
     if word.islower() and "-" not in word:
         return word
     spaced = "".join(
@@ -70,16 +70,16 @@ def _snake(word: str) -> str:
 
 
 def is_harmless_type(kind: str) -> bool:
-    """Tell whether blocks of this type hold no calls."""
-    return snake(kind) in HARMLESS_TYPES or kind.startswith(HARMLESS_PREFIXES)
+    """Return whether blocks of this type hold no calls."""
+    return to_snake_case(kind) in HARMLESS_TYPES or kind.startswith(HARMLESS_PREFIXES)
 
 
 def is_call_key(key: str) -> bool:
-    """Tell whether lists and objects under this key hold calls or results."""
-    return snake(key) in CALL_KEYS
+    """Return whether lists and objects under this key hold calls or results."""
+    return to_snake_case(key) in CALL_KEYS
 
 
 def is_searched(key: str) -> bool:
-    """Tell whether the value under an unread key is searched for calls."""
-    word = snake(key)
+    """Return whether the value under an unread key is searched for calls."""
+    word = to_snake_case(key)
     return not (word in NEVER_SEARCHED or "usage" in word or word.startswith("raw"))

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.formats.fields import MISSING_CALLS
-from agentv.formats.normalize import failure_of, settle, sound
+from agentv.formats.normalize import drop_invalid_numbers, failure_from_exception, normalize
 from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.unread import with_unread
 from agentv.model.events import Attempt
@@ -310,7 +310,7 @@ def _ends_task(error: BaseException) -> bool:
 def _to_failure(error: BaseException, timeout_s: float | None) -> ProviderResponse:
     """Return an exception as a failed reply; `timeout_s` is given if it was our deadline that expired."""
     if timeout_s is None:
-        return failure_of(error)
+        return failure_from_exception(error)
     # A provider may add notes when it is cancelled, such as the last output of a program.
     notes = getattr(error.__cause__, "__notes__", ())
     message = "\n".join([f"no reply within {timeout_s:g} s", *notes])
@@ -323,7 +323,7 @@ def cut_reply(cancelled: BaseException | None, error: ResponseError) -> Provider
     if not isinstance(partial, ProviderResponse):
         return ProviderResponse(success=False, error=error)
     try:
-        partial = with_unread(sound(settle(partial)))
+        partial = with_unread(drop_invalid_numbers(normalize(partial)))
     except Exception:  # noqa: BLE001 - it may hold objects of any library; the timeout is reported all the same
         return ProviderResponse(success=False, error=error)
     return replace(partial, success=False, error=error, unread=(*partial.unread, _CUT))
@@ -334,7 +334,7 @@ def _normalize(value: object, provider: Provider, request: Request) -> ProviderR
     if not isinstance(value, ProviderResponse):
         return _failed("protocol", f"the provider returned a {type(value).__name__}, not a ProviderResponse")
     try:
-        response = with_unread(sound(settle(value)), request.input_messages)
+        response = with_unread(drop_invalid_numbers(normalize(value)), request.input_messages)
     except Exception as error:  # noqa: BLE001 - it may contain objects of any class
         return _failed("protocol", f"the provider returned a reply that cannot be read: {error}")
     plain_blocks = getattr(provider, "plain_blocks", ()) if response.unread else ()

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.detect import describe_shape, longest_text
-from agentv.formats.reader import read_folded_stream
-from agentv.formats.sse import EventReader, Lines
-from agentv.formats.streams import StreamEvent, fold_stream
+from agentv.formats.reader import read_assembled_stream
+from agentv.formats.sse import LineBuffer, SseDecoder
+from agentv.formats.streams import StreamEvent, assemble_stream
 from agentv.jsonio import parse_json
 from agentv.model.response import ProviderResponse
 from agentv.providers.http.pointers import PointerValues, add_pointed, error_of, grows, read_pointed
@@ -98,8 +98,8 @@ class _Reader:
     """Events of either kind, each as its name and its data."""
 
     def __init__(self, kind: str) -> None:
-        self._events = EventReader() if kind == "sse" else None
-        self._lines = Lines()
+        self._events = SseDecoder() if kind == "sse" else None
+        self._lines = LineBuffer()
 
     def feed(self, chunk: bytes) -> Iterator[tuple[str, str]]:
         if self._events is not None:
@@ -150,13 +150,13 @@ def _read(
     if reading.pointers.tell_answer:
         response = read_pointed(pointed, asked, events[0].value)
         return with_shape(_noted(add_pointed(response, pointed), pointed.texts, reading), "reply")
-    folded = fold_stream(events, snapshots=reading.snapshots)
+    folded = assemble_stream(events, snapshots=reading.snapshots)
     if folded is None:
         raise FormatError(_unknown(events))
     if folded.missing and not received.is_done:
         raise _cut_off(head, folded.missing)
     # The mark that ends every stream came: nothing is missing, whatever this kind of stream usually ends with.
-    found = read_folded_stream(folded._replace(missing=""), asked)
+    found = read_assembled_stream(folded._replace(missing=""), asked)
     response = _noted(add_pointed(found.response, pointed), folded.texts, reading)
     return with_shape(response, found.shape)
 

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.detect import describe_shape
-from agentv.formats.fields import Number, show
+from agentv.formats.fields import Number, describe_value
 from agentv.formats.reader import decode_response, read_reply
-from agentv.formats.streams import Gathered, join_calls, merge_usage
+from agentv.formats.streams import MessageAccumulator, join_calls, merge_usage
 from agentv.formats.usage import add_usage, decode_usage
 from agentv.jsonio import CONVERT_ERRORS, dump_json
 from agentv.matching.diff import NOTHING, at_steps, pointer_steps
@@ -74,7 +74,7 @@ class PointerValues:
         self.texts: list[str] = []
         self.met: set[str] = set()
         """Pointers that led to something, if only `null`."""
-        self.messages = Gathered()
+        self.messages = MessageAccumulator()
         self._calls: list[Any] = []
         self._pieces: list[Any] = []
         """Calls that come piece by piece, as OpenAI streams them."""
@@ -151,7 +151,9 @@ class PointerValues:
             try:
                 numbers.append(convert(each, Number))
             except CONVERT_ERRORS:
-                told = f"reply.cost at {self.pointers.cost}: expected a number of at least 0, got {show(each)}"
+                told = (
+                    f"reply.cost at {self.pointers.cost}: expected a number of at least 0, got {describe_value(each)}"
+                )
                 if told not in warnings:
                     warnings.append(told)
         if not numbers:

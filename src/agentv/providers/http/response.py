@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.detect import point_at_text
+from agentv.formats.detect import text_pointer_hint
 from agentv.formats.reader import UNKNOWN, UNKNOWN_SHAPE, detect_reply, read_reply
 from agentv.jsonio import parse_json, scrub_text
 from agentv.model.response import ProviderResponse
@@ -94,7 +94,7 @@ def _read_value(value: Any, reading: ReplySettings, asked: Sequence[Message], an
         return with_shape(known, found.shape)
     response = add_pointed(found.response, pointed)
     if found.shape == UNKNOWN_SHAPE:
-        response = replace(response, warnings=(f"{UNKNOWN}: {point_at_text(value)}",))
+        response = replace(response, warnings=(f"{UNKNOWN}: {text_pointer_hint(value)}",))
     return with_shape(response, found.shape)
 
 

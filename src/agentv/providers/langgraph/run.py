@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.fields import MISSING_CALLS
-from agentv.formats.langgraph_updates import Gathered, message_ids
-from agentv.formats.sse import EventReader
+from agentv.formats.langgraph_updates import UpdateCollector, message_ids
+from agentv.formats.sse import SseDecoder
 from agentv.jsonio import MAX_BYTES, parse_json
 from agentv.model.response import ResponseError, Unread
 from agentv.providers.base import attach_partial_reply
@@ -53,7 +53,7 @@ class Attempt:
         self._request = request
         self._key = "messages" if settings.input_text else settings.input_key
         self._server = Server(wire, settings.url, settings.assistant, request.thread_id)
-        self._gathered = Gathered(self._key)
+        self._gathered = UpdateCollector(self._key)
         self._raw = _Raw()
         self._unread: dict[Unread, None] = {}
         """Why calls of the graph may be missing, in order and each once."""
@@ -87,7 +87,7 @@ class Attempt:
         if request.thread_id is not None:
             values = (await self._server.state()).get("values")
             known |= message_ids(values, self._key) if isinstance(values, dict) else set()
-        self._gathered = Gathered(self._key, known)
+        self._gathered = UpdateCollector(self._key, known)
         body = first_body(settings, request, messages)
         answers = 0 if settings.resume is UNSET else settings.max_resumes
         error = await self._run(body)
@@ -124,7 +124,7 @@ class Attempt:
             msg = f"{stream.url} answered with {kind} where events were expected; is `url` that of a LangGraph server?"
             raise transport_error(msg, kind="protocol", code="malformed")
         error = None
-        reader = EventReader(MAX_BYTES)
+        reader = SseDecoder(MAX_BYTES)
         try:
             async for chunk in stream:
                 for event in reader.feed(chunk):

@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr
 
 from agentv.errors import Problem
 from agentv.files import is_import_path
-from agentv.formats.normalize import failure_of
+from agentv.formats.normalize import failure_from_exception
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.providers.base import ProviderBase
@@ -75,9 +75,9 @@ class PythonAgent(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields
             with printing_to_stderr():
                 return await self._callee.ask(request)
         except Exception as error:  # noqa: BLE001 - whatever the user's code throws is this run's error alone
-            from agentv.formats.normalize import failure_of  # noqa: PLC0415 - only a failure needs it
+            from agentv.formats.normalize import failure_from_exception  # noqa: PLC0415 - only a failure needs it
 
-            return failure_of(error)
+            return failure_from_exception(error)
 
     async def close(self) -> None:
         """End the workers, and close what was made here."""
@@ -135,7 +135,7 @@ class Function(ProviderBase, frozen=True, kw_only=True, dict=True):
         try:
             response: ProviderResponse = await callee.ask(request)
         except Exception as error:  # noqa: BLE001 - whatever the user's code throws is this run's error alone
-            return failure_of(error)
+            return failure_from_exception(error)
         return response
 
     async def close(self) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.adk import to_adk
-from agentv.formats.normalize import failure_of
+from agentv.formats.normalize import failure_from_exception
 from agentv.formats.objects import is_class_of
 from agentv.formats.reader import read_reply
 from agentv.providers.python.turns import refuse_blocks
@@ -50,7 +50,7 @@ class AdkAgent:
             async for event in self._run(runner, session, last.text):
                 yielded.append(event)  # noqa: PERF401 - what came before a failure is part of the reply
         except Exception as raised:  # noqa: BLE001 - as above
-            error = failure_of(raised)
+            error = failure_from_exception(raised)
         finally:
             _events.reset(token)
         seen = {event.id for event in events}

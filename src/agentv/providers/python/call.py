@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from agentv.errors import FormatError
-from agentv.formats.normalize import words_of
+from agentv.formats.normalize import describe_exception
 from agentv.formats.objects import is_class_of
-from agentv.formats.reader import is_reply_object, read_pieces, read_reply
+from agentv.formats.reader import is_reply_object, read_chunks, read_reply
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.process.threads import call_in_thread, raised_by_user_code
@@ -59,14 +59,14 @@ class Callee:
             found = await self._ask(request)
             if type(found) not in _WHOLE:
                 found = await settle(found)
-            read = read_pieces if type(found) is Pieces else read_reply
+            read = read_chunks if type(found) is Pieces else read_reply
             return read(found, request.input_messages)
         except Exception:
             raise
         except BaseException as error:
             if not raised_by_user_code(error):
                 raise
-            return failure("agent", words_of(error))
+            return failure("agent", describe_exception(error))
 
     async def close(self) -> None:
         """Let go of an instance that was made here: by its `aclose`, else by its `close`."""
@@ -84,7 +84,7 @@ class Callee:
             except BaseException as error:
                 if not raised_by_user_code(error):
                     raise
-                self._broken = RuntimeError(words_of(error))
+                self._broken = RuntimeError(describe_exception(error))
 
     async def _made(self) -> Ask:
         found = await call_in_thread(self._load)

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.langgraph import mark_pending
-from agentv.formats.langgraph_updates import Gathered, describe_interrupts, to_langgraph
-from agentv.formats.normalize import failure_of
+from agentv.formats.langgraph_updates import UpdateCollector, describe_interrupts, to_langgraph
+from agentv.formats.normalize import failure_from_exception
 from agentv.formats.objects import is_class_of, plain_data
 from agentv.formats.openai import to_openai
 from agentv.formats.reader import read_reply
@@ -39,7 +39,7 @@ async def ask_runnable(runnable: Any, request: Request) -> ProviderResponse:
         config = {"callbacks": [runs.handler()], **({"configurable": configurable} if configurable else {})}
         response = read_reply(await runnable.ainvoke(given, config), request.input_messages)
     except Exception as error:  # noqa: BLE001 - what it did before it failed is part of the reply
-        response = failure_of(error)
+        response = failure_from_exception(error)
     return add_runs(response, runs)
 
 
@@ -93,7 +93,7 @@ async def ask_graph(graph: Any, request: Request) -> ProviderResponse:
     thread = uuid4().hex if getattr(graph, "checkpointer", None) else None
     if thread:
         config["configurable"] = {"thread_id": thread}
-    gathered, state, error = Gathered(key, known), None, None
+    gathered, state, error = UpdateCollector(key, known), None, None
     try:
         parts = graph.astream(given, config, stream_mode=["updates", "values"], subgraphs=True)
         async for namespace, mode, data in parts:
@@ -102,7 +102,7 @@ async def ask_graph(graph: Any, request: Request) -> ProviderResponse:
             elif not namespace:
                 state = data
     except Exception as raised:  # noqa: BLE001 - what it did before it failed is part of the reply
-        error = failure_of(raised).error
+        error = failure_from_exception(raised).error
     if state is not None and error is None:
         gathered.take_state(plain_data(state))
     response = add_runs(_flat(gathered.response()), runs)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from agentv.formats.fields import MISSING_CALLS, OBJECT
-from agentv.formats.normalize import failure_of
+from agentv.formats.normalize import failure_from_exception
 from agentv.formats.objects import plain
 from agentv.formats.openai_agents import decode_openai_agents_run, to_openai_items
 from agentv.formats.reader import read_reply
@@ -44,7 +44,7 @@ async def ask_openai_agents(agent: Any, request: Request) -> ProviderResponse:
         result = getattr(error, "run_data", None)
         if result is None:
             raise
-        response = replace(decode_openai_agents_run(result), success=False, error=failure_of(error).error)
+        response = replace(decode_openai_agents_run(result), success=False, error=failure_from_exception(error).error)
     if not inputs or response.output_messages is None:
         return response
     outer = {id(item.agent) for item in result.new_items} | {id(agent)}

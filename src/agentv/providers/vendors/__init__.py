@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.sse import EventReader, ServerEvent
+from agentv.formats.sse import ServerEvent, SseDecoder
 from agentv.formats.unread import with_unread_fields
 from agentv.providers.base import attach_partial_reply, failure
 from agentv.providers.transport.client import (
@@ -122,7 +122,7 @@ async def _once(body: bytes) -> AsyncIterator[bytes]:
 
 async def _gather(chunks: AsyncIterable[bytes], pieces: Pieces, head: HttpResponse, dialect: Dialect) -> None:
     """Feed all events, up to an error among them; when this is cancelled, the reply until then is kept."""
-    reader = EventReader()
+    reader = SseDecoder()
     event: ServerEvent | None = None
     try:
         async for chunk in chunks:

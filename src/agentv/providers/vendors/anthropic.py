@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Meta
 
 from agentv.errors import ProviderError
-from agentv.formats.anthropic import FORMAT, MessagePieces, decode_message, error_in_message, to_anthropic
+from agentv.formats.anthropic import FORMAT, AnthropicStreamDecoder, decode_message, error_in_message, to_anthropic
 from agentv.providers.transport import HttpProvider
 from agentv.providers.transport.client import check_address, check_headers, join_url, merge_headers
 from agentv.providers.vendors import Dialect
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agentv.model.response import ProviderResponse
 
 
-DIALECT = Dialect(decode_message, error_in_message, MessagePieces, FORMAT.keys)
+DIALECT = Dialect(decode_message, error_in_message, AnthropicStreamDecoder, FORMAT.keys)
 _LOGINS = ("x-api-key", "authorization")
 
 

@@ -9,10 +9,10 @@ from msgspec import Meta
 
 from agentv.errors import Problem, ProviderError
 from agentv.formats.openai_chat import FORMAT as CHAT
-from agentv.formats.openai_chat import ChatPieces, decode_completion, error_in_completion, to_completions
+from agentv.formats.openai_chat import ChatStreamDecoder, decode_completion, error_in_completion, to_completions
 from agentv.formats.openai_responses import FORMAT as RESPONSES
 from agentv.formats.openai_responses import (
-    ResponsePieces,
+    ResponsesStreamDecoder,
     decode_response_object,
     error_in_response,
     new_items,
@@ -54,8 +54,8 @@ def check_limits(
 
 
 DIALECTS = {
-    "chat": Dialect(decode_completion, error_in_completion, ChatPieces, CHAT.keys),
-    "responses": Dialect(decode_response_object, error_in_response, ResponsePieces, RESPONSES.keys),
+    "chat": Dialect(decode_completion, error_in_completion, ChatStreamDecoder, CHAT.keys),
+    "responses": Dialect(decode_response_object, error_in_response, ResponsesStreamDecoder, RESPONSES.keys),
 }
 _PATHS = {"chat": "chat/completions", "responses": "responses"}
 _TOOL_OWN = ("type", "function")

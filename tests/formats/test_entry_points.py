@@ -1,4 +1,4 @@
-"""Is a reply read the same through every way in: `score`, `python`, `replay`, `cli`, `http`, and from the store?"""
+"""A reply is read alike by all entry points: `score`, `python`, `replay`, `cli`, `http`, and the store."""
 
 import asyncio
 import json
@@ -90,7 +90,7 @@ WAYS: dict[str, Way] = {
 
 
 def facts(response: ProviderResponse) -> dict[str, Any]:
-    """What must be the same, whichever way a reply came in."""
+    """Return the parts of a reply that must not depend on the entry point."""
     return {
         "success": response.success,
         "text": response.text,
@@ -125,7 +125,7 @@ def test_a_reply_that_was_stored_is_the_same_again(name: str, tmp_path: Path) ->
 
 
 def by_stream(given: Sample) -> ProviderResponse:
-    """Read JSON Lines as a stream of an endpoint."""
+    """Read JSON Lines as the stream of an endpoint."""
     head = HttpResponse(status=200, url="http://localhost")
     events = [("message", json.dumps(line)) for line in given.reply]
     return read_events(Received(events, is_done=True), head, "ndjson", READING, ASKED)

@@ -1,7 +1,8 @@
-"""A2A: a task, a message, or the events of a stream, of version 0.3 and 1.0, with JSON-RPC around them or without.
+"""Agent protocols: A2A (tasks, messages and stream events of versions 0.3 and 1.0), and results of MCP tools.
 
-A2A has no place of its own for calls. Data parts that say what they are, as those of Google's ADK do, are read as
-calls; without any, a reply is an answer that tells nothing about calls.
+Both come plain or wrapped in JSON-RPC. A2A has no representation of tool calls: data parts that declare themselves as
+calls, such as those of Google's ADK, are read as calls; without any, the reply is an answer and its tool calls are
+unknown. The same holds for the result of an MCP tool with an agent behind it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,10 +11,13 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from agentv.formats.builder import join_texts, other_fields
 from agentv.formats.conversation import text_or_none
 from agentv.formats.fields import OBJECT, Report, objects_in
 from agentv.formats.messages import join_call_messages
+from agentv.formats.response import decode_fields
 from agentv.formats.unread import call_in, with_unread
+from agentv.jsonio import dump_json
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.protocols import ReplyFormat, ReplyReader
 
@@ -27,22 +31,22 @@ _WRAPPERS = {
     "artifactUpdate": "artifact",
     "artifact_update": "artifact",
 }
-"""Keys that say what an event of version 1.0 is."""
+"""Keys that name the kind of an event in version 1.0."""
 _KINDS = {"task": "task", "message": "message", "status-update": "status", "artifact-update": "artifact"}
 _FAILED = frozenset(("failed", "rejected", "canceled", "cancelled"))
 _STATE = "task_state_"
 
 
-class _Event:
-    """One event: what it is, and its fields."""
+class _A2AEvent:
+    """An A2A event with its kind and its fields."""
 
     def __init__(self, kind: str, body: _Object) -> None:
         self.kind = kind
         self.body = body
 
 
-def _event(value: Any) -> _Event | None:
-    """Read what an object is by the key around it, by its kind, or by its fields; `None` when it is no event."""
+def _event(value: Any) -> _A2AEvent | None:
+    """Classify an object by its wrapper key, its kind or its fields; return `None` if it is not an event."""
     if not isinstance(value, OBJECT):
         return None
     if "jsonrpc" in value:
@@ -50,14 +54,14 @@ def _event(value: Any) -> _Event | None:
     if len(value) == 1:
         ((key, inner),) = value.items()
         if key in _WRAPPERS and isinstance(inner, OBJECT):
-            event = _Event(_WRAPPERS[key], inner)
+            event = _A2AEvent(_WRAPPERS[key], inner)
             return event if _fits(event) else None
     kind = value.get("kind")
     kinds = [_KINDS[kind]] if isinstance(kind, str) and kind in _KINDS else ["task", "message", "artifact", "status"]
-    return next((event for event in (_Event(each, value) for each in kinds) if _fits(event)), None)
+    return next((event for event in (_A2AEvent(item, value) for item in kinds) if _fits(event)), None)
 
 
-def _fits(event: _Event) -> bool:
+def _fits(event: _A2AEvent) -> bool:
     body, status = event.body, event.body.get("status")
     has_state = isinstance(status, OBJECT) and isinstance(status.get("state"), str)
     if event.kind == "task":
@@ -70,18 +74,18 @@ def _fits(event: _Event) -> bool:
 
 
 def _field(body: _Object, name: str) -> str | None:
-    """Return a text under its name, or under its name in snake case, as Python's library writes it."""
+    """Return a text field by its camelCase name, or by its snake_case name as the Python library writes it."""
     snake = "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
     return text_or_none(body.get(name)) or text_or_none(body.get(snake))
 
 
-def _detect(value: Any) -> bool:
+def _detect_a2a(value: Any) -> bool:
     items = value if isinstance(value, (list, tuple)) else [value]
     return any(_event(item) is not None for item in items)
 
 
-def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
-    task = _Task()
+def _read_a2a(value: Any, reader: ReplyReader) -> ProviderResponse:
+    task = _A2ATask()
     for at, item in enumerate(value if isinstance(value, (list, tuple)) else [value]):
         event = _event(item)
         if event is not None:
@@ -90,16 +94,19 @@ def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
             task.error = text_or_none(item["error"].get("message")) or "the agent reports an error"
         elif item:
             task.report.skip(("events", at), "an event")
-    said = reader.read_messages(join_call_messages(task.written()))
-    beside = {"state": task.state or None, "metadata": task.metadata or None}
-    metadata = {**(said.metadata or {}), **{key: each for key, each in beside.items() if each is not None}} or None
-    unread = (*said.unread, *task.report.unread(calls_read=True))
-    said = with_unread(replace(said, unread=unread, metadata=metadata), reader.asked or ())
-    if not said.unread and not any(message.tool_calls for message in said.output_messages or ()):
-        said = replace(said, output_messages=None, echo_end=None)
+    response = reader.read_messages(join_call_messages(task.messages()))
+    extra = {"state": task.state or None, "metadata": task.metadata or None}
+    metadata = {
+        **(response.metadata or {}),
+        **{key: entry for key, entry in extra.items() if entry is not None},
+    } or None
+    unread = (*response.unread, *task.report.unread(calls_read=True))
+    response = with_unread(replace(response, unread=unread, metadata=metadata), reader.asked or ())
+    if not response.unread and not any(message.tool_calls for message in response.output_messages or ()):
+        response = replace(response, output_messages=None, echo_end=None)
     error = task.error or (task.text or task.state if task.state in _FAILED else None)
     return replace(
-        said,
+        response,
         success=error is None,
         error=None if error is None else ResponseError(kind="agent", message=error),
         text=task.text,
@@ -107,8 +114,8 @@ def _read(value: Any, reader: ReplyReader) -> ProviderResponse:
     )
 
 
-class _Task:
-    """A task as its events tell it: its messages, its artifacts and its state."""
+class _A2ATask:
+    """State of a task, collected from its events: messages, artifacts and status."""
 
     def __init__(self) -> None:
         self.report = Report()
@@ -116,118 +123,122 @@ class _Task:
         self.state = ""
         self.error: str | None = None
         self.metadata: list[_Object] = []
-        """Those of the task, its messages, artifacts and parts, in which agents may put anything."""
+        """Metadata of the task, its messages, artifacts and parts; agents may put anything there."""
         self._messages: dict[str, _Object] = {}
-        """By id: the message of a status may stand in the history as well."""
+        """Messages by id; the message of a status may occur in the history too."""
         self._artifacts: dict[str, list[Any]] = {}
-        self._status: str | None = None
-        """The id of the message that the state came with."""
+        self._status_message_id: str | None = None
+        """Id of the message that came with the status."""
 
-    def read(self, event: _Event) -> None:
+    def read(self, event: _A2AEvent) -> None:
         """Read the next event."""
         body = event.body
-        self._note(body)
+        self._add_metadata(body)
         self.thread_id = _field(body, "contextId") or self.thread_id
         if event.kind == "message":
-            self._hear(body)
+            self._add_message(body)
         elif event.kind == "artifact":
-            self._keep(body["artifact"], append=body.get("append") is True)
+            self._add_artifact(body["artifact"], append=body.get("append") is True)
             return
         for message in objects_in(body.get("history")):
-            self._hear(message)
+            self._add_message(message)
         for artifact in objects_in(body.get("artifacts")):
-            self._keep(artifact, append=False)
+            self._add_artifact(artifact, append=False)
         status = body.get("status")
         if isinstance(status, OBJECT):
             self.state = str(status.get("state")).lower().removeprefix(_STATE)
-            told = status.get("message")
-            self._status = self._hear(told) if isinstance(told, OBJECT) else None
+            status_message = status.get("message")
+            self._status_message_id = self._add_message(status_message) if isinstance(status_message, OBJECT) else None
 
-    def _note(self, item: _Object) -> None:
+    def _add_metadata(self, item: _Object) -> None:
         metadata = item.get("metadata")
         if isinstance(metadata, OBJECT) and metadata and metadata not in self.metadata:
             self.metadata.append(metadata)
 
-    def _hear(self, message: _Object) -> str:
-        self._note(message)
+    def _add_message(self, message: _Object) -> str:
+        self._add_metadata(message)
         own_id = _field(message, "messageId") or f"message {len(self._messages)}"
         before = self._messages.get(own_id)
-        if before is not None and not _goes_on(before.get("parts"), message.get("parts")):
-            own_id = f"{own_id} {len(self._messages)}"  # two messages of one id are two
+        if before is not None and not _is_continuation(before.get("parts"), message.get("parts")):
+            own_id = f"{own_id} {len(self._messages)}"  # a different message with the same id
         self._messages[own_id] = message
         return own_id
 
-    def _keep(self, artifact: _Object, *, append: bool) -> None:
-        self._note(artifact)
+    def _add_artifact(self, artifact: _Object, *, append: bool) -> None:
+        self._add_metadata(artifact)
         own_id, parts = _field(artifact, "artifactId") or "", artifact.get("parts")
         before = self._artifacts.get(own_id, []) if append else []
         self._artifacts[own_id] = [*before, *(parts if isinstance(parts, (list, tuple)) else ())]
 
     @property
     def text(self) -> str:
-        """Return the answer: that of the artifacts, else the words that came with the state, else the last ones."""
+        """Return the answer: the artifacts' text, else the status message, else the last message of the agent."""
         texts = ["".join(_texts(parts)) for parts in self._artifacts.values()]
         if any(texts):
             return "\n".join(text for text in texts if text)
-        said = [each for each in self._messages.values() if _role(each) == "assistant"]
-        last: _Object = said[-1] if said else {}
-        return "".join(_texts(self._messages.get(self._status or "", last).get("parts")))
+        replies = [item for item in self._messages.values() if _role(item) == "assistant"]
+        last: _Object = replies[-1] if replies else {}
+        return "".join(_texts(self._messages.get(self._status_message_id or "", last).get("parts")))
 
-    def written(self) -> Iterator[dict[str, Any]]:
-        """Yield the messages, and the artifacts as the last of them."""
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """Yield the messages, with the artifacts last."""
         for own_id, message in self._messages.items():
             yield from self._write(message.get("parts"), _role(message), own_id)
-        said = ["".join(_texts(message.get("parts"))) for message in self._messages.values()]
+        texts = ["".join(_texts(message.get("parts"))) for message in self._messages.values()]
         for own_id, parts in self._artifacts.items():
-            others = [part for part in parts if not (isinstance(part, OBJECT) and isinstance(part.get("text"), str))]
-            if others or "".join(_texts(parts)) not in said:
+            data_parts = [
+                part for part in parts if not (isinstance(part, OBJECT) and isinstance(part.get("text"), str))
+            ]
+            if data_parts or "".join(_texts(parts)) not in texts:
                 yield from self._write(parts, "assistant", own_id)
 
     def _write(self, parts: Any, role: str, own_id: str) -> Iterator[dict[str, Any]]:
-        """Yield what a list of parts says, calls and gives back."""
+        """Yield the text, calls and results of a list of parts."""
         blocks: list[dict[str, Any]] = []
         for at, part in enumerate(parts if isinstance(parts, (list, tuple)) else ()):
             path = (own_id, "parts", at)
             if not isinstance(part, OBJECT):
-                self.report.reject(path, "a part", part)
+                self.report.skip_invalid(path, "a part", part)
                 continue
-            self._note(part)
+            self._add_metadata(part)
             data = part.get("data")
             if not isinstance(data, OBJECT):
                 blocks.append(_block(part))
                 continue
-            found = self._read_data(data, part.get("metadata"), path)
-            if found is None:
-                blocks.append({"type": "json", "data_part": dict(data)})  # an answer, which is searched for calls
+            message = self._read_data(data, part.get("metadata"), path)
+            if message is None:
+                blocks.append(
+                    {"type": "json", "data_part": dict(data)}
+                )  # part of the answer; it is still searched for calls
                 continue
             if blocks:
                 yield {"role": role, "content": blocks}
                 blocks = []
-            yield found
+            yield message
         if blocks:
             yield {"role": role, "content": blocks}
 
     def _read_data(self, data: _Object, metadata: Any, path: tuple[str | int, ...]) -> dict[str, Any] | None:
-        """Read a part that says that it is a call or a result, or that looks like a call."""
+        """Read a data part that declares a call or a result, or that looks like a call."""
         kind = metadata.get("adk_type") if isinstance(metadata, OBJECT) else None
         if kind == "function_response":
             return _result(data)
-        found = call_in(data)
+        call_fields = call_in(data)
         if kind != "function_call":
-            if found is None:
+            if call_fields is None:
                 return None
             self.report.skip(path, "a data part that looks like a call")
-        name, given = (data.get("name"), data.get("args", UNSET)) if found is None else found
+        name, arguments = (data.get("name"), data.get("args", UNSET)) if call_fields is None else call_fields
         call = {"tool": name, "id": text_or_none(data.get("id"))}
         return {
             "role": "assistant",
             "content": None,
-            "tool_calls": [call if given is UNSET else {**call, "input": given}],
+            "tool_calls": [call if arguments is UNSET else {**call, "input": arguments}],
         }
 
 
-def _goes_on(before: Any, after: Any) -> bool:
-    """Tell parts that begin with these, as those of a message that is sent again do."""
+def _is_continuation(before: Any, after: Any) -> bool:
+    """Return whether `after` starts with the parts of `before`, as when a message is sent again."""
     if not isinstance(before, (list, tuple)) or not isinstance(after, (list, tuple)):
         return before is after
     return bool(list(after[: len(before)]) == list(before))
@@ -239,15 +250,15 @@ def _result(data: _Object) -> dict[str, Any]:
     if isinstance(output, OBJECT) and output.get("error"):
         result["status"] = "error"
     if isinstance(output, OBJECT) and output.keys() == {"result"} and not isinstance(output["result"], OBJECT):
-        output = output["result"]  # so ADK wraps what is not an object
+        output = output["result"]  # ADK wraps non-object results like this
     return {**result, "content": output}
 
 
 def _block(part: _Object) -> dict[str, Any]:
     if isinstance(part.get("text"), str):
         return {"type": "text", "text": part["text"]}
-    others = {key: value for key, value in part.items() if key not in ("kind", "type")}
-    return {"type": "file", **others} if any(key in part for key in ("file", "url", "raw")) else dict(part)
+    extra = {key: value for key, value in part.items() if key not in ("kind", "type")}
+    return {"type": "file", **extra} if any(key in part for key in ("file", "url", "raw")) else dict(part)
 
 
 def _texts(parts: Any) -> Iterator[str]:
@@ -259,10 +270,10 @@ def _role(message: _Object) -> str:
     return "assistant" if role == "agent" else role
 
 
-FORMAT = ReplyFormat(
+A2A = ReplyFormat(
     name="a2a",
-    detect=_detect,
-    read=_read,
+    detect=_detect_a2a,
+    read=_read_a2a,
     keys=frozenset(
         (
             "jsonrpc",
@@ -285,3 +296,37 @@ FORMAT = ReplyFormat(
         )
     ),
 )
+
+
+_MCP_KEYS = ("isError", "is_error", "structuredContent", "structured_content")
+
+
+def _mcp_result(value: Any) -> _Object | None:
+    """Return the result of a tool call, bare or in its JSON-RPC message."""
+    if not isinstance(value, OBJECT):
+        return None
+    if isinstance(value.get("jsonrpc"), str):
+        return _mcp_result(value.get("result"))
+    blocks = value.get("content")
+    if not isinstance(blocks, (list, tuple)) or not all(isinstance(item, OBJECT) for item in blocks):
+        return None
+    return value if any(key in value for key in _MCP_KEYS) and "role" not in value else None
+
+
+def _detect_mcp(value: Any) -> bool:
+    return _mcp_result(value) is not None
+
+
+def _read_mcp(value: _Object, reader: ReplyReader) -> ProviderResponse:
+    del reader
+    result = _mcp_result(value) or {}
+    text = join_texts(result.get("content"), "text")
+    data = result.get("structuredContent", result.get("structured_content"))
+    if text is None:
+        text = "" if data is None else dump_json(data).decode()
+    failed = any(result.get(key) is True for key in ("isError", "is_error"))
+    fields = {"text": text, "metadata": other_fields(result, "content", *_MCP_KEYS) or None, "raw_response": data}
+    return decode_fields({**fields, **({"error": text or "the tool failed"} if failed else {})})
+
+
+MCP = ReplyFormat(name="mcp", detect=_detect_mcp, read=_read_mcp)

@@ -1,16 +1,16 @@
-"""Numbers of replies that somebody's own code put together."""
+"""Invalid numbers in replies built by user code."""
 
 from typing import Any
 
 import pytest
 
-from agentv.formats.normalize import sound
+from agentv.formats.normalize import drop_invalid_numbers
 from agentv.model.response import ProviderResponse, TokensUsage
 
 
 def test_a_reply_with_numbers_is_left_as_it_is() -> None:
     response = ProviderResponse(text="yes", tokens_usage=TokensUsage(input_tokens=1), cost_usd=0, latency_ms=1.5)
-    assert sound(response) is response
+    assert drop_invalid_numbers(response) is response
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_a_reply_with_numbers_is_left_as_it_is() -> None:
     ],
 )
 def test_what_is_no_amount_is_nothing_and_told(field: str, value: Any, warning: str) -> None:
-    found = sound(ProviderResponse(**{"text": "yes", field: value}))
+    found = drop_invalid_numbers(ProviderResponse(**{"text": "yes", field: value}))
     assert getattr(found, field) is None
     assert len(found.warnings) == 1
     assert found.warnings[0].startswith(warning)

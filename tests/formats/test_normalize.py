@@ -1,4 +1,4 @@
-"""Is a reply that somebody put together in Python scored as what it says, whatever stands where messages should?"""
+"""Replies built by Python code are scored by their content, whatever types their fields have."""
 
 import asyncio
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 import agentv
 from agentv import Message, ProviderResponse, ResponseError, ToolCall, TraceEvent
-from agentv.formats.normalize import settle, settle_made
+from agentv.formats.normalize import normalize, normalize_user_reply
 from tests.formats.reading import decode_returned
 
 CALL = {"tool": "search", "input": {"q": "x"}}
@@ -45,8 +45,8 @@ def test_messages_may_be_dicts_and_lists_and_the_text_is_what_was_said_last(mess
 
 def test_a_reply_that_is_what_its_type_says_passes_as_it_is() -> None:
     response = ProviderResponse(text="a", output_messages=(Message(role="assistant", content="b"),))
-    assert settle(response) is response
-    assert settle_made(response) is response
+    assert normalize(response) is response
+    assert normalize_user_reply(response) is response
 
 
 def test_other_parts_may_be_dicts_too() -> None:
@@ -56,7 +56,7 @@ def test_other_parts_may_be_dicts_too() -> None:
         "tokens_usage": {"prompt_tokens": 3, "completion_tokens": 4},
         "error": "it broke",
     }
-    response = settle(ProviderResponse(**parts))
+    response = normalize(ProviderResponse(**parts))
     assert response.trace == (TraceEvent(type="tool_call", name="search"),)
     assert response.trace_summary is not None
     assert response.trace_summary.tool_calls_by_name == {"search": 1}

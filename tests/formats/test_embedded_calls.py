@@ -1,4 +1,4 @@
-"""Are calls read that stand in the content of messages, and answers that are none of our own shapes?"""
+"""Calls in the content of messages, and answers of unknown shape, are read."""
 
 from typing import Any
 

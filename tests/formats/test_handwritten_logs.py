@@ -1,4 +1,4 @@
-"""Are logs of calls that people write by hand read, under any of the usual names, and nothing else?"""
+"""Handwritten logs of calls are read under all common names, and other lists are not."""
 
 import json
 from typing import Any
