@@ -27,7 +27,7 @@ from agentv.jsonio import dump_json, parse_json
 from agentv.model.request import Request
 from agentv.providers.base import failure
 from agentv.providers.python import Function, PythonAgent
-from agentv.providers.python.workers import Asked, Job
+from agentv.providers.python.workers import Job, WorkerRequest
 from agentv.run.attempt import RetryPolicy, try_run
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from agentv.model.request import Scope
     from agentv.model.response import ProviderResponse
-    from agentv.protocols import Provider
+    from agentv.protocols import ProviderSession
 
     _Decode = Callable[[bytes], tuple[Any, Request]]
 
@@ -54,7 +54,7 @@ def serve(function: Callable[..., Any], *, max_concurrency: int = 100) -> None:
     """
     pipes = _take_pipes()
     try:
-        asyncio.run(_serve(Function(function=function), max_concurrency, pipes, _decode_request))
+        asyncio.run(_serve(Function(function=function).session(), max_concurrency, pipes, _decode_request))
     finally:
         os.close(pipes.requests)
         os.close(pipes.replies)
@@ -74,9 +74,9 @@ def work() -> None:
 
 
 async def _work(target: PythonAgent, scope: Scope, pipes: _Pipes, buffer: bytes) -> None:
-    await target.open(scope)
-    await _serve(target, 1, pipes, _decode_pending_request, buffer, finish_requests=False)
-    await target.close()
+    session = await target.open(scope)
+    await _serve(session, 1, pipes, _decode_pending_request, buffer, finish_requests=False)
+    await session.close()
 
 
 class _Pipes(NamedTuple):
@@ -101,7 +101,7 @@ def _take_pipes() -> _Pipes:
 
 
 async def _serve(  # noqa: PLR0913 - shared by `serve` and `work`
-    target: Provider,
+    session: ProviderSession,
     max_concurrency: int,
     pipes: _Pipes,
     decode: _Decode,
@@ -117,7 +117,7 @@ async def _serve(  # noqa: PLR0913 - shared by `serve` and `work`
     def start(lines: list[bytes]) -> None:
         for line in lines:
             if line.strip():
-                task = loop.create_task(_answer(target, line, decode, semaphore, pipes.replies))
+                task = loop.create_task(_answer(session, line, decode, semaphore, pipes.replies))
                 running.add(task)
                 task.add_done_callback(running.discard)
 
@@ -141,21 +141,23 @@ async def _serve(  # noqa: PLR0913 - shared by `serve` and `work`
         await asyncio.wait(running)
 
 
-async def _answer(target: Provider, line: bytes, decode: _Decode, semaphore: asyncio.Semaphore, replies: int) -> None:
+async def _answer(
+    session: ProviderSession, line: bytes, decode: _Decode, semaphore: asyncio.Semaphore, replies: int
+) -> None:
     try:
         wire_id, request = decode(line)
     except FormatError as error:
         wire_id, response = None, failure("protocol", f"this is no request: {error}")
     else:
         async with semaphore:
-            response = await _invoke(target, request)
+            response = await _invoke(session, request)
     with suppress(BrokenPipeError):  # the reader has exited, and stdin is about to be closed too
         _write(replies, _reply_json(wire_id, response))
 
 
-async def _invoke(target: Provider, request: Request) -> ProviderResponse:
+async def _invoke(session: ProviderSession, request: Request) -> ProviderResponse:
     try:
-        attempts = await try_run(target, request, _NO_RETRIES, lambda: False)
+        attempts = await try_run(session, request, _NO_RETRIES, lambda: False)
     except SystemExit as error:  # exiting here would also end all other requests
         return failure("agent", f"SystemExit: {error}")
     return failure("interrupted", "stopped") if attempts is None else attempts.response
@@ -178,7 +180,7 @@ def _decode_request(line: bytes) -> tuple[Any, Request]:
 
 
 def _decode_pending_request(line: bytes) -> tuple[Any, Request]:
-    pending = msgspec.json.decode(line, type=Asked)
+    pending = msgspec.json.decode(line, type=WorkerRequest)
     return pending.id, pending.request
 
 

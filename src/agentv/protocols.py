@@ -3,7 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 from msgspec import Struct
 
@@ -12,7 +12,7 @@ from agentv.model.conversation import Message, ToolCall, TraceEvent, TraceSummar
 from agentv.model.events import AttemptFinished, Event, RunFinished
 from agentv.model.judging import Calibration, JudgeReply
 from agentv.model.request import Case, Request, Scope
-from agentv.model.response import ProviderResponse, Unread
+from agentv.model.response import Price, ProviderResponse, Unread
 from agentv.model.results import EvaluatorResult, Kind, Summary, Verdict
 from agentv.model.stored import (
     ActiveWorker,
@@ -167,11 +167,11 @@ class Evaluator(Protocol):
         ...
 
     def check(self, path: str) -> list[Problem]:
-        """What is wrong with the configuration as a whole."""
+        """Return the problems of the configuration as a whole."""
         ...
 
     def warnings(self, path: str) -> list[str]:
-        """What is allowed and probably not meant."""
+        """Return warnings about a valid configuration that is probably not meant."""
         ...
 
     def sides(self, ctx: Context) -> tuple[str, list[str], dict[int, str]] | None:
@@ -190,16 +190,13 @@ class Evaluator(Protocol):
         ...
 
     def evaluate(self, ctx: Context) -> EvaluatorResult | Awaitable[EvaluatorResult]:
-        """What this check found."""
+        """Return the result for a run."""
         ...
 
 
-class Provider(Protocol):
-    """Code that talks to a target; `agentv.providers.base.ProviderBase` implements all of it but `invoke`."""
-
-    async def open(self, scope: Scope) -> None:
-        """Acquire resources; called once, before the first `invoke`."""
-        ...
+@runtime_checkable
+class ProviderSession(Protocol):
+    """Open provider: the state of one execution, such as a connection."""
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """Send a request and return the reply; a failure is a reply with an `error`.
@@ -210,8 +207,91 @@ class Provider(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release all resources; called once, after the last `invoke`."""
+        """Release all resources; called after the last `invoke`, and harmless if called again."""
         ...
+
+
+@runtime_checkable
+class BatchSession(ProviderSession, Protocol):
+    """Session that takes several requests at once; the provider's `batch_size` is their largest number."""
+
+    async def invoke_many(self, requests: Sequence[Request]) -> Sequence[ProviderResponse]:
+        """Send requests and return one reply for each, in the same order."""
+        ...
+
+
+class Provider(Protocol):
+    """Settings of a target and the code that talks to it; `agentv.ProviderBase` is its base class.
+
+    Beside `open`, it may have any of the attributes in `ProviderSettings`.
+    """
+
+    async def open(self, scope: Scope) -> ProviderSession | None:
+        """Acquire resources and return the session; `None` if the provider itself has the methods of a session."""
+        ...
+
+
+@runtime_checkable
+class TemplateProvider(Protocol):
+    """Provider class with settings in which placeholders stand for values of the request."""
+
+    @property
+    def templates(self) -> Sequence[str]:
+        """Names of these settings; values of `${NAME}` in them are escaped, so that they contain no placeholder."""
+        ...
+
+
+class ProviderSettings(Struct, frozen=True, kw_only=True):
+    """Optional attributes of a provider, with the values for those that it does not have."""
+
+    timeout_s: float | None = None
+    """Time limit of one attempt."""
+    retries: int | None = None
+    """Number of retries after failures that are retryable."""
+    retry_timeouts: bool = False
+    """`True` if an attempt that timed out is retried, too."""
+    max_concurrency: int | None = None
+    """Largest number of attempts in flight."""
+    requests_per_minute: float | None = None
+    """Rate limit in requests."""
+    tokens_per_minute: float | None = None
+    """Rate limit in tokens, as its replies report them."""
+    max_retry_after_s: float = 60.0
+    """Longest `Retry-After` that is waited for."""
+    batch_size: int = 100
+    """Largest number of requests in one `invoke_many`."""
+    price: Price | None = None
+    """Price of its tokens, instead of that in the price table."""
+    model: Any = None
+    """Name of the model, to find the price of replies that name none."""
+    plain_blocks: Sequence[str] = ()
+    """Block types of its replies that hold no tool calls."""
+    is_live: bool = True
+    """`False` if replies are recorded, so that the duration of `invoke` is not the agent's latency."""
+    executes: bool = False
+    """`True` if it runs code of the user; `--no-exec` rejects it."""
+    secret_names: Sequence[str] = ()
+    """Environment variables whose values must not appear in results, beside those written as `${NAME}`."""
+
+    @classmethod
+    def of(cls, provider: object) -> "ProviderSettings":
+        """Return the settings of a provider; this is the only place that looks for attributes it may lack."""
+        return cls(**{name: getattr(provider, name) for name in cls.__struct_fields__ if hasattr(provider, name)})
+
+
+class OpenProvider(NamedTuple):
+    """Open provider as the engine uses it."""
+
+    settings: ProviderSettings
+    session: ProviderSession
+    batch: BatchSession | None = None
+    """The session, if it takes several requests at once."""
+
+    @classmethod
+    def of(cls, provider: object, session: ProviderSession | None = None) -> "OpenProvider":
+        """Combine a provider with the session that its `open` returned."""
+        session = cast("ProviderSession", provider) if session is None else session
+        return cls(ProviderSettings.of(provider), session, session if isinstance(session, BatchSession) else None)
 
 
 class ReplyReader(Protocol):
@@ -263,19 +343,6 @@ PARTIAL_REPLY = "partial_reply"
 
 A run that exceeds its timeout keeps its messages, usage and thread, as a partly understood reply.
 `agentv.providers.base.attach_partial_reply` sets it."""
-
-
-class BatchProvider(Provider, Protocol):
-    """Provider that takes several requests at once."""
-
-    @property
-    def batch_size(self) -> int:
-        """Largest number of requests in one call."""
-        ...
-
-    async def invoke_many(self, requests: Sequence[Request]) -> Sequence[ProviderResponse]:
-        """Send requests and return one reply for each, in the same order."""
-        ...
 
 
 class Reporter(Protocol):
@@ -411,24 +478,4 @@ class NamedReporter(Reporter, Protocol):
     @property
     def name(self) -> str:
         """The file or device that it writes to."""
-        ...
-
-
-@runtime_checkable
-class ExecutingProvider(Provider, Protocol):
-    """A provider that says whether it runs code of the user's."""
-
-    @property
-    def executes(self) -> bool:
-        """True if it runs code that the settings of its target name; `--no-exec` rejects it."""
-        ...
-
-
-@runtime_checkable
-class SecretProvider(Provider, Protocol):
-    """A provider that reads secrets by itself."""
-
-    @property
-    def secret_names(self) -> Sequence[str]:
-        """Environment variables whose values must not appear in results, beside those written as `${NAME}`."""
         ...

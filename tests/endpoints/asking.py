@@ -48,11 +48,11 @@ def ask_all(url: str, requests: Sequence[Request], **settings: Any) -> list[Prov
 
     async def run() -> list[ProviderResponse]:
         provider = made(url=url + path, **settings)
-        await provider.open(HERE)
+        session = await provider.open(HERE)
         try:
-            return [await provider.invoke(each) for each in requests]
+            return [await session.invoke(each) for each in requests]
         finally:
-            await provider.close()
+            await session.close()
 
     return asyncio.run(run())
 

@@ -19,7 +19,7 @@ from agentv.providers.cli.output import Printed, read_printed
 from agentv.providers.http.events import Received, read_events
 from agentv.providers.http.pointers import Pointers
 from agentv.providers.http.response import ReplySettings, read_document
-from agentv.providers.python.call import Callee
+from agentv.providers.python.call import AgentCallable
 from agentv.providers.replay import Replay
 from agentv.providers.transport.failures import HttpResponse, TransportError
 from tests.support.samples import Sample, sample, sample_names
@@ -52,7 +52,7 @@ def by_score(given: Sample, folder: Path) -> ProviderResponse:
 def by_python(given: Sample, folder: Path) -> ProviderResponse:
     del folder
     reply = given.reply if given.form == "json" else given.text
-    return asyncio.run(Callee(lambda: lambda prompt: reply if prompt else None).ask(REQUEST))
+    return asyncio.run(AgentCallable(lambda: lambda prompt: reply if prompt else None).invoke(REQUEST))
 
 
 def by_cli(given: Sample, folder: Path) -> ProviderResponse:
@@ -65,8 +65,8 @@ def by_replay(given: Sample, folder: Path) -> ProviderResponse:
 
     async def ask() -> ProviderResponse:
         provider = Replay(file="reply.json")
-        await provider.open(Scope(root=str(folder), folder=str(folder)))
-        return await provider.invoke(REQUEST)
+        session = await provider.open(Scope(root=str(folder), folder=str(folder)))
+        return await session.invoke(REQUEST)
 
     return asyncio.run(ask())
 

@@ -24,12 +24,12 @@ async def main():
     replies = []
     for name in sys.argv[1:]:
         provider = PythonAgent(function=f"./agent.py:{name.removesuffix('+')}")
-        await provider.open(Scope(root=".", folder="."))
+        session = await provider.open(Scope(root=".", folder="."))
         asked = [Message(role="user", content="Weather in Paris?")]
         if name.endswith("+"):
             asked = [Message(role="user", content="Hello"), Message(role="assistant", content="Hi"), *asked]
-        replies.append(await provider.invoke(Request(id="a", input_messages=tuple(asked))))
-        await provider.close()
+        replies.append(await session.invoke(Request(id="a", input_messages=tuple(asked))))
+        await session.close()
     return replies
 
 print(dump_json(asyncio.run(main())).decode())

@@ -102,12 +102,12 @@ def ask(code: str, messages: tuple[Message, ...] = HISTORY[-1:], **settings: Any
     async def main() -> ProviderResponse:
         here = str(Path.cwd())
         provider = PythonAgent(name="agent", function="./agent.py:agent", **settings)
-        await provider.open(Scope(root=here, folder=here))
+        session = await provider.open(Scope(root=here, folder=here))
         try:
             async with asyncio.timeout(PATIENCE):
-                return await provider.invoke(Request(id="a", input_messages=messages))
+                return await session.invoke(Request(id="a", input_messages=messages))
         finally:
-            await provider.close()
+            await session.close()
 
     return asyncio.run(main())
 

@@ -24,11 +24,11 @@ def question(*texts: str, thread_id: str | None = None) -> Request:
 
 async def ask(provider: LangGraph, *requests: Request) -> list[ProviderResponse]:
     """All of them at once."""
-    await provider.open(Scope(root=".", folder="."))
+    session = await provider.open(Scope(root=".", folder="."))
     try:
-        return list(await asyncio.gather(*map(provider.invoke, requests)))
+        return list(await asyncio.gather(*map(session.invoke, requests)))
     finally:
-        await provider.close()
+        await session.close()
 
 
 def reply(provider: LangGraph, *texts: str, thread_id: str | None = None) -> ProviderResponse:

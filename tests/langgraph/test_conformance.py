@@ -3,17 +3,24 @@
 from msgspec.structs import replace
 
 from agentv.model.conversation import Message
-from agentv.model.request import Request
+from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.providers.langgraph import LangGraph
+from agentv.providers.langgraph.run import LangGraphSession
 from agentv.testing import provider_conformance
 from tests.langgraph.asking import target
 from tests.langgraph.server import KEY
 
 
-class Slow(LangGraph, frozen=True, kw_only=True, dict=True):
+class Slow(LangGraph, kw_only=True):
     """Asks the graph to sleep, whatever it is asked itself."""
 
+    async def open(self, scope: Scope) -> LangGraphSession:
+        del scope
+        return await SlowSession.open(self)
+
+
+class SlowSession(LangGraphSession):
     async def invoke(self, request: Request) -> ProviderResponse:
         return await super().invoke(replace(request, input_messages=(Message(role="user", content="sleep 600"),)))
 

@@ -71,13 +71,13 @@ def test_calls_that_a_graph_waits_with_are_pending(server: str, assistant: str, 
 def test_an_attempt_that_is_cancelled_hands_over_what_it_has(server: str, *, stream: bool) -> None:
     async def give_up() -> BaseException:
         provider = target(server, assistant="slow", stream=stream)
-        await provider.open(Scope(root=".", folder="."))
+        session = await provider.open(Scope(root=".", folder="."))
         try:
             with pytest.raises(TimeoutError) as caught:
                 async with asyncio.timeout(5):
-                    await provider.invoke(question("weather"))
+                    await session.invoke(question("weather"))
         finally:
-            await provider.close()
+            await session.close()
         assert caught.value.__cause__ is not None
         return caught.value.__cause__
 

@@ -66,13 +66,13 @@ def test_a_thread_that_is_not_there_is_said_so(server: str) -> None:
 
 async def give_up(provider: LangGraph, after_s: float) -> BaseException:
     """Ask for what takes too long; give the cancellation as the provider left it."""
-    await provider.open(Scope(root=".", folder="."))
+    session = await provider.open(Scope(root=".", folder="."))
     try:
         with pytest.raises(TimeoutError) as caught:
             async with asyncio.timeout(after_s):
-                await provider.invoke(question("sleep 600"))
+                await session.invoke(question("sleep 600"))
     finally:
-        await provider.close()
+        await session.close()
     assert caught.value.__cause__ is not None
     return caught.value.__cause__
 

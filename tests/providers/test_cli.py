@@ -48,11 +48,11 @@ def folder(tmp_path: Path) -> Path:
 async def invoke_async(folder: Path, command: tuple[str, ...], request: Request, **options: Any) -> ProviderResponse:
     provider = Cli(name="agent", command=command, **options)
     assert provider.check("target") == []
-    await provider.open(Scope(root=str(folder), folder=str(folder)))
+    session = await provider.open(Scope(root=str(folder), folder=str(folder)))
     try:
-        return await provider.invoke(request)
+        return await session.invoke(request)
     finally:
-        await provider.close()
+        await session.close()
 
 
 def invoke(folder: Path, *command: str, request: Request | None = None, **options: Any) -> ProviderResponse:

@@ -16,6 +16,7 @@ from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.process import orphans
+from agentv.protocols import BatchSession
 from agentv.providers.cli import Cli
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the programs here are shell scripts")
@@ -60,11 +61,12 @@ def ask(*ids: str, **options: Any) -> list[Request]:
 
 async def invoke_async(provider: Cli, folder: Path, requests: Sequence[Request]) -> Sequence[ProviderResponse]:
     assert provider.check("target") == []
-    await provider.open(Scope(root=str(folder), folder=str(folder)))
+    session = await provider.open(Scope(root=str(folder), folder=str(folder)))
+    assert isinstance(session, BatchSession)
     try:
-        return await provider.invoke_many(requests)
+        return await session.invoke_many(requests)
     finally:
-        await provider.close()
+        await session.close()
 
 
 def batch(folder: Path, *command: str, requests: Sequence[Request] = (), **options: Any) -> Sequence[ProviderResponse]:
@@ -388,14 +390,17 @@ def test_settings_of_other_modes_are_refused() -> None:
 
 
 def test_only_a_batch_is_asked_many_times_at_once() -> None:
-    assert not hasattr(Cli(command=("x",)), "invoke_many")
-    assert not hasattr(Cli(command=("x",), mode="stream"), "invoke_many")
+    async def takes_batches(mode: Any) -> bool:
+        return isinstance(await Cli(command=("x",), mode=mode).open(Scope(root=".", folder=".")), BatchSession)
+
+    modes = ("single", "stream", "batch")
+    assert [asyncio.run(takes_batches(mode)) for mode in modes] == [False, False, True]
 
 
 def test_one_request_alone(folder: Path) -> None:
     async def main() -> ProviderResponse:
         provider = Cli(name="agent", mode="batch", command=(sys.executable, "-c", ECHO))
-        await provider.open(Scope(root=str(folder), folder=str(folder)))
-        return await provider.invoke(ask("a")[0])
+        session = await provider.open(Scope(root=str(folder), folder=str(folder)))
+        return await session.invoke(ask("a")[0])
 
     assert asyncio.run(main()).text == "a?"

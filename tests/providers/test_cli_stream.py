@@ -20,6 +20,7 @@ from agentv.model.response import ProviderResponse
 from agentv.process import orphans
 from agentv.providers.cli import Cli
 from agentv.providers.cli import stream as cli_stream
+from agentv.providers.cli.stream import WorkerPool
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the programs here are for POSIX")
 
@@ -64,17 +65,18 @@ def ask(case_id: str, repeat: int = 0, attempt: int = 1) -> Request:
 
 
 @asynccontextmanager
-async def streaming(program: str, *arguments: str, **options: Any) -> AsyncIterator[Cli]:
+async def streaming(program: str, *arguments: str, **options: Any) -> AsyncIterator[WorkerPool]:
     command = (sys.executable, "-S", "-c", HEAD + program, *arguments)
     provider = Cli(name="agent", mode="stream", command=options.pop("command", command), **options)
     assert provider.check("target") == []
     folder = str(Path.cwd())
-    await provider.open(Scope(root=folder, folder=folder))
+    session = await provider.open(Scope(root=folder, folder=folder))
+    assert isinstance(session, WorkerPool)
     try:
         async with asyncio.timeout(PATIENCE):
-            yield provider
+            yield session
     finally:
-        await provider.close()
+        await session.close()
 
 
 def stream(program: str, *requests: Request, **options: Any) -> list[ProviderResponse]:
@@ -305,7 +307,7 @@ def test_missing_program_is_an_error_at_once() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_dies_at_once_and_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli_stream, "_FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(cli_stream, "_FIRST_BACKOFF_S", 0.001)
 
     async def main() -> list[ProviderResponse]:
         async with streaming('sys.exit("no such model")') as provider:
@@ -322,7 +324,7 @@ def test_dies_at_once_and_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_one_that_has_answered_is_not_given_up_so_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli_stream, "_FIRST_PAUSE_S", 0.0001)
+    monkeypatch.setattr(cli_stream, "_FIRST_BACKOFF_S", 0.0001)
     monkeypatch.setattr(cli_stream, "_MAX_FAILURES", 15)
     program = 'for request in requests():\n    reply(request) if request["id"] == "good" else sys.exit(1)'
 
@@ -354,9 +356,9 @@ def test_answers_once_and_ends() -> None:
             found = []
             for number in range(4):
                 found.append(await provider.invoke(ask(f"case-{number}")))
-                life = provider._stream._workers[0].life  # noqa: SLF001 - until it is known to have ended
-                assert life is not None
-                await life.gone()
+                process = provider._workers[0].process  # noqa: SLF001 - until it is known to have ended
+                assert process is not None
+                await process.wait_ended()
             return found
 
     assert texts(asyncio.run(main())) == [f"case-{number}?" for number in range(4)]
@@ -513,8 +515,8 @@ def test_nothing_outlives_the_end(program: str, folder: Path) -> None:
 def test_loop_that_ends_takes_the_processes_along(folder: Path) -> None:
     async def main() -> None:
         provider = Cli(name="agent", mode="stream", command=(sys.executable, "-S", "-c", HEAD + ECHO), workers=2)
-        await provider.open(Scope(root=str(folder), folder=str(folder)))
-        await asyncio.gather(provider.invoke(ask("a")), provider.invoke(ask("b")))
+        session = await provider.open(Scope(root=str(folder), folder=str(folder)))
+        await asyncio.gather(session.invoke(ask("a")), session.invoke(ask("b")))
 
     asyncio.run(main())
     assert [alive(int(path.name.partition("-")[2])) for path in folder.glob("started-*")] == [False, False]

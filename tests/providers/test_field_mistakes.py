@@ -12,7 +12,7 @@ import pytest
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, TokensUsage
-from agentv.protocols import Provider
+from agentv.protocols import OpenProvider, Provider
 from agentv.registry import find_provider
 from agentv.spec.validation import build
 from tests.endpoints.server import answering, events, serving, streaming
@@ -27,12 +27,12 @@ def ask(settings: dict[str, Any], folder: Path) -> ProviderResponse:
     assert provider is not None, problems
 
     async def once(target: Provider) -> ProviderResponse:
-        await target.open(Scope(root=str(folder), folder=str(folder)))
+        session = OpenProvider.of(target, await target.open(Scope(root=str(folder), folder=str(folder)))).session
         try:
             request = Request(id="c", input_messages=(Message(role="user", content="How is it?"),))
-            return await target.invoke(request)
+            return await session.invoke(request)
         finally:
-            await target.close()
+            await session.close()
 
     response = asyncio.run(once(provider))
     assert response.success, response.error

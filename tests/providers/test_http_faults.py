@@ -178,12 +178,12 @@ def test_a_trickle_ends_with_the_time_and_its_connection_is_closed(kind: str) ->
 
     async def run(url: str) -> Any:
         provider = made(url=url)
-        await provider.open(HERE)
+        session = await provider.open(HERE)
         try:
             patience = RetryPolicy(timeout_s=0.3, retries=0, retry_timeouts=False)
-            return await try_run(provider, request(), patience, lambda: False)
+            return await try_run(session, request(), patience, lambda: False)
         finally:
-            await provider.close()
+            await session.close()
 
     with serving(handle) as endpoint:
         tried = asyncio.run(run(endpoint.url))
@@ -223,14 +223,14 @@ def test_nothing_of_a_case_that_ran_out_of_time_reaches_the_next_one() -> None:
 
     async def run(url: str) -> list[Any]:
         provider = made(url=url)
-        await provider.open(HERE)
+        session = await provider.open(HERE)
         try:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
-                    await provider.invoke(request())
-            return [await provider.invoke(request()) for _ in range(2)]
+                    await session.invoke(request())
+            return [await session.invoke(request()) for _ in range(2)]
         finally:
-            await provider.close()
+            await session.close()
 
     with serving(in_turn(hang, answering({"text": "Hi"}))) as endpoint:
         assert [reply.text for reply in asyncio.run(run(endpoint.url))] == ["Hi", "Hi"]
@@ -265,11 +265,11 @@ def test_a_login_in_the_address_is_in_no_message_and_is_sent() -> None:
 def test_an_address_that_is_none_is_an_error_and_not_a_crash(host: str) -> None:
     async def run() -> Any:
         provider = made(url="http://x").__class__(name="x", url=host)
-        await provider.open(HERE)
+        session = await provider.open(HERE)
         try:
-            return await provider.invoke(request())
+            return await session.invoke(request())
         finally:
-            await provider.close()
+            await session.close()
 
     assert error_of(asyncio.run(run())).retryable is False
 

@@ -18,7 +18,7 @@ from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.providers.http.events import Received, read_events, receive
 from agentv.providers.http.pointers import Pointers
-from agentv.providers.http.request import RequestSettings, Writer
+from agentv.providers.http.request import RequestSettings, RequestWriter
 from agentv.providers.http.response import ReplySettings
 from agentv.providers.http.template import TEMPLATE
 from agentv.providers.transport.client import HttpResponse
@@ -45,7 +45,7 @@ JSON = st.recursive(
 QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def writer(**given: Any) -> Writer:
+def writer(**given: Any) -> RequestWriter:
     plain = {
         "url": "http://h/",
         "method": "POST",
@@ -54,7 +54,7 @@ def writer(**given: Any) -> Writer:
         "body": UNSET,
         "message_format": "openai",
     }
-    return Writer(RequestSettings(**{**plain, "stream": None, "thread_header": None, **given}))
+    return RequestWriter(RequestSettings(**{**plain, "stream": None, "thread_header": None, **given}))
 
 
 @QUICK

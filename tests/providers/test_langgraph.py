@@ -157,11 +157,11 @@ async def invoke(server: Scripted, request: Request | None = None, **given: Any)
     await site.start()
     host, port = runner.addresses[0][:2]
     provider = LangGraph(**{"url": f"http://{host}:{port}", "assistant": "agent", **given})
+    session = await provider.open(Scope(root=".", folder="."))
     try:
-        await provider.open(Scope(root=".", folder="."))
-        return await provider.invoke(request or Request(id="c", input_messages=(Message(role="user", content="hi"),)))
+        return await session.invoke(request or Request(id="c", input_messages=(Message(role="user", content="hi"),)))
     finally:
-        await provider.close()
+        await session.close()
         await runner.cleanup()
 
 

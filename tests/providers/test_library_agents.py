@@ -9,8 +9,7 @@ import pytest
 from agentv.errors import FormatError
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.request import Request
-from agentv.providers.python.agents import find_agent
-from agentv.providers.python.turns import text_turns
+from agentv.providers.python.agents import find_agent, text_turns
 
 
 def request(*messages: Message) -> Request:

@@ -5,13 +5,18 @@ from typing import Any
 
 import pytest
 
-from agentv.model.request import Request
+from agentv.api.providers import open_provider
+from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.providers.mock import Mock
 
 
 def ask(mock: Mock, **request: Any) -> ProviderResponse:
-    return asyncio.run(mock.invoke(Request(**{"id": "c", **request})))
+    async def invoke() -> ProviderResponse:
+        session = await mock.open(Scope(root=".", folder="."))
+        return await session.invoke(Request(**{"id": "c", **request}))
+
+    return asyncio.run(invoke())
 
 
 def test_case_i_gets_entry_i_modulo_n() -> None:
@@ -53,3 +58,15 @@ def test_a_reply_that_cannot_be_meant_is_refused(reply: Any, path: str, said: st
     (problem,) = Mock(reply=reply).check("t")
     assert problem.path == path
     assert said in problem.message
+
+
+def test_a_subclass_that_replaces_invoke_is_refused_and_not_ignored() -> None:
+    class Louder(Mock, kw_only=True):
+        async def invoke(self, request: Request) -> ProviderResponse:
+            return ProviderResponse(text=request.prompt.upper())
+
+    reason = asyncio.run(open_provider(Louder(reply="a"), Scope(root=".", folder=".")))
+    assert reason == (
+        "'Louder' replaces `invoke` of a provider that returns a session: "
+        "wrap the session that `super().open(scope)` returns"
+    )

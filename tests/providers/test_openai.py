@@ -449,14 +449,14 @@ def test_json_of_another_api_is_named(server: Server) -> None:
 def test_many_questions_share_one_provider(server: Server) -> None:
     async def ask_all() -> list[ProviderResponse]:
         provider = target(server, "echo")
-        await provider.open(SCOPE)
+        session = await provider.open(SCOPE)
         requests = [
             Request(id=str(n), input_messages=(Message(role="user", content=f"number {n}"),)) for n in range(200)
         ]
         try:
-            return await asyncio.gather(*(provider.invoke(request) for request in requests))
+            return await asyncio.gather(*(session.invoke(request) for request in requests))
         finally:
-            await provider.close()
+            await session.close()
 
     assert [response.text for response in asyncio.run(ask_all())] == [f"You said: number {n}" for n in range(200)]
 

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from agentv.model.response import ProviderResponse
-from agentv.protocols import Provider
+from agentv.protocols import OpenProvider, Provider
 from agentv.providers.vendors.anthropic import Anthropic
 from agentv.providers.vendors.openai import OpenAI
 from agentv.run.attempt import RetryPolicy, try_run
@@ -34,12 +34,12 @@ def stalling(chunks: list[bytes]) -> Handler:
 
 def timed_out(provider: Provider) -> ProviderResponse:
     async def run() -> ProviderResponse:
-        await provider.open(HERE)
+        session = OpenProvider.of(provider, await provider.open(HERE)).session
         try:
             patience = RetryPolicy(timeout_s=TIMEOUT_S, retries=0, retry_timeouts=False)
-            tried = await try_run(provider, request(), patience, lambda: False)
+            tried = await try_run(session, request(), patience, lambda: False)
         finally:
-            await provider.close()
+            await session.close()
         assert tried is not None
         return tried.response
 

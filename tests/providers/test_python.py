@@ -20,6 +20,7 @@ from agentv.model.conversation import UNSET, Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.process import orphans
+from agentv.protocols import ProviderSession
 from agentv.providers.python import PythonAgent
 from agentv.run.attempt import RetryPolicy, try_run
 
@@ -51,21 +52,21 @@ def question(words: str = "Hi", **fields: Any) -> Request:
 
 
 @asynccontextmanager
-async def opened(code: str, name: str = "agent", **settings: Any) -> AsyncIterator[PythonAgent]:
+async def opened(code: str, name: str = "agent", **settings: Any) -> AsyncIterator[ProviderSession]:
     here = Path.cwd()
     if code:
         (here / "agent.py").write_text(code)
     provider = PythonAgent(name="agent", function=settings.pop("function", f"./agent.py:{name}"), **settings)
     assert provider.check("target") == []
-    await provider.open(Scope(root=str(here), folder=str(here)))
+    session = await provider.open(Scope(root=str(here), folder=str(here)))
     try:
         async with asyncio.timeout(PATIENCE):
-            yield provider
+            yield session
     finally:
-        await provider.close()
+        await session.close()
 
 
-async def tried(provider: PythonAgent, request: Request, timeout_s: float = PATIENCE) -> ProviderResponse:
+async def tried(provider: ProviderSession, request: Request, timeout_s: float = PATIENCE) -> ProviderResponse:
     """One attempt, as an execution makes it."""
     found = await try_run(provider, request, RetryPolicy(timeout_s, 0, retry_timeouts=False), lambda: False)
     assert found is not None
@@ -665,8 +666,8 @@ from agentv.model.request import Request, Scope
 from agentv.providers.python import PythonAgent
 async def main():
     provider = PythonAgent(function="./agent.py:agent", workers=1)
-    await provider.open(Scope(root=".", folder="."))
-    await provider.invoke(Request(id="a"))
+    session = await provider.open(Scope(root=".", folder="."))
+    await session.invoke(Request(id="a"))
 asyncio.run(main())
 """
     with subprocess.Popen([sys.executable, "-c", parent]) as process:

@@ -18,9 +18,9 @@ TRACE = [{"type": "tool_call", "name": "search"}, {"type": "tool_result"}]
 def ask(folder: Path, file: str, *requests: dict[str, Any]) -> list[ProviderResponse]:
     async def replay() -> list[ProviderResponse]:
         provider = Replay(file=file)
-        await provider.open(Scope(root=str(folder), folder=str(folder)))
-        replies = [await provider.invoke(Request(**request)) for request in requests]
-        await provider.close()
+        session = await provider.open(Scope(root=str(folder), folder=str(folder)))
+        replies = [await session.invoke(Request(**request)) for request in requests]
+        await session.close()
         return replies
 
     return asyncio.run(replay())

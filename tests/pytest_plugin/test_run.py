@@ -21,14 +21,18 @@ COUNTING = """
     import os
     from agentv.providers.mock import Mock
 
-    class Counting(Mock, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True, tag_field=None):
+    class Counting(Mock, kw_only=True, tag_field=None):
         async def open(self, scope):
-            await super().open(scope)
             note("open")
+            return CountingSession(await super().open(scope))
+
+    class CountingSession:
+        def __init__(self, session):
+            self.session = session
 
         async def invoke(self, request):
             note(f"invoke {request.id}")
-            return await super().invoke(request)
+            return await self.session.invoke(request)
 
         async def close(self):
             note("close")

@@ -508,25 +508,23 @@ class TestPlainBlocks:
     CHART = Unread(path="a[0]", reason=unknown_block_reasons("chart")[0])
     MAP = Unread(path="a[1]", reason=unknown_block_reasons("map")[1])
 
-    def script(self, *plain_blocks: str) -> Any:
-        provider: Any = Script(ProviderResponse(text="fine", unread=(self.CHART, self.MAP)))
-        provider.plain_blocks = plain_blocks
-        return provider
+    def script(self) -> Any:
+        return Script(ProviderResponse(text="fine", unread=(self.CHART, self.MAP)))
 
     def test_of_one_reply(self) -> None:
-        assert tried(self.script("chart")).response.unread == (self.MAP,)
+        assert tried(self.script(), plain_blocks=("chart",)).response.unread == (self.MAP,)
         assert tried(self.script()).response.unread == (self.CHART, self.MAP)
 
     def test_a_provider_need_not_know_the_setting(self) -> None:
         assert len(tried(Script(ProviderResponse(unread=(self.CHART,)))).response.unread) == 1
 
     def test_of_a_batch(self) -> None:
-        provider = self.script("chart", "map")
+        provider = self.script()
 
         async def invoke_many(requests: Sequence[Request]) -> list[ProviderResponse]:
             return [await provider.invoke(request) for request in requests]
 
         provider.invoke_many = invoke_many
-        policy = RetryPolicy(timeout_s=60.0, retries=0, retry_timeouts=False)
+        policy = RetryPolicy(timeout_s=60.0, retries=0, retry_timeouts=False, plain_blocks=("chart", "map"))
         work = try_many(provider, [Request(id="a"), Request(id="b")], policy, lambda: False)
         assert [one and one.response.unread for one in asyncio.run(work)] == [(), ()]

@@ -11,6 +11,7 @@ from msgspec import UNSET
 import agentv
 from agentv.api.evaluate import function_target
 from agentv.model.response import Price, ProviderResponse, TokensUsage
+from agentv.protocols import ProviderSettings
 from agentv.run.costs import Spending
 from tests.cli.command import Command
 
@@ -90,10 +91,7 @@ class TestCost:
         assert record.cost_usd == 7
 
     def test_the_setting_of_a_target_is_its_model_where_the_reply_names_none(self) -> None:
-        class Modelled:
-            model = "gpt-4o"
-
-        account = Spending().make_cost_counter(Modelled())
+        account = Spending().make_cost_counter(ProviderSettings(model="gpt-4o"))
         used = TokensUsage(input_tokens=1_000_000, output_tokens=0)
         assert account(ProviderResponse(tokens_usage=used)).cost_usd == 2.5
         other = ProviderResponse(tokens_usage=used, metadata={"model": "gpt-4.1"})
@@ -122,7 +120,7 @@ class TestCost:
 
     def test_every_attempt_is_counted_and_a_failure_too(self) -> None:
         spending = Spending(max_cost=1.0)
-        account = spending.make_cost_counter(type("P", (), {"price": Price(input=1, output=1)}))
+        account = spending.make_cost_counter(ProviderSettings(price=Price(input=1, output=1)))
         used = TokensUsage(input_tokens=250_000, output_tokens=0, total_tokens=250_000)
         for success in (True, False, True):
             account(ProviderResponse(success=success, tokens_usage=used))

@@ -19,6 +19,7 @@ from agentv.evaluators.judge.prompt import find_nonce
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
+from agentv.protocols import OpenProvider
 from agentv.providers.base import ProviderBase
 from agentv.redaction import Redactor
 from agentv.run.judges import Judges, JudgeTarget
@@ -244,7 +245,10 @@ def test_all_of_a_message_is_cleaned_sent_and_remembered_by() -> None:
     """Given messages with calls and pictures, a secret in a call is taken out, and another call is another question."""
     judge, key = Notes(), ("", "judge")
     judges = Judges(
-        {key: JudgeTarget(key, b"settings")}, {key: judge}, Redactor({"TOKEN": "sesame-4f7c19d2"}), RunOptions()
+        {key: JudgeTarget(key, b"settings")},
+        {key: OpenProvider.of(judge)},
+        Redactor({"TOKEN": "sesame-4f7c19d2"}),
+        RunOptions(),
     )
     ask = judges.for_eval(Eval(id="", cases=(), judge="judge"))
     picture = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}

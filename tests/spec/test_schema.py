@@ -186,7 +186,7 @@ def test_a_description_is_the_string_beneath_its_field() -> None:
     assert properties["tags"]["description"] == "Tags to select the case by, with `--tag`."
     assert EVAL["properties"]["defaults"]["description"] == PARTS["DefaultsEntry"]["description"]
     inherited = PARTS["Mock"]["properties"]["retries"]["description"]
-    assert inherited == "How often a failure that may pass is tried again; 2 by default."
+    assert inherited == "Number of retries after a retryable failure; 2 by default."
 
 
 def test_without_source_it_is_as_strict_and_says_less(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError
-from agentv.protocols import Provider
+from agentv.protocols import OpenProvider, Provider
 
 SCOPE = Scope(root=".", folder=".")
 
@@ -16,11 +16,11 @@ def ask(provider: Provider, *messages: str | Message, **request: Any) -> Provide
     said = tuple(Message(role="user", content=each) if isinstance(each, str) else each for each in messages)
 
     async def once() -> ProviderResponse:
-        await provider.open(SCOPE)
+        session = OpenProvider.of(provider, await provider.open(SCOPE)).session
         try:
-            return await provider.invoke(Request(id="c", input_messages=said, **request))
+            return await session.invoke(Request(id="c", input_messages=said, **request))
         finally:
-            await provider.close()
+            await session.close()
 
     return asyncio.run(once())
 

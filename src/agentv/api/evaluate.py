@@ -21,7 +21,7 @@ from agentv.evals import Eval, Target
 from agentv.model.events import RunFinished
 from agentv.model.results import ResultRecord, Summary  # noqa: TC001 - msgspec resolves the fields at runtime
 from agentv.providers.python import Function
-from agentv.providers.python.call import can_be_asked
+from agentv.providers.python.call import is_agent
 from agentv.run.options import RunKeywords, RunOptions
 from agentv.spec.loader import load_data, load_evals
 from agentv.spec.targets import check_targets
@@ -188,7 +188,7 @@ def _target(value: Any, argument: str, expected: str) -> Target | str:
         return value
     if isinstance(value, Mapping):
         return _configured_target(value, argument)
-    if callable(value) or can_be_asked(value):
+    if callable(value) or is_agent(value):
         return function_target(value)
     raise SpecError([Problem(argument, f"expected {expected}; got {type(value).__name__}")])
 

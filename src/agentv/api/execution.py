@@ -17,7 +17,7 @@ from msgspec.json import decode
 from msgspec.structs import replace
 
 from agentv.api.judges import is_judge, judge_target, make_judges, used_targets
-from agentv.api.providers import executes, find_secrets, open_providers
+from agentv.api.providers import find_secrets, open_providers
 from agentv.api.reporting import ReporterGroup
 from agentv.api.resume import replay_result
 from agentv.api.score import trace_follower
@@ -27,6 +27,7 @@ from agentv.formats.plain_blocks import check_plain_blocks
 from agentv.jsonio import dump_json
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.model.results import Summary
+from agentv.protocols import ProviderSettings
 from agentv.redaction import Redactor
 from agentv.run.claims import SharedClaims
 from agentv.run.costs import with_limits
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from agentv.evals import Eval
     from agentv.model.events import Attempt, AttemptFinished
     from agentv.model.stored import StoredResult
-    from agentv.protocols import Provider, Reporter
+    from agentv.protocols import OpenProvider, Provider, Reporter
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun, ShardPlan
@@ -63,6 +64,8 @@ class Prepared(Struct, frozen=True, kw_only=True):
     planned: PlanCounts
     providers: dict[ProviderKey, Provider]
     redactor: Redactor
+    opened: dict[ProviderKey, OpenProvider] = {}
+    """The open providers; empty until `open_providers`."""
     judges: dict[ProviderKey, JudgeTarget] = {}
     """The targets that judge, by eval and name."""
     judge_cache: JudgeCache | None = None
@@ -113,7 +116,7 @@ def prepare(
             except SpecError as error:
                 problems += [problem for problem in error.problems if problem not in problems]
                 continue
-            if no_exec and executes(provider):
+            if no_exec and ProviderSettings.of(provider).executes:
                 message = f"target {target.name!r} would run a program, which --no-exec forbids"
                 problems.append(Problem("", message, "whole", target.location))
             providers[key] = provider
@@ -196,7 +199,7 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
     engine = Engine(
         execution_id,
         runs,
-        prepared.providers,
+        prepared.opened,
         lambda planned: followers[planned.eval.id],
         prepared.options,
         on_result,
@@ -223,7 +226,7 @@ async def execute(
     """
     execution = _RunningExecution(prepared, reporters, session)
     execution.start()
-    async with open_providers(prepared.evals, prepared.providers):
+    async with open_providers(prepared.evals, prepared.providers, prepared.opened):
         if on_start is not None:
             on_start(execution.engine)
         async with nullcontext() if execution.store is None else execution.store.writer:

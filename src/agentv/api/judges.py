@@ -15,6 +15,7 @@ from agentv.api.resume import store_path
 from agentv.errors import EvaluationError, Problem, SpecError, StoreError, suggest
 from agentv.evals import Eval, iter_evaluators
 from agentv.jsonio import dump_json
+from agentv.protocols import OpenProvider
 from agentv.providers.python import Function
 from agentv.redaction import Redactor
 from agentv.redaction.credential_patterns import is_credential_field
@@ -84,7 +85,7 @@ def make_judges(prepared: Prepared, engine: Engine) -> Judges | None:
     """Return the judges of an execution, with the spending and rate limiters of its engine; `None` if it has none."""
     if not prepared.judges:
         return None
-    judges = Judges(prepared.judges, prepared.providers, prepared.redactor, prepared.options, prepared.judge_cache)
+    judges = Judges(prepared.judges, prepared.opened, prepared.redactor, prepared.options, prepared.judge_cache)
     judges.spending, judges.limiters = engine.spending, engine.limiters
     return judges
 
@@ -183,7 +184,10 @@ def ask_functions(judge: Callable[..., Any] | Mapping[str, Callable[..., Any]]) 
         if not callable(function):
             expected = "expected a function, or a mapping of names to functions"
             raise SpecError([Problem("judge", f"{expected}; {name!r} is a {type(function).__name__}")])
-    providers = {("", name): Function(function=function, name=name) for name, function in functions.items()}
+    providers = {
+        ("", name): OpenProvider.of(None, Function(function=function, name=name).session())
+        for name, function in functions.items()
+    }
     targets = {key: JudgeTarget(key, b"") for key in providers}
     judges = Judges(targets if several is not None else AnyJudge(targets), providers, Redactor({}), RunOptions())
     return judges.for_eval(Eval(id="", cases=(), judge=next(iter(functions), None)))
@@ -280,18 +284,20 @@ class StandaloneJudge:
                 secrets |= find_secrets(target, provider, os.environ)
         self.redactor = Redactor(secrets)
         self._providers = providers
+        self._opened: dict[ProviderKey, OpenProvider] = {}
         self._scope = scope_of(eval_)
-        clients = Judges(judges, providers, self.redactor, options or RunOptions(), cache)
+        clients = Judges(judges, self._opened, self.redactor, options or RunOptions(), cache)
         clients.spending = Spending()
         self.client = clients.for_eval(eval_)
         self.judge_key = judges[eval_.id, judge].key
 
     async def __aenter__(self) -> Self:
-        for provider in self._providers.values():
-            reason = await open_provider(provider, self._scope)
-            if reason is not None:
-                raise EvaluationError(self.redactor.text(f"the judge could not be opened: {reason}"))
+        for key, provider in self._providers.items():
+            opened = await open_provider(provider, self._scope)
+            if isinstance(opened, str):
+                raise EvaluationError(self.redactor.text(f"the judge could not be opened: {opened}"))
+            self._opened[key] = opened
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await close_providers(self._providers.values())
+        await close_providers(self._opened.values())

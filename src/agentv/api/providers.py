@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agentv.errors import AgentVError
 from agentv.model.request import Request, Scope
-from agentv.protocols import ExecutingProvider, SecretProvider
+from agentv.protocols import OpenProvider, ProviderSettings
 from agentv.providers.base import failure
 from agentv.spec.targets import env_variables
 
@@ -25,19 +25,9 @@ OPEN_TIMEOUT_S = 60.0
 CLOSE_TIMEOUT_S = 30.0
 
 
-def executes(provider: Provider) -> bool:
-    """Return whether a provider runs code of the user's."""
-    return isinstance(provider, ExecutingProvider) and provider.executes
-
-
-def secret_names(provider: object) -> tuple[str, ...]:
-    """Return the environment variables that a provider reads by itself and whose values are secret."""
-    return tuple(provider.secret_names) if isinstance(provider, SecretProvider) else ()
-
-
 def find_secrets(target: Target, provider: Provider, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the values of the variables that a target uses, by name: they must not appear in results."""
-    names = {*env_variables(target.settings), *secret_names(provider)}
+    names = {*env_variables(target.settings), *ProviderSettings.of(provider).secret_names}
     return {name: environment[name] for name in names if name in environment}
 
 
@@ -46,46 +36,56 @@ def scope_of(eval_: Eval) -> Scope:
     return Scope(root=eval_.root, folder=eval_.folder)
 
 
-async def open_provider(provider: Provider, scope: Scope) -> str | None:
-    """Open a provider, and return the reason if that fails."""
+async def open_provider(provider: Provider, scope: Scope) -> OpenProvider | str:
+    """Open a provider; return the reason if that fails."""
     try:
         async with asyncio.timeout(OPEN_TIMEOUT_S):
-            await provider.open(scope)
+            session = await provider.open(scope)
     except Exception as error:  # noqa: BLE001 - a plugin may raise anything
         return str(error) if isinstance(error, AgentVError) else f"{type(error).__name__}: {error}"
-    return None
+    if session is not None and _replaces_invoke(provider):
+        await close_providers([OpenProvider.of(provider, session)])
+        about = f"{type(provider).__name__!r} replaces `invoke` of a provider that returns a session"
+        return f"{about}: wrap the session that `super().open(scope)` returns"
+    return OpenProvider.of(provider, session)
 
 
-async def close_providers(providers: Iterable[Provider]) -> None:
+def _replaces_invoke(provider: Provider) -> bool:
+    """Return whether a subclass defines `invoke` and inherits `open`, whose session would be used instead."""
+    defined = [name for cls in type(provider).__mro__ for name in ("open", "invoke") if name in vars(cls)]
+    return defined[:1] == ["invoke"]
+
+
+async def close_providers(providers: Iterable[OpenProvider]) -> None:
     """Close providers; a failure is ignored, because all results are known by then."""
     for provider in providers:
         with suppress(Exception):
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
-                await provider.close()
+                await provider.session.close()
 
 
 @asynccontextmanager
-async def open_providers(evals: Iterable[Eval], providers: dict[ProviderKey, Provider]) -> AsyncIterator[None]:
-    """Keep the providers open; one that cannot be opened is replaced by a `FailedProvider`."""
+async def open_providers(
+    evals: Iterable[Eval], providers: Mapping[ProviderKey, Provider], opened: dict[ProviderKey, OpenProvider]
+) -> AsyncIterator[None]:
+    """Open the providers, add them to `opened` and close them at the end; one that fails gets a `FailedSession`."""
     scopes = {eval_.id: scope_of(eval_) for eval_ in evals}
     for key, provider in providers.items():
-        reason = await open_provider(provider, scopes[key[0]])
-        if reason is not None:
-            providers[key] = FailedProvider(f"the target could not be opened: {reason}")
+        result = await open_provider(provider, scopes[key[0]])
+        if isinstance(result, str):
+            result = OpenProvider(ProviderSettings(), FailedSession(f"the target could not be opened: {result}"))
+        opened[key] = result
     try:
         yield
     finally:
-        await close_providers(providers.values())
+        await close_providers(opened.values())
 
 
-class FailedProvider:
-    """A provider that answers every request with the reason why the real one could not be opened."""
+class FailedSession:
+    """Session that answers every request with the reason why the provider could not be opened."""
 
     def __init__(self, message: str) -> None:
         self._message = message
-
-    async def open(self, scope: Scope) -> None:
-        """Do nothing."""
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """Return the failure."""

@@ -12,7 +12,7 @@ from agentv.api.judges import with_project_judges
 from agentv.api.runs import case_of, response_of
 from agentv.errors import Problem, SpecError, StoreError
 from agentv.evals import CheckedCase, Eval, Target
-from agentv.providers.replay import Stored
+from agentv.providers.replay import StoredReplies
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class _StoredReplies:
 
     def target(self, eval_id: str, name: str) -> Target:
         """Return a target that answers with the stored replies of the target of this name."""
-        provider: Any = Stored(lambda case_id, repeat: self.find(eval_id, name, case_id, repeat))
+        provider: Any = StoredReplies(lambda case_id, repeat: self.find(eval_id, name, case_id, repeat))
         return Target(
             name, "stored", {"name": name, "provider": "stored", "execution": self._execution_id}, instance=provider
         )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from agentv.api.providers import close_providers, find_secrets, open_provider, secret_names
+from agentv.api.providers import close_providers, find_secrets, open_provider
 from agentv.api.resume import open_store_file, project_store, translate_damage
 from agentv.api.score import Scorer, trace_follower
 from agentv.errors import AgentVError, Problem, SpecError, StoreError, suggest
@@ -27,6 +27,7 @@ from agentv.model.targets import (
     UnreadPlace,
     Variable,
 )
+from agentv.protocols import ProviderSettings
 from agentv.providers.base import failure
 from agentv.redaction import Redactor
 from agentv.registry import evaluator_names, find_provider
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
     from agentv.evals import Target
     from agentv.model.response import ProviderResponse, ResponseError, Unread
-    from agentv.protocols import BatchProvider, Provider
+    from agentv.protocols import OpenProvider
 
 
 MAX_RUNS = 1000
@@ -228,11 +229,11 @@ def _variables(target: Target, environment: Mapping[str, str]) -> list[Variable]
     return [Variable(name=name, is_set=name in environment, required=name in required) for name in names]
 
 
-def _secret_names(target: Target) -> tuple[str, ...]:
+def _secret_names(target: Target) -> Sequence[str]:
     """Return the variables that the provider reads by itself, as far as its unresolved settings tell."""
     cls: Any = find_provider(target.provider)
     provider, _ = build(cls, msgspec.json.encode({**target.settings, "provider": target.provider}), "")
-    return secret_names(provider)
+    return ProviderSettings.of(provider).secret_names
 
 
 def choose(targets: list[ProjectTarget], name: str) -> ProjectTarget:
@@ -256,27 +257,30 @@ async def check_target(
     target = add_plain_blocks(project_target.target, plain_blocks)
     provider = make_provider(target, os.environ)
     redactor = Redactor(find_secrets(target, provider, os.environ))
+    settings = ProviderSettings.of(provider)
     spending = Spending()
     policy = RetryPolicy(
-        timeout_s=getattr(provider, "timeout_s", None) or project.defaults.timeout_s or DEFAULT_TIMEOUT_S,
+        timeout_s=settings.timeout_s or project.defaults.timeout_s or DEFAULT_TIMEOUT_S,
         retries=0,
         retry_timeouts=False,
-        limiter=RateLimiter(RateLimits.of(provider)),
-        count_cost=spending.make_cost_counter(provider, project.prices),
+        limiter=RateLimiter(RateLimits.of(settings)),
+        count_cost=spending.make_cost_counter(settings, project.prices),
+        is_live=settings.is_live,
+        plain_blocks=settings.plain_blocks,
     )
     second = None
-    try:
-        reason = await open_provider(provider, Scope(root=str(project.root), folder=str(folder)))
-        if reason is not None:
-            response = failure("transport", f"the target could not be opened: {reason}")
-        else:
-            response = await _ask(provider, prompt, None, policy)
+    opened = await open_provider(provider, Scope(root=str(project.root), folder=str(folder)))
+    if isinstance(opened, str):
+        response = failure("transport", f"the target could not be opened: {opened}")
+    else:
+        try:
+            response = await _ask(opened, prompt, None, policy)
             if response.trace is None and response.trace_ref is not None:
                 response = trace_follower(str(folder))(response)
             if response.success and response.thread_id:
-                second = _second_turn(response, await _ask(provider, prompt, response.thread_id, policy))
-    finally:
-        await close_providers([provider])
+                second = _second_turn(response, await _ask(opened, prompt, response.thread_id, policy))
+        finally:
+            await close_providers([opened])
     history, note, warnings = find_known_calls(response, target.name, project)
     known = resolve_calls(response)
     check = TargetCheck(
@@ -299,12 +303,12 @@ async def check_target(
     return check, redactor
 
 
-async def _ask(provider: Provider, prompt: str, thread_id: str | None, policy: RetryPolicy) -> ProviderResponse:
+async def _ask(provider: OpenProvider, prompt: str, thread_id: str | None, policy: RetryPolicy) -> ProviderResponse:
     request = Request(id="check", input_messages=(Message(role="user", content=prompt),), thread_id=thread_id)
-    if hasattr(provider, "invoke_many"):
-        (attempts,) = await try_many(cast("BatchProvider", provider), [request], policy, lambda: False)
+    if provider.batch is not None:
+        (attempts,) = await try_many(provider.batch, [request], policy, lambda: False)
     else:
-        attempts = await try_run(provider, request, policy, lambda: False)
+        attempts = await try_run(provider.session, request, policy, lambda: False)
     return failure("interrupted", "stopped before there was a reply") if attempts is None else attempts.response
 
 

@@ -1,1 +1,1 @@
-"""The code that talks to the system under test, one file a way of reaching it."""
+"""Providers: the code that talks to targets."""

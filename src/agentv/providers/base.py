@@ -1,51 +1,57 @@
-"""What every provider shares: the settings of its target, and doing nothing to open and close."""
+"""Base class of providers, with the settings that all targets have."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, dataclass_transform
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from agentv.errors import Problem
 from agentv.formats.plain_blocks import PLAIN_BLOCK_SCHEMA
 from agentv.model.request import Request, Scope
 from agentv.model.response import ErrorKind, Price, ProviderResponse, ResponseError
-from agentv.protocols import PARTIAL_REPLY
+from agentv.protocols import PARTIAL_REPLY, ProviderSession
 
 PerMinute = Annotated[float, Meta(gt=0, le=1_000_000_000)]
 PlainBlock = Annotated[str, Meta(min_length=1, extra_json_schema=PLAIN_BLOCK_SCHEMA)]
 
 
+# `dict=True` is for providers of other packages that keep their state in `self.__dict__`; ours return a session.
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """One target: its fields are its YAML keys."""
+    """Settings of a target; the fields are its YAML keys.
+
+    A subclass implements `open` and returns a session with `invoke` and `close`, or implements `invoke` itself if it
+    needs no state: `class Parrot(ProviderBase, kw_only=True)`.
+    """
 
     provider: str
-    """The provider that talks to the target."""
+    """Name of the provider."""
     name: str = ""
-    """How evals and results call this target; required in a file."""
+    """Name of the target in evals and results; required in a file."""
     timeout_s: Annotated[float, Meta(gt=0, le=86_400)] | None = None
-    """How long one attempt may take; 120 seconds by default."""
+    """Time limit of one attempt; 120 seconds by default."""
     retries: Annotated[int, Meta(ge=0, le=100)] | None = None
-    """How often a failure that may pass is tried again; 2 by default."""
+    """Number of retries after a retryable failure; 2 by default."""
     retry_timeouts: bool = False
-    """Whether an attempt that ran out of time is tried again too."""
+    """True to retry attempts that timed out, too."""
     max_concurrency: Annotated[int, Meta(ge=1, le=10_000)] | None = None
-    """How many attempts at this target may be under way at once."""
+    """Largest number of attempts in flight at this target."""
     requests_per_minute: PerMinute | None = None
-    """How often this target may be asked, evenly spread; evals that share it share this too."""
+    """Rate limit in requests, evenly spread; evals that share the target share the limit."""
     tokens_per_minute: PerMinute | None = None
-    """How many tokens this target may use, evenly spread, by what its replies report."""
+    """Rate limit in tokens as its replies report them, evenly spread."""
     max_retry_after_s: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
-    """The longest wait that it may ask for; a run that is told to wait longer is an error at once."""
+    """Longest `Retry-After` that is waited for; a longer one makes the run an error at once."""
     price: Price | None = None
-    """What a million of its tokens cost, where the table of prices does not know or you pay something else."""
+    """Price of a million tokens, if the price table has none or you pay another one."""
     plain_blocks: tuple[PlainBlock, ...] = ()
     """Block types of its replies that hold no tool calls and are otherwise not understood, each named in full."""
 
     is_live: ClassVar[bool] = True
-    """Whether the time of `invoke` is the agent's; a recording's is not."""
+    """False if replies are recorded, so that the duration of `invoke` is not the agent's latency."""
     templates: ClassVar[tuple[str, ...]] = ()
-    """Settings in which placeholders stand for values; what a `${NAME}` in them held is shielded, and holds none."""
+    """Settings with placeholders; values of `${NAME}` in them are escaped, so that they contain no placeholder."""
     executes: ClassVar[bool] = False
-    """Whether it runs code of the user's, which `--no-exec` refuses."""
+    """True if it runs code of the user; `--no-exec` rejects it."""
 
     @property
     def secret_names(self) -> tuple[str, ...]:
@@ -53,26 +59,27 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return ()
 
     def check(self, path: str) -> list[Problem]:
-        """What is wrong with the settings as a whole."""
+        """Return the problems with the settings as a whole."""
         del path
         return []
 
-    async def open(self, scope: Scope) -> None:
-        """Get ready; called once, before the first `invoke`."""
+    async def open(self, scope: Scope) -> ProviderSession | None:
+        """Acquire resources and return the session; `None` if the provider itself is the session."""
         self.__dict__["scope"] = scope
+        return None
 
     @property
     def scope(self) -> Scope:
-        """Where it was opened."""
+        """Folders that it was opened with, for a provider that is its own session."""
         scope: Scope = self.__dict__["scope"]
         return scope
 
     async def invoke(self, request: Request) -> ProviderResponse:
-        """One reply."""
+        """Return the reply to a request, for a provider that is its own session."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Let go of everything; called once, after the last `invoke`."""
+        """Release all resources, for a provider that is its own session."""
 
 
 def failure(
@@ -83,11 +90,11 @@ def failure(
     code: str | UnsetType = UNSET,
     retry_after_s: float | UnsetType = UNSET,
 ) -> ProviderResponse:
-    """The reply of a target that did not give one."""
+    """Return a failed reply with this error."""
     error = ResponseError(kind=kind, message=message, retryable=retryable, code=code, retry_after_s=retry_after_s)
     return ProviderResponse(success=False, error=error)
 
 
 def attach_partial_reply(cancelled: BaseException, response: ProviderResponse) -> None:
-    """Let the `CancelledError` that ends an `invoke` carry the reply as far as it had come."""
+    """Attach the part of a reply that had arrived to the `CancelledError` that ends `invoke`."""
     cancelled.__dict__[PARTIAL_REPLY] = response

@@ -1,31 +1,36 @@
-"""`mock`: replies written in the eval itself, for trying things out without an agent."""
+"""`mock`: replies written in the eval itself, to try evals without an agent."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
 from agentv.errors import FormatError, Problem, suggest
 from agentv.formats.reader import decode_response
 from agentv.formats.response import REPLY_KEYS
-from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.providers.base import ProviderBase, failure
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
-class Mock(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """Answers with what the eval says; without a `reply` it repeats the question."""
+    from agentv.model.request import Request, Scope
+
+
+class Mock(ProviderBase, kw_only=True):
+    """Target with fixed replies; without a `reply` it repeats the prompt."""
 
     provider: Literal["mock"] = "mock"
     reply: str | dict[str, Any] | list[str | dict[str, Any]] | UnsetType = UNSET
     """One reply, or a list of which case i gets entry i modulo its length."""
     delay_ms: Annotated[float, Meta(ge=0, le=3_600_000)] = 0.0
-    """How long it pretends to think."""
+    """Delay of every reply."""
     fail_rate: Annotated[float, Meta(ge=0, le=1)] = 0.0
-    """The share of attempts that fail, chosen by case id, so that every run fails alike."""
+    """Share of attempts that fail, chosen by case id, so that it is the same in every execution."""
 
     def check(self, path: str) -> list[Problem]:
-        """What is wrong with the replies."""
+        """Return the problems of the replies."""
         problems: list[Problem] = []
         if self.reply == []:
             problems.append(Problem(f"{path}.reply", "holds no reply"))
@@ -40,21 +45,34 @@ class Mock(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             return []
         return self.reply if isinstance(self.reply, list) else [self.reply]
 
+    async def open(self, scope: Scope) -> MockSession:
+        """Decode the replies."""
+        del scope
+        return MockSession(self, [_decode(reply) for reply in self._written])
+
+
+class MockSession:
+    """Replies of a mock target, decoded."""
+
+    def __init__(self, settings: Mock, replies: Sequence[ProviderResponse]) -> None:
+        self._settings = settings
+        self._replies = replies
+
     async def invoke(self, request: Request) -> ProviderResponse:
-        """The reply for this case."""
-        if self.delay_ms:
+        """Return the reply for this case."""
+        settings = self._settings
+        if settings.delay_ms:
             from asyncio import sleep  # noqa: PLC0415 - checking a mock target needs no event loop
 
-            await sleep(self.delay_ms / 1000)
-        if self.fail_rate and _chance(request) < self.fail_rate:
+            await sleep(settings.delay_ms / 1000)
+        if settings.fail_rate and _random_number(request) < settings.fail_rate:
             return failure("transport", "the mock target failed, as `fail_rate` asks of it", retryable=True)
-        replies = self.__dict__.get("replies")
-        if replies is None:
-            replies = self.__dict__["replies"] = [_decoded(reply) for reply in self._written]
-        if not replies:
-            return _decoded(request.prompt)
-        reply: ProviderResponse = replies[request.index % len(replies)]
-        return reply
+        if not self._replies:
+            return _decode(request.prompt)
+        return self._replies[request.index % len(self._replies)]
+
+    async def close(self) -> None:
+        """Do nothing."""
 
 
 def _check_reply(reply: Any, path: str) -> list[Problem]:
@@ -71,12 +89,12 @@ def _check_reply(reply: Any, path: str) -> list[Problem]:
         return [*problems, Problem(path, str(error))]
 
 
-def _decoded(reply: str | Mapping[str, Any]) -> ProviderResponse:
-    # A text alone says nothing of calls: evaluators must be able to tell that from "called nothing".
+def _decode(reply: str | Mapping[str, Any]) -> ProviderResponse:
+    # Without `output_messages`, calls are unknown, which evaluators distinguish from "no calls".
     return ProviderResponse(text=reply) if isinstance(reply, str) else decode_response(reply)
 
 
-def _chance(request: Request) -> float:
-    from random import Random  # noqa: PLC0415 - only a target that is to fail needs it
+def _random_number(request: Request) -> float:
+    from random import Random  # noqa: PLC0415 - only `fail_rate` needs it
 
-    return Random(f"{request.id}/{request.repeat}/{request.attempt}").random()  # noqa: S311 - no secret hangs on it
+    return Random(f"{request.id}/{request.repeat}/{request.attempt}").random()  # noqa: S311 - not used for secrets

@@ -22,29 +22,29 @@ if TYPE_CHECKING:
     from agentv.model.response import ProviderResponse
 
 
-class Stored:
-    """Answers with the reply that was kept for this case and repetition."""
+class StoredReplies:
+    """Provider whose replies are those of stored runs, found by case and repetition."""
 
     is_live = False
     executes = False
     retries = 0
-    """What failed then fails now: it would not pass by being read again."""
+    """A stored failure does not change by being read again."""
 
     def __init__(self, find: Callable[[str, int], ProviderResponse | None]) -> None:
         self._find = find
 
     async def open(self, scope: Scope) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def invoke(self, request: Request) -> ProviderResponse:
-        """The reply as it was kept."""
-        found = self._find(request.id, request.repeat)
-        if found is None:
+        """Return the stored reply."""
+        response = self._find(request.id, request.repeat)
+        if response is None:
             return failure("protocol", f"no reply to case {request.id!r}, repetition {request.repeat + 1}, was kept")
-        return found
+        return response
 
     async def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 CASE_ID = "{case_id}"
@@ -52,8 +52,8 @@ _UNSAFE = frozenset('/\\:*?"<>|\0')
 MAX_NAMED = 5
 
 
-class Replay(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """Answers from a file."""
+class Replay(ProviderBase, kw_only=True):
+    """Target whose replies are recorded in a file."""
 
     is_live: ClassVar[bool] = False
     provider: Literal["replay"] = "replay"
@@ -61,93 +61,105 @@ class Replay(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True
     """JSONL with one reply a line, found by `id`; or one JSON file, a reply or a trace, for every case.
     `{case_id}` in the name makes it one JSON file for each case."""
 
-    async def open(self, scope: Scope) -> None:
-        """Note where each reply lies."""
-        await super().open(scope)
-        if CASE_ID in self.file:
+    async def open(self, scope: Scope) -> ReplaySession:
+        """Index the replies of the file."""
+        return ReplaySession(self.file, scope)
+
+
+class ReplaySession:
+    """Recorded replies of one file, or of one file for each case."""
+
+    def __init__(self, file: str, scope: Scope) -> None:
+        self._file = file
+        self._scope = scope
+        self._document: Any = None
+        """Content of a `.json` file: the reply to every case."""
+        self._index: _ReplyIndex | None = None
+        self._error: str | None = None
+        """Reason why the file cannot be read."""
+        if CASE_ID in file:
             return
         try:
-            path = find_in_root(scope.root, self.file, scope.folder)
-            data = _sole_document(path)
-            if data is not None:
-                self.__dict__["sole"] = data
-            else:
-                self.__dict__["index"] = _Index(path)
+            path = find_in_root(scope.root, file, scope.folder)
+            if path.suffix == ".json":
+                self._document = parse_json(path.read_bytes())
+            if self._document is None:
+                self._index = _ReplyIndex(path)
         except (FormatError, OSError) as error:
-            self.__dict__["broken"] = str(error)
+            self._error = str(error)
 
     async def invoke(self, request: Request) -> ProviderResponse:
-        """The reply that was recorded for this case; repetition i gets the i-th one."""
+        """Return the reply that was recorded for this case; repetition i gets the i-th one."""
         try:
-            return self._recorded(request)
+            return self._find(request)
         except (FormatError, OSError) as error:
-            return failure("protocol", f"{self.file}: {error}")
+            return failure("protocol", f"{self._file}: {error}")
 
-    def _recorded(self, request: Request) -> ProviderResponse:
-        broken = self.__dict__.get("broken")
-        if broken is not None:
-            return failure("protocol", broken)
-        if CASE_ID in self.file:
-            return self._own_file(request)
-        if "sole" in self.__dict__:
-            return _reply(self.__dict__["sole"], request)
-        index: _Index = self.__dict__["index"]
-        line = index.find(request.id, request.repeat)
+    async def close(self) -> None:
+        """Do nothing."""
+
+    def _find(self, request: Request) -> ProviderResponse:
+        if self._error is not None:
+            return failure("protocol", self._error)
+        if CASE_ID in self._file:
+            return self._read_case_file(request)
+        if self._index is None:
+            return _read_recorded(self._document, request)
+        line = self._index.find(request.id, request.repeat)
         if line is None:
-            return failure("protocol", f"{self.file} holds no reply for case {request.id!r}{index.complaint}")
+            reason = f"{self._file} holds no reply for case {request.id!r}{self._index.unreadable_lines}"
+            return failure("protocol", reason)
         number, data = line
         try:
-            reply = _reply(parse_json(data), request)
+            return _read_recorded(parse_json(data), request)
         except FormatError as error:
-            return failure("protocol", f"{self.file}:{number}: {error}")
-        return reply
+            return failure("protocol", f"{self._file}:{number}: {error}")
 
-    def _own_file(self, request: Request) -> ProviderResponse:
+    def _read_case_file(self, request: Request) -> ProviderResponse:
         if not _UNSAFE.isdisjoint(request.id) or request.id in (".", ".."):
             return failure("protocol", f"case id {request.id!r} cannot be part of a file's name")
-        name = self.file.replace(CASE_ID, request.id)
-        data = parse_json(read_in_root(self.scope.root, name, self.scope.folder))
-        return _reply(data, request)
+        name = self._file.replace(CASE_ID, request.id)
+        return _read_recorded(parse_json(read_in_root(self._scope.root, name, self._scope.folder)), request)
 
 
-class _Line(msgspec.Struct):
-    """What is needed of a line to find it again."""
+class _LineIds(msgspec.Struct):
+    """Fields of a line that name its case."""
 
     id: str | int | None = None
     case_id: str | int | None = None
 
 
-class _Index:
-    """Where in a JSONL file the replies to each case begin."""
+class _ReplyIndex:
+    """Offsets of the lines of a JSONL file, by case."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._places: dict[str, list[tuple[int, int]]] = {}
         self._unreadable: list[int] = []
-        decode = msgspec.json.Decoder(_Line, strict=False).decode
+        decode = msgspec.json.Decoder(_LineIds, strict=False).decode
         with path.open("rb") as stream:
             offset = number = 0
             while line := stream.readline(MAX_BYTES + 1):
                 number += 1
                 if line.strip():
-                    self._note(line, number, offset, decode)
+                    self._add(line, number, offset, decode)
                 offset += len(line)
 
-    def _note(self, line: bytes, number: int, offset: int, decode: Any) -> None:
+    def _add(self, line: bytes, number: int, offset: int, decode: Any) -> None:
         try:
-            found = decode(line.removeprefix(b"\xef\xbb\xbf"))
+            ids = decode(line.removeprefix(b"\xef\xbb\xbf"))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             self._unreadable.append(number)
             return
-        name = found.case_id if found.id is None else found.id
+        name = ids.case_id if ids.id is None else ids.id
         if name is None:
             self._unreadable.append(number)
         else:
             self._places.setdefault(str(name), []).append((number, offset))
 
     @property
-    def complaint(self) -> str:
-        """Which lines could not be read, for a case that is missing."""
+    def unreadable_lines(self) -> str:
+        """Part of a message that lists the lines which could not be read; empty if there are none."""
         if not self._unreadable:
             return ""
         some = ", ".join(map(str, self._unreadable[:MAX_NAMED]))
@@ -155,7 +167,7 @@ class _Index:
         return f"; not a JSON object with an `id`: line{'s' * (len(self._unreadable) > 1)} {some}{more}"
 
     def find(self, name: str, repeat: int) -> tuple[int, bytes] | None:
-        """The number and the text of the line for this repetition of a case."""
+        """Return the number and the text of the line for this repetition of a case."""
         places = self._places.get(name)
         if not places:
             return None
@@ -165,14 +177,7 @@ class _Index:
             return number, stream.readline(MAX_BYTES + 1)
 
 
-def _sole_document(path: Path) -> Any:
-    """The content of a `.json` file, which is one document; `None` for JSONL."""
-    if path.suffix == ".json":
-        return parse_json(path.read_bytes())
-    return None
-
-
-def _reply(data: Any, request: Request) -> ProviderResponse:
+def _read_recorded(data: Any, request: Request) -> ProviderResponse:
     """Read a recorded reply, in any shape; an `id` that names the case is no part of it."""
     if isinstance(data, Mapping):
         named = [key for key in ("id", "case_id") if str(data.get(key)) == request.id]

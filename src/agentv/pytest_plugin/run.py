@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agentv.api.providers import ProviderKey
     from agentv.evals import Eval, Target
     from agentv.model.events import Attempt, RunFinished
-    from agentv.protocols import Provider
+    from agentv.protocols import OpenProvider
     from agentv.redaction import Redactor
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
@@ -126,7 +126,7 @@ class EvalRunner:
         finally:
             self._judge_cache.close()
             if self._prepared is not None:
-                await close_providers(self._prepared.providers.values())
+                await close_providers(self._prepared.opened.values())
 
     async def _run(self, batch: RunBatch) -> None:
         try:
@@ -157,7 +157,7 @@ class EvalRunner:
         """Open a target, and with the first one the judges of the eval."""
         opened = self._prepared
         key = (self._eval.id, target.name)
-        if target.name in self._errors or (opened is not None and key in opened.providers):
+        if target.name in self._errors or (opened is not None and key in opened.opened):
             return
         try:
             prepared = prepare([replace(self._eval, targets=(target,))], self._options)
@@ -165,18 +165,18 @@ class EvalRunner:
             self._errors[target.name] = str(error)
             return
         self.redactors[target.name] = prepared.redactor
-        providers: dict[ProviderKey, Provider] = {}
+        providers: dict[ProviderKey, OpenProvider] = {}
         for name, provider in prepared.providers.items():
             if opened is not None and is_judge(name):
                 continue
-            reason = await open_provider(provider, scope_of(self._eval))
-            if reason is not None:
+            result = await open_provider(provider, scope_of(self._eval))
+            if isinstance(result, str):
                 await close_providers(providers.values())
-                self._errors[target.name] = prepared.redactor.text(f"the target could not be opened: {reason}")
+                self._errors[target.name] = prepared.redactor.text(f"the target could not be opened: {result}")
                 return
-            providers[name] = provider
+            providers[name] = result
         if opened is None:
             # `prepare` adds the eval's limits on cost and tokens: they are those of an execution, not of each batch.
-            prepared = replace(prepared, options=self._options, providers={})
+            prepared = replace(prepared, options=self._options)
             opened = self._judge_cache.enter_context(with_read_only_cache(prepared))
-        self._prepared = replace(opened, providers=opened.providers | providers)
+        self._prepared = replace(opened, opened=opened.opened | providers)

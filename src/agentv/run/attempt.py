@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from agentv.evals import Limits
     from agentv.model.request import Request
-    from agentv.protocols import BatchProvider, Provider
+    from agentv.protocols import BatchSession, ProviderSession, ProviderSettings
     from agentv.run.options import RunOptions
 
 
@@ -89,16 +89,22 @@ class RetryPolicy(NamedTuple):
     """Called after every attempt."""
     count_cost: Callable[[ProviderResponse], ProviderResponse] | None = None
     """Adds the cost of a reply to it, and to the sums of the execution."""
+    is_live: bool = True
+    """`False` if replies are recorded, so that the duration of an attempt is not the agent's latency."""
+    plain_blocks: Sequence[str] = ()
+    """Block types of the target's replies that hold no tool calls."""
 
     @classmethod
-    def resolve(cls, options: RunOptions, provider: Provider, limits: Limits) -> RetryPolicy:
+    def resolve(cls, options: RunOptions, settings: ProviderSettings, limits: Limits) -> RetryPolicy:
         """Return the policy of the options, else of the target, else of the eval, else the default."""
-        retries = (options.retries, getattr(provider, "retries", None), limits.retries, DEFAULT_RETRIES)
-        timeout_s = options.timeout_s or getattr(provider, "timeout_s", None) or limits.timeout_s or DEFAULT_TIMEOUT_S
+        retries = (options.retries, settings.retries, limits.retries, DEFAULT_RETRIES)
+        timeout_s = options.timeout_s or settings.timeout_s or limits.timeout_s or DEFAULT_TIMEOUT_S
         return cls(
             timeout_s=timeout_s,
             retries=next(count for count in retries if count is not None),
-            retry_timeouts=getattr(provider, "retry_timeouts", False),
+            retry_timeouts=settings.retry_timeouts,
+            is_live=settings.is_live,
+            plain_blocks=settings.plain_blocks,
         )
 
 
@@ -165,7 +171,7 @@ class AttemptHistory:
 
 
 async def try_run(
-    provider: Provider, request: Request, policy: RetryPolicy, is_stopping: Callable[[], bool]
+    session: ProviderSession, request: Request, policy: RetryPolicy, is_stopping: Callable[[], bool]
 ) -> RunAttempts | None:
     """Attempt a run until it succeeds or may not be retried; return `None` if the execution stops before."""
     history = AttemptHistory(request)
@@ -177,7 +183,7 @@ async def try_run(
                 return None if permit is None else history.reject(permit)
             responses: tuple[ProviderResponse, ...] = ()
             try:
-                responses = (await _attempt(provider, history.request, policy.timeout_s),)
+                responses = (await _attempt(session, history.request, policy),)
             except asyncio.CancelledError as error:
                 error.__dict__[LOG] = history.interrupted_log()
                 raise
@@ -194,7 +200,7 @@ async def try_run(
 
 
 async def try_many(
-    provider: BatchProvider, requests: Sequence[Request], policy: RetryPolicy, is_stopping: Callable[[], bool]
+    session: BatchSession, requests: Sequence[Request], policy: RetryPolicy, is_stopping: Callable[[], bool]
 ) -> list[RunAttempts | None]:
     """Attempt several runs in one batch, as `try_run` does; only those that failed are sent again."""
     outcomes: list[RunAttempts | None] = [None] * len(requests)
@@ -209,7 +215,7 @@ async def try_many(
         responses: Sequence[ProviderResponse] = ()
         try:
             batch = [history.request for history in pending.values()]
-            responses = await _attempt_many(provider, batch, policy.timeout_s)
+            responses = await _attempt_many(session, batch, policy)
         finally:
             limiter.release(permit, responses)
         for (at, history), response in zip(list(pending.items()), responses, strict=True):
@@ -268,39 +274,39 @@ def _estimate_tokens(request: Request) -> float:
     return sum(len(message.text) for message in request.input_messages) / 4 + 1
 
 
-async def _attempt(provider: Provider, request: Request, timeout_s: float) -> ProviderResponse:
+async def _attempt(session: ProviderSession, request: Request, policy: RetryPolicy) -> ProviderResponse:
     start = perf_counter()
-    deadline = asyncio.timeout(timeout_s)
+    deadline = asyncio.timeout(policy.timeout_s)
     try:
-        response = await run_eagerly(deadline, provider.invoke(request))
+        response = await run_eagerly(deadline, session.invoke(request))
     except BaseException as error:
         # An exception of an agent or a provider is an error of this run alone, unless it ends this task.
         if _ends_task(error):
             raise
-        response = _to_failure(error, timeout_s if deadline.expired() else None)
-    response = _normalize(response, provider, request)
-    if response.latency_ms is None and getattr(provider, "is_live", True):
+        response = _to_failure(error, policy.timeout_s if deadline.expired() else None)
+    response = _normalize(response, policy, request)
+    if response.latency_ms is None and policy.is_live:
         return replace(response, latency_ms=round((perf_counter() - start) * 1000, 3))
     return response
 
 
 async def _attempt_many(
-    provider: BatchProvider, requests: Sequence[Request], timeout_s: float
+    session: BatchSession, requests: Sequence[Request], policy: RetryPolicy
 ) -> Sequence[ProviderResponse]:
-    deadline = asyncio.timeout(timeout_s)
+    deadline = asyncio.timeout(policy.timeout_s)
     try:
         async with deadline:
-            responses = list(await provider.invoke_many(requests))
+            responses = list(await session.invoke_many(requests))
     except BaseException as error:
         if _ends_task(error):
             raise
-        failed = _to_failure(error, timeout_s if deadline.expired() else None)
+        failed = _to_failure(error, policy.timeout_s if deadline.expired() else None)
         in_time = getattr(error.__cause__, REPLIES, {})
         return [in_time.get(at, failed) for at in range(len(requests))]
     if len(responses) != len(requests):
         message = f"the provider was asked {len(requests)} times and answered {len(responses)} times"
         return [_failed("protocol", message)] * len(requests)
-    return [_normalize(response, provider, request) for response, request in zip(responses, requests, strict=True)]
+    return [_normalize(response, policy, request) for response, request in zip(responses, requests, strict=True)]
 
 
 def _ends_task(error: BaseException) -> bool:
@@ -329,7 +335,7 @@ def cut_reply(cancelled: BaseException | None, error: ResponseError) -> Provider
     return replace(partial, success=False, error=error, unread=(*partial.unread, _CUT))
 
 
-def _normalize(value: object, provider: Provider, request: Request) -> ProviderResponse:
+def _normalize(value: object, policy: RetryPolicy, request: Request) -> ProviderResponse:
     """Return the value that a provider returned as a valid reply."""
     if not isinstance(value, ProviderResponse):
         return _failed("protocol", f"the provider returned a {type(value).__name__}, not a ProviderResponse")
@@ -337,11 +343,10 @@ def _normalize(value: object, provider: Provider, request: Request) -> ProviderR
         response = with_unread(drop_invalid_numbers(normalize(value)), request.input_messages)
     except Exception as error:  # noqa: BLE001 - it may contain objects of any class
         return _failed("protocol", f"the provider returned a reply that cannot be read: {error}")
-    plain_blocks = getattr(provider, "plain_blocks", ()) if response.unread else ()
-    if not plain_blocks:
+    if not response.unread or not policy.plain_blocks:
         return response
     # Done here so that the setting also applies to replies that a plugin or a user's function has built.
-    return replace(response, unread=drop_plain_blocks(response.unread, plain_blocks))
+    return replace(response, unread=drop_plain_blocks(response.unread, policy.plain_blocks))
 
 
 def _failed(kind: str, message: str) -> ProviderResponse:

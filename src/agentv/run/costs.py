@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from agentv.evals import Eval
     from agentv.model.response import Price, ProviderResponse
+    from agentv.protocols import ProviderSettings
     from agentv.run.options import RunOptions
 
 
@@ -39,19 +40,17 @@ class Spending:
         self._without_tokens = 0
 
     def make_cost_counter(
-        self, provider: Any, prices: Mapping[str, Price] | None = None
+        self, settings: ProviderSettings, prices: Mapping[str, Price] | None = None
     ) -> Callable[[ProviderResponse], ProviderResponse]:
         """Return a function that adds the cost to each reply of this target, and counts it."""
-        fixed: Price | None = getattr(provider, "price", None)
-        requested = getattr(provider, "model", None)
         known: dict[str, Price | None] = {}
 
         def price_of(response: ProviderResponse) -> Price | None:
-            if fixed is not None:
-                return fixed
+            if settings.price is not None:
+                return settings.price
             # The model that replied may have another name than the requested one, and no price under it.
             reported = (response.metadata or {}).get("model")
-            names = [name for name in (reported, requested) if isinstance(name, str) and name]
+            names = [name for name in (reported, settings.model) if isinstance(name, str) and name]
             if not names:
                 return None
             model = names[0]

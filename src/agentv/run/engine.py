@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from time import perf_counter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from agentv.errors import AgentVError
 from agentv.jsonio import dump_json
@@ -15,7 +15,6 @@ from agentv.model.results import RunResult
 from agentv.run.attempt import LOG, RetryPolicy, RunAttempts, cut_reply, try_many, try_run
 from agentv.run.claims import ClaimQueue
 from agentv.run.costs import Spending
-from agentv.run.options import DEFAULT_BATCH
 from agentv.run.rate_limit import RateLimiter, RateLimits
 from agentv.run.records import make_record, now
 from agentv.scoring.scorer import CaseScorer
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from agentv.model.events import Attempt
-    from agentv.protocols import BatchProvider, Provider
+    from agentv.protocols import OpenProvider
     from agentv.run.claims import SharedClaims
     from agentv.run.judges import Judges
     from agentv.run.options import RunOptions
@@ -44,7 +43,7 @@ class Engine:
         self,
         execution_id: str,
         runs: Iterator[PlannedRun],
-        providers: Mapping[tuple[str, str], Provider],
+        providers: Mapping[tuple[str, str], OpenProvider],
         follow: Callable[[PlannedRun], TraceLoader],
         options: RunOptions,
         emit: Callable[[RunFinished, tuple[Attempt, ...]], asyncio.Event | None],
@@ -120,11 +119,11 @@ class Engine:
                 return self._batches.popitem()[1] if self._batches else []
             key = (planned.eval.id, planned.target.name)
             provider = self._providers[key]
-            if not hasattr(provider, "invoke_many"):
+            if provider.batch is None:
                 return [planned]
             batch = self._batches.setdefault(key, [])
             batch.append(planned)
-            if len(batch) >= getattr(provider, "batch_size", DEFAULT_BATCH):
+            if len(batch) >= provider.settings.batch_size:
                 return self._batches.pop(key)
         return []
 
@@ -219,19 +218,18 @@ class Engine:
         if policy is None:
             policy = self._policies[key] = self._make_policy(first)
         provider = self._providers[key]
-        if hasattr(provider, "invoke_many"):
-            many = cast("BatchProvider", provider)
-            return await try_many(many, [_request(planned) for planned in batch], policy, self.is_stopping)
-        return [await try_run(provider, _request(first), policy, self.is_stopping)]
+        if provider.batch is not None:
+            return await try_many(provider.batch, [_request(planned) for planned in batch], policy, self.is_stopping)
+        return [await try_run(provider.session, _request(first), policy, self.is_stopping)]
 
     def _make_policy(self, planned: PlannedRun) -> RetryPolicy:
-        provider = self._providers[planned.eval.id, planned.target.name]
+        settings = self._providers[planned.eval.id, planned.target.name].settings
         # One rate limiter for each target, whichever evals share it.
-        limiter = self.limiters.setdefault(dump_json(planned.target.settings), RateLimiter(RateLimits.of(provider)))
-        return RetryPolicy.resolve(self._options, provider, planned.eval.limits)._replace(
+        limiter = self.limiters.setdefault(dump_json(planned.target.settings), RateLimiter(RateLimits.of(settings)))
+        return RetryPolicy.resolve(self._options, settings, planned.eval.limits)._replace(
             limiter=limiter,
             on_attempt=None if self._on_attempt is None else self._make_attempt_reporter(planned, self._on_attempt),
-            count_cost=self.spending.make_cost_counter(provider, planned.eval.prices),
+            count_cost=self.spending.make_cost_counter(settings, planned.eval.prices),
         )
 
     def _make_attempt_reporter(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from agentv.evals import Eval
     from agentv.model.judging import Calibration
-    from agentv.protocols import Provider
+    from agentv.protocols import OpenProvider, ProviderSettings
     from agentv.redaction import Redactor
     from agentv.run.costs import Spending
     from agentv.run.options import RunOptions
@@ -111,7 +111,7 @@ class Judges:
     def __init__(
         self,
         targets: Mapping[tuple[str, str], JudgeTarget],
-        providers: Mapping[tuple[str, str], Provider],
+        providers: Mapping[tuple[str, str], OpenProvider],
         redactor: Redactor,
         options: RunOptions,
         cache: JudgeCache | None = None,
@@ -143,7 +143,7 @@ class Judges:
         if policy is None:
             policy = self._policies[target.provider] = self._make_policy(eval_, name, target)
         # Requests in flight may finish when an execution stops; after the grace period this task is cancelled.
-        outcome = await try_run(self.providers[target.provider], request, policy, lambda: False)
+        outcome = await try_run(self.providers[target.provider].session, request, policy, lambda: False)
         if outcome is None:
             msg = "the execution was stopped before the judge had answered"
             raise EvaluationError(msg)
@@ -164,21 +164,22 @@ class Judges:
             raise EvaluationError(msg)
 
     def _make_policy(self, eval_: Eval, name: str, target: JudgeTarget) -> RetryPolicy:
-        provider, limits = self.providers[target.provider], RateLimits.of(self.providers[target.provider])
+        settings = self.providers[target.provider].settings
+        limits = RateLimits.of(settings)
         # Without a limit of its own, a judge gets no more concurrent requests than a tested target.
         usual = self._options.max_concurrency or eval_.limits.max_concurrency or DEFAULT_CONCURRENCY
         limiter = RateLimiter(limits._replace(max_concurrency=limits.max_concurrency or usual))
-        return RetryPolicy.resolve(self._options, provider, eval_.limits)._replace(
+        return RetryPolicy.resolve(self._options, settings, eval_.limits)._replace(
             limiter=self.limiters.setdefault(target.settings or name.encode(), limiter),
-            count_cost=self._make_cost_counter(eval_, name, provider),
+            count_cost=self._make_cost_counter(eval_, name, settings),
         )
 
     def _make_cost_counter(
-        self, eval_: Eval, name: str, provider: Provider
+        self, eval_: Eval, name: str, settings: ProviderSettings
     ) -> Callable[[ProviderResponse], ProviderResponse] | None:
         if self.spending is None:
             return None
-        count_cost = self.spending.make_cost_counter(provider, eval_.prices)
+        count_cost = self.spending.make_cost_counter(settings, eval_.prices)
 
         def count_judge_cost(response: ProviderResponse) -> ProviderResponse:
             response = count_cost(response)

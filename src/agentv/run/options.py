@@ -8,7 +8,6 @@ from msgspec import Meta, Struct
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_RETRIES = 2
 DEFAULT_CONCURRENCY = 10
-DEFAULT_BATCH = 100
 
 
 Times = Annotated[int, Meta(ge=1, le=100_000)]

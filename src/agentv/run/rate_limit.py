@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agentv.model.response import ProviderResponse
+    from agentv.protocols import ProviderSettings
 
 
 RATE_LIMITED, QUOTA_EXHAUSTED, UNAUTHORIZED = "rate_limited", "quota_exhausted", "unauthorized"
@@ -45,13 +46,13 @@ class RateLimits(NamedTuple):
     """Longest `Retry-After` that is waited for; a longer one opens the circuit."""
 
     @classmethod
-    def of(cls, provider: object) -> RateLimits:
-        """Return the limits of a provider, which need not have any."""
+    def of(cls, settings: ProviderSettings) -> RateLimits:
+        """Return the limits in the settings of a provider."""
         return cls(
-            getattr(provider, "max_concurrency", None),
-            getattr(provider, "requests_per_minute", None),
-            getattr(provider, "tokens_per_minute", None),
-            getattr(provider, "max_retry_after_s", DEFAULT_RETRY_AFTER_S),
+            settings.max_concurrency,
+            settings.requests_per_minute,
+            settings.tokens_per_minute,
+            settings.max_retry_after_s,
         )
 
 

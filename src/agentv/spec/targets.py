@@ -12,6 +12,7 @@ from msgspec.structs import replace as with_fields
 from agentv.errors import FormatError, Problem, SpecError, suggest
 from agentv.evals import Target
 from agentv.formats.plain_blocks import plain_block_problem
+from agentv.protocols import ProviderSettings, TemplateProvider
 from agentv.registry import PROVIDERS, find_provider, provider_names
 from agentv.spec.validation import build, choice_message, join_path, short_repr, to_json
 from agentv.templating import escape_placeholders
@@ -184,7 +185,7 @@ def make_provider(target: Target, environment: Mapping[str, str]) -> Provider:
         return target.instance
     missing: list[str] = []
     cls: type[Provider] = find_provider(target.provider)  # type: ignore[assignment]  # found by `check_targets`
-    templates = getattr(cls, "templates", ())
+    templates = cls.templates if isinstance(cls, TemplateProvider) else ()
     settings = {
         key: _resolve_env(value, environment, missing, escape_placeholders if key in templates else str)
         for key, value in target.settings.items()
@@ -203,7 +204,7 @@ def make_provider(target: Target, environment: Mapping[str, str]) -> Provider:
 
 def _check_plain_blocks(provider: Any, path: str) -> list[Problem]:
     """Check `plain_blocks` here, since a provider's own `check` may replace that of its base class."""
-    names = enumerate(getattr(provider, "plain_blocks", ()))
+    names = enumerate(ProviderSettings.of(provider).plain_blocks)
     problems = ((index, plain_block_problem(name)) for index, name in names)
     return [Problem(join_path(path, f"plain_blocks[{index}]"), problem) for index, problem in problems if problem]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from agentv.testing.checks import LIFE, REPLIES
-from agentv.testing.subject import BrokenError, Subject, apart, plain_request
+from agentv.testing.checks import LIFECYCLE_CHECKS, REPLY_CHECKS
+from agentv.testing.subject import ConformanceError, Subject, plain_request, run_in_new_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class Check(NamedTuple):
-    """One thing that was looked at."""
+    """Result of one check."""
 
     name: str
     status: Literal["pass", "fail", "skipped"]
     sentence: str
-    """What holds, what does not, or why it was not looked at."""
+    """Property that holds or does not, or the reason why it was not checked."""
 
 
-def provider_conformance(  # noqa: PLR0913 - each of them is another target to be tried
+def provider_conformance(  # noqa: PLR0913 - variants of the target
     make: Make,
     *,
     expected: Callable[[Request], str] | None = lambda request: request.prompt,
@@ -36,7 +36,7 @@ def provider_conformance(  # noqa: PLR0913 - each of them is another target to b
     folder: str | Path = ".",
     patience_s: float = 5.0,
 ) -> list[Check]:
-    """Every check of the contract, for a provider whose target works.
+    """Run all checks on a provider whose target works.
 
     `make` is a function that makes the provider, or the settings of a target as a mapping. The target behind it should
     repeat what it is asked; otherwise say with `expected` which text must be in the reply to a request, or `None`.
@@ -45,11 +45,11 @@ def provider_conformance(  # noqa: PLR0913 - each of them is another target to b
     what needs them is skipped. `requests` makes the requests, for a target that cannot be asked just anything.
     """
     subject = Subject(make, expected, requests, failing, slow, large, odd, folder=str(folder), patience_s=patience_s)
-    return [_checked(check, subject) for check in (*REPLIES, *LIFE)]
+    return [_run_check(check, subject) for check in (*REPLY_CHECKS, *LIFECYCLE_CHECKS)]
 
 
 def assert_conforms(make: Make, **options: Any) -> None:
-    """Fail with a sentence for everything that a provider does and must not do; takes what the kit takes."""
+    """Raise `AssertionError` with a sentence for each failed check; the options are those of `provider_conformance`."""
     __tracebackhide__ = True
     checks = provider_conformance(make, **options)
     wrong = [f"- {check.name}: {check.sentence}" for check in checks if check.status == "fail"]
@@ -58,16 +58,16 @@ def assert_conforms(make: Make, **options: Any) -> None:
         raise AssertionError(msg)
 
 
-def _checked(check: Any, subject: Subject) -> Check:
+def _run_check(check: Any, subject: Subject) -> Check:
     name = check.__name__.replace("_", " ")
     lacking = [need for need in getattr(check, "needs", ()) if getattr(subject, need) is None]
     if lacking:
         return Check(name, "skipped", f"not looked at: give `{lacking[0]}`")
     try:
-        reason = apart(lambda: check(subject))
-    except BrokenError as error:
+        reason = run_in_new_loop(lambda: check(subject))
+    except ConformanceError as error:
         return Check(name, "fail", str(error))
-    except Exception as error:  # noqa: BLE001 - whatever a provider throws is its defect
+    except Exception as error:  # noqa: BLE001 - a provider may raise anything
         return Check(name, "fail", f"{type(error).__name__}: {error}")
     if reason:
         return Check(name, "skipped", reason)

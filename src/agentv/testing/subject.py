@@ -1,36 +1,40 @@
-"""The provider that is put to the test, and what it is asked."""
+"""Provider under test, and the requests to it."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from agentv.errors import SpecError
 from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
+from agentv.protocols import OpenProvider
+from agentv.spec import targets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 
-    from agentv.protocols import BatchProvider, Provider
+    from agentv.protocols import Provider
 
     Make = Callable[[], Provider] | Mapping[str, Any]
 
 T = TypeVar("T")
-LONG_S = 60.0
-"""No single question takes longer than this, or the check fails."""
+REQUEST_TIMEOUT_S = 60.0
+"""Time limit of a single request."""
 
 
 class Subject(NamedTuple):
-    """How to make the provider, and what to expect of it."""
+    """Provider under test, with its variants and the expected replies."""
 
     make: Make
     expected: Callable[[Request], str] | None
-    """What must be in the text of the reply to a request; `None` when nobody can know."""
+    """Returns the text that the reply to a request must contain; `None` if it is unknown."""
     requests: Callable[[int, str], Request]
-    """A request by its number, with this text."""
+    """Creates a request from a number and a text."""
     failing: Make | None = None
     slow: Make | None = None
     large: Make | None = None
@@ -39,91 +43,88 @@ class Subject(NamedTuple):
     patience_s: float = 5.0
 
     @asynccontextmanager
-    async def opened(self, make: Make | None = None) -> AsyncIterator[Provider]:
-        """A new provider, ready."""
-        provider = made(make or self.make)
-        await finish_in_time(provider.open(self.scope), "open")
+    async def opened(self, make: Make | None = None) -> AsyncIterator[OpenProvider]:
+        """Create a provider and keep it open."""
+        provider = await self.open(make_provider(make or self.make))
         try:
             yield provider
         finally:
-            await finish_in_time(provider.close(), "close")
+            await finish_in_time(provider.session.close(), "close")
+
+    async def open(self, provider: Provider) -> OpenProvider:
+        """Open a provider."""
+        return OpenProvider.of(provider, await finish_in_time(provider.open(self.scope), "open"))
 
     @property
     def scope(self) -> Scope:
-        """Where it finds itself."""
-        folder = os.path.abspath(self.folder)  # noqa: PTH100 - the user's own words, and links stay as they are
+        """Folders that the provider is opened with."""
+        folder = os.path.abspath(self.folder)  # noqa: PTH100 - links are not resolved
         return Scope(root=folder, folder=folder)
 
 
-class BrokenError(Exception):
-    """What a provider did that it must not do, as a sentence."""
+class ConformanceError(Exception):
+    """Failure of a check, as a sentence."""
 
 
-def made(make: Make) -> Provider:
-    """A new provider, from a function or from the settings of a target."""
+def make_provider(make: Make) -> Provider:
+    """Create a provider, by a function or from the settings of a target."""
     if callable(make):
         return make()
-    from agentv.spec.targets import check_targets, make_provider  # noqa: PLC0415 - only settings need it
-
     settings = {"name": str(make.get("provider", "target")), **make}
-    targets, problems = check_targets([settings], None)
+    checked, problems = targets.check_targets([settings], None)
     if problems:
-        from agentv.errors import SpecError  # noqa: PLC0415 - only a mistake needs it
-
         raise SpecError(problems)
-    return make_provider(targets[0], os.environ)
+    return targets.make_provider(checked[0], os.environ)
 
 
 def plain_request(number: int, text: str) -> Request:
-    """One that any target can be asked."""
+    """Return a request with a single user message."""
     return Request(id=f"conformance-{number}", input_messages=(Message(role="user", content=text),), index=number)
 
 
-async def finish_in_time(work: Awaitable[T], what: str, seconds: float = LONG_S) -> T:
-    """Return the result of the work; raise `BrokenError` if it does not end in time."""
+async def finish_in_time(work: Awaitable[T], what: str, seconds: float = REQUEST_TIMEOUT_S) -> T:
+    """Return the result of the work; raise `ConformanceError` if it does not end in time."""
     try:
         async with asyncio.timeout(seconds):
             return await work
     except TimeoutError as error:
         msg = f"`{what}` did not end within {seconds:g} s"
-        raise BrokenError(msg) from error
+        raise ConformanceError(msg) from error
 
 
-async def ask(provider: Provider, request: Request) -> ProviderResponse:
-    """One reply, which must be one."""
+async def ask(provider: OpenProvider, request: Request) -> ProviderResponse:
+    """Return the reply to a request; raise `ConformanceError` if there is none."""
     try:
-        if hasattr(provider, "invoke_many"):
-            (found,) = await finish_in_time(cast("BatchProvider", provider).invoke_many([request]), "invoke_many")
+        if provider.batch is not None:
+            (response,) = await finish_in_time(provider.batch.invoke_many([request]), "invoke_many")
         else:
-            found = await finish_in_time(provider.invoke(request), "invoke")
-    except BrokenError:
+            response = await finish_in_time(provider.session.invoke(request), "invoke")
+    except ConformanceError:
         raise
     except Exception as error:
         msg = f"`invoke` raised {type(error).__name__}: {error}; a failure is a reply too, with its `error`"
-        raise BrokenError(msg) from error
-    if not isinstance(found, ProviderResponse):
-        msg = f"`invoke` returned a {type(found).__name__}, not a ProviderResponse"
-        raise BrokenError(msg)
-    return found
+        raise ConformanceError(msg) from error
+    if not isinstance(response, ProviderResponse):
+        msg = f"`invoke` returned a {type(response).__name__}, not a ProviderResponse"
+        raise ConformanceError(msg)
+    return response
 
 
-async def answered(provider: Provider, request: Request) -> ProviderResponse:
-    """One reply of a target that works."""
+async def ask_successfully(provider: OpenProvider, request: Request) -> ProviderResponse:
+    """Return the reply to a request; raise `ConformanceError` if it is a failure."""
     response = await ask(provider, request)
     if not response.success:
         words = "no reason" if response.error is None else response.error.message
         msg = f"a target that works was asked and did not answer: {words}"
-        raise BrokenError(msg)
+        raise ConformanceError(msg)
     return response
 
 
-def apart(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What a coroutine returns, in an event loop of its own, wherever it is called from."""
+def run_in_new_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine in a new event loop, in a thread if a loop is running."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work())
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only a test that is asynchronous needs it
-
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(lambda: asyncio.run(work())).result()

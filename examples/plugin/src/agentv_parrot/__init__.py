@@ -1,11 +1,11 @@
-"""A provider in a package of its own: a parrot that looks a word up and repeats what it was told."""
+"""Example of a provider in its own package: a parrot that calls a tool and repeats the prompt."""
 
 from typing import Literal
 
 from agentv import Message, ProviderBase, ProviderResponse, Request, ToolCall, failure
 
 
-class Parrot(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+class Parrot(ProviderBase, kw_only=True):
     """Its fields are the keys that a target may have, checked like those of any other provider."""
 
     provider: Literal["parrot"] = "parrot"
@@ -13,7 +13,7 @@ class Parrot(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True
     """How often it says it."""
 
     async def invoke(self, request: Request) -> ProviderResponse:
-        """Everything that is needed; `open` and `close` are there for those who keep a connection."""
+        """Return the reply to one request; a provider with a connection returns a session from `open` instead."""
         if not request.prompt:
             return failure("agent", "a parrot needs something to repeat")
         text = " ".join([request.prompt] * self.times)

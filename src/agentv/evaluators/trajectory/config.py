@@ -50,7 +50,7 @@ class ToolRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Comparison rules for the calls of one tool."""
 
     input_match: WrittenMode | None = None
-    """How inputs of this tool are compared; overrides the evaluator's."""
+    """The mode in which inputs of this tool are compared; overrides the evaluator's."""
     ignore: list[str] = []
     """Keys that are removed from both sides; a dotted path reaches deeper."""
     defaults: dict[str, Any] = {}

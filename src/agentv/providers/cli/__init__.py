@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -18,18 +18,18 @@ from agentv.providers.cli.command import (
     PLACEHOLDERS,
     CommandTemplate,
     is_path,
-    not_started,
     request_json,
+    start_failure,
 )
-from agentv.providers.cli.output import Printed, read_end
+from agentv.providers.cli.output import Printed, read_exit
 from agentv.providers.cli.workspace import Workspace, workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
-    from agentv.model.request import Request
+    from agentv.model.request import Request, Scope
     from agentv.model.response import ProviderResponse
-    from agentv.providers.cli.batch import Batch
+    from agentv.providers.cli.batch import BatchRunner
     from agentv.providers.cli.stream import WorkerPool
 
 
@@ -47,7 +47,7 @@ _INSTEAD = {
 
 
 def check_command(command: tuple[str, ...] | str, mode: Mode, path: str) -> Iterator[Problem]:
-    """What is wrong with a command."""
+    """Yield the problems of a command."""
     if isinstance(command, str):
         yield Problem(path, f"expected a list of arguments, got {command!r}: write {command.split()!r}")
         return
@@ -74,7 +74,7 @@ def _check_argument(argument: str, mode: Mode, path: str) -> Iterator[Problem]:
 
 
 def check_names(names: tuple[str, ...], path: str) -> Iterator[Problem]:
-    """What is wrong with names of environment variables."""
+    """Yield the problems of names of environment variables."""
     for index, name in enumerate(names):
         if not _VARIABLE.fullmatch(name):
             expected = "the name of an environment variable alone: its value comes from the environment"
@@ -82,7 +82,7 @@ def check_names(names: tuple[str, ...], path: str) -> Iterator[Problem]:
 
 
 def check_mode(mode: Mode, key: str, belongs_to: Mode, path: str, *, is_default: bool) -> Iterator[Problem]:
-    """What is wrong with a setting that only one mode has."""
+    """Yield a problem if a setting is given that only another mode has."""
     if mode != belongs_to and not is_default:
         yield Problem(f"{path}.{key}", f"has no meaning with `mode: {mode}`: remove it, or write `mode: {belongs_to}`")
 
@@ -92,8 +92,8 @@ __all__ = ["PLACEHOLDERS", "Cli"]
 _BATCH_SIZE = 100
 
 
-class Cli(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """A program that reads requests and prints replies."""
+class Cli(ProviderBase, kw_only=True):
+    """Program that reads requests and prints replies."""
 
     provider: Literal["cli"] = "cli"
     mode: Literal["single", "batch", "stream"] = "single"
@@ -103,22 +103,22 @@ class Cli(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, d
     env: tuple[str, ...] = ()
     """Names of environment variables that the program may see, beside PATH, HOME, LANG and TMPDIR."""
     max_output_bytes: Annotated[int, Meta(ge=1, le=67_108_864)] = 10_000_000
-    """How much of the program's output is kept: half from the beginning, half from the end; or of a reply's line."""
+    """Largest size of the output that is kept, half from its beginning and half from its end; or of a reply's line."""
     batch_size: Annotated[int, Meta(ge=1, le=100_000)] = _BATCH_SIZE
-    """With `mode: batch`, how many requests one process gets at most."""
+    """With `mode: batch`, the largest number of requests for one process."""
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
-    """With `mode: stream`, how many processes stay up at most."""
+    """With `mode: stream`, the largest number of processes."""
 
     executes: ClassVar[bool] = True
     templates: ClassVar[tuple[str, ...]] = ("command",)
 
     @property
     def secret_names(self) -> tuple[str, ...]:
-        """The variables it passes on."""
+        """Names of the environment variables that the program receives."""
         return self.env
 
     def check(self, path: str) -> list[Problem]:
-        """What is wrong with the command, the names and the mode."""
+        """Return the problems of the command, the variable names and the mode."""
         return [
             *check_command(self.command, self.mode, f"{path}.command"),
             *check_names(self.env, f"{path}.env"),
@@ -126,64 +126,44 @@ class Cli(ProviderBase, frozen=True, kw_only=True, forbid_unknown_fields=True, d
             *check_mode(self.mode, "workers", "stream", path, is_default=self.workers == 1),
         ]
 
-    async def invoke(self, request: Request) -> ProviderResponse:
-        """The program's reply."""
-        if self.mode == "batch":
-            return (await self._batch.invoke([request]))[0]
-        if self.mode == "stream":
-            return await self._stream.invoke(request)
-
-        return await invoke_single(self._launch, request)
-
-    @property
-    def invoke_many(self) -> Callable[[Sequence[Request]], Awaitable[Sequence[ProviderResponse]]]:
-        """How to ask many times at once, which only `mode: batch` can: whoever has this attribute is asked so."""
-        if self.mode != "batch":
-            msg = f"`mode: {self.mode}` is asked one by one"
-            raise AttributeError(msg)
-        return self._batch.invoke
-
-    async def close(self) -> None:
-        """End the processes that stay up; who opens it again begins anew, in another event loop perhaps."""
-        self.__dict__.pop("batch", None)
-        stream: WorkerPool | None = self.__dict__.pop("stream", None)
-        if stream is not None:
-            await stream.close()
-
-    @property
-    def _launch(self) -> CommandTemplate:
-        return CommandTemplate(
+    async def open(self, scope: Scope) -> SingleSession | BatchRunner | WorkerPool:
+        """Return the session of the mode; no program is started yet."""
+        command = CommandTemplate(
             command=self.command,
             env=self.env,
-            folder=self.scope.folder or ".",
+            folder=scope.folder or ".",
             max_output_bytes=self.max_output_bytes,
         )
+        if self.mode == "batch":
+            from agentv.providers.cli.batch import BatchRunner  # noqa: PLC0415 - a mode is loaded when it is used
 
-    @property
-    def _batch(self) -> Batch:
-        if "batch" not in self.__dict__:
-            from agentv.providers.cli.batch import Batch  # noqa: PLC0415 - a mode is loaded when it is used
-
-            self.__dict__["batch"] = Batch(self._launch)
-        batch: Batch = self.__dict__["batch"]
-        return batch
-
-    @property
-    def _stream(self) -> WorkerPool:
-        if "stream" not in self.__dict__:
+            return BatchRunner(command)
+        if self.mode == "stream":
             from agentv.providers.cli.stream import WorkerPool  # noqa: PLC0415 - a mode is loaded when it is used
 
-            self.__dict__["stream"] = WorkerPool(self._launch, self.workers)
-        stream: WorkerPool = self.__dict__["stream"]
-        return stream
+            return WorkerPool(command, self.workers)
+        return SingleSession(command)
 
 
-async def invoke_single(launch: CommandTemplate, request: Request) -> ProviderResponse:
-    """Run the program once; when this is cancelled, the program and all it started are dead before it returns."""
-    used = launch.used
+class SingleSession(NamedTuple):
+    """Session of `mode: single`, with one process for each attempt."""
+
+    command: CommandTemplate
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        """Run the program once and return its reply."""
+        return await invoke_single(self.command, request)
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+async def invoke_single(command_template: CommandTemplate, request: Request) -> ProviderResponse:
+    """Run the program once; on cancellation, it and all its descendants are dead before this returns."""
+    used = command_template.used
     try:
-        with workspace() if used & IN_WORKSPACE else nullcontext() as private:
-            return await _invoke(launch, request, used, private)
+        with workspace() if used & IN_WORKSPACE else nullcontext() as folder:
+            return await _invoke(command_template, request, used, folder)
     except FormatError as error:
         return failure("transport", str(error))
     except OSError as error:
@@ -191,29 +171,29 @@ async def invoke_single(launch: CommandTemplate, request: Request) -> ProviderRe
 
 
 async def _invoke(
-    launch: CommandTemplate, request: Request, used: frozenset[str], private: Workspace | None
+    command_template: CommandTemplate, request: Request, used: frozenset[str], folder: Workspace | None
 ) -> ProviderResponse:
     values = {"prompt": request.prompt, "case_id": request.id, "attempt": str(request.attempt)}
     values = {name: replace_surrogates(value) for name, value in values.items()}
-    if private is not None:
-        values |= {name: getattr(private, name) for name in IN_WORKSPACE}
-    if private is not None and "input_file" in used:
-        private.write_input(request_json(request))
-    command = launch.make(values, b"" if used & {"prompt", "input_file"} else request_json(request))
+    if folder is not None:
+        values |= {name: getattr(folder, name) for name in IN_WORKSPACE}
+    if folder is not None and "input_file" in used:
+        folder.write_input(request_json(request))
+    command = command_template.make(values, b"" if used & {"prompt", "input_file"} else request_json(request))
     try:
-        done = await run(command)
+        result = await run(command)
     except OSError as error:
-        return not_started(error, command)
-    printed = _printed(done, private if "output_file" in used else None, launch.max_output_bytes)
-    response = read_end(done, printed, launch.max_output_bytes, request.input_messages)
-    return response if private is None else private.fetch_trace(response)
+        return start_failure(error, command)
+    printed = _printed(result, folder if "output_file" in used else None, command_template.max_output_bytes)
+    response = read_exit(result, printed, command_template.max_output_bytes, request.input_messages)
+    return response if folder is None else folder.fetch_trace(response)
 
 
-def _printed(done: ProcessResult, private: Workspace | None, limit: int) -> Printed | FormatError:
+def _printed(result: ProcessResult, folder: Workspace | None, limit: int) -> Printed | FormatError:
     try:
-        data, truncated = private.read_output(limit) if private else (b"", False)
+        data, truncated = folder.read_output(limit) if folder else (b"", False)
     except FormatError as error:
         return error
     if data:
         return Printed(data, truncated, "the file at {output_file}")
-    return Printed(done.stdout, done.stdout_truncated)
+    return Printed(result.stdout, result.stdout_truncated)

@@ -24,84 +24,84 @@ IN_WORKSPACE = frozenset({"workspace", "input_file", "output_file"})
 _ALWAYS_PASSED = ("PATH", "HOME", "LANG", "TMPDIR")
 _PASSED_ON_WINDOWS = ("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA")
 _MAX_ARGUMENT_BYTES = 131_071
-"""What Linux lets one argument hold."""
+"""Size limit of one argument on Linux."""
 
 
 class CommandTemplate(Struct, frozen=True, kw_only=True):
-    """What every process of a target has in common."""
+    """Command, environment and folder of the processes of a target."""
 
     command: tuple[str, ...]
     env: tuple[str, ...]
     folder: str
     max_output_bytes: int
 
-    is_theirs: ClassVar[bool] = True
-    """Whether the program is the user's, who may have to be told how to write one."""
+    is_user_program: ClassVar[bool] = True
+    """True if the user wrote the program, so that messages may explain the protocol."""
 
     @property
     def used(self) -> frozenset[str]:
-        """The placeholders that occur in the command."""
+        """Placeholders that occur in the command."""
         return frozenset(name for argument in self.command for name in PLACEHOLDER.findall(argument))
 
     def make(self, values: Mapping[str, str], stdin: bytes = b"") -> Command:
-        """A command that can be run; `FormatError` when a value fits no argument."""
+        """Return the command with these values; raise `FormatError` if a value cannot be an argument."""
         return Command(
             arguments=self._arguments(values),
             folder=self.folder,
-            env={name: os.environ[name] for name in self._passed() if name in os.environ},
+            env={name: os.environ[name] for name in self._environment_names() if name in os.environ},
             stdin=stdin,
             max_stdout_bytes=self.max_output_bytes,
         )
 
     def request_line(self, request: Request, wire_id: str) -> bytes:
-        """The request as a program that stays up reads it."""
+        """Return the request as a line for a worker process."""
         return request_json(request, wire_id)
 
     def _arguments(self, values: Mapping[str, str]) -> tuple[str, ...]:
         program, others = unescape_placeholders(self.command[0]), self.command[1:]
         if sys.platform == "win32" and is_path(program):
-            # Elsewhere a program's path is relative to its working directory, there it is to ours.
+            # On Windows a path is relative to our working directory, elsewhere to that of the program.
             program = str(Path(self.folder, program))
         return (program, *[_fill(argument, values) for argument in others])
 
-    def _passed(self) -> tuple[str, ...]:
+    def _environment_names(self) -> tuple[str, ...]:
         return (*_ALWAYS_PASSED, *self.env, *(_PASSED_ON_WINDOWS if sys.platform == "win32" else ()))
 
 
 def request_json(request: Request, wire_id: str | None = None) -> bytes:
-    """A request as one line; under an id of its own where several requests for one case may be under way."""
-    wire: dict[str, Any] = {"id": request.id if wire_id is None else wire_id}
+    """Return a request as one line; `wire_id` tells several requests for one case apart."""
+    fields: dict[str, Any] = {"id": request.id if wire_id is None else wire_id}
     if wire_id is not None:
-        wire["case_id"] = request.id
-    wire["input_messages"] = request.input_messages
-    wire["vars"] = request.vars
-    wire["attempt"] = request.attempt
+        fields["case_id"] = request.id
+    fields["input_messages"] = request.input_messages
+    fields["vars"] = request.vars
+    fields["attempt"] = request.attempt
     if request.thread_id is not None:
-        wire["thread_id"] = request.thread_id
-    return dump_json(wire) + b"\n"
+        fields["thread_id"] = request.thread_id
+    return dump_json(fields) + b"\n"
 
 
-class WireIds:
-    """Ids for requests, no two alike among the last so many."""
+class RequestIds:
+    """Generator of request ids that are unique, among the last `memory` ones if that is given."""
 
     def __init__(self, memory: int | None = None) -> None:
         self._memory = memory
         self._times: dict[str, int] = {}
 
     def make(self, case_id: str) -> str:
-        """The case's id as a program can send it back, with `#2`, `#3` and so on behind it from the second time on."""
-        plain = found = scrub_text(case_id)
-        while found in self._times:
+        """Return the case id as a program can send it back; `#2`, `#3` and so on are appended to repeated ids."""
+        plain = unique = scrub_text(case_id)
+        while unique in self._times:
             self._times[plain] += 1
-            found = f"{plain}#{self._times[plain]}"
-        self._times[found] = 1
+            unique = f"{plain}#{self._times[plain]}"
+        self._times[unique] = 1
         if self._memory is not None and len(self._times) > self._memory:
             del self._times[next(iter(self._times))]
-        return found
+        return unique
 
 
 def _fill(argument: str, values: Mapping[str, str]) -> str:
-    """The argument with its placeholders replaced, in one pass: what a value holds is never looked at again."""
+    """Fill the placeholders of an argument in one pass; placeholders in values are not expanded."""
     parts = PLACEHOLDER.split(argument)
     parts[::2] = map(unescape_placeholders, parts[::2])
     parts[1::2] = [values[name] for name in parts[1::2]]
@@ -119,11 +119,11 @@ def _fill(argument: str, values: Mapping[str, str]) -> str:
 
 INSTEAD_OF_PROMPT = "use `{input_file}` in place of `{prompt}`, or neither and read the request from stdin"
 _TOO_MANY = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
-"""Over when others have ended."""
+"""Errors that pass when other processes have ended."""
 
 
-def not_started(error: OSError, command: Command) -> ProviderResponse:
-    """The reply of a program that never ran."""
+def start_failure(error: OSError, command: Command) -> ProviderResponse:
+    """Return the failure of a program that could not be started."""
     program, folder = command.arguments[0], command.folder
     if error.errno == errno.E2BIG:
         reason = f"its arguments are too long for this system: {INSTEAD_OF_PROMPT}"
@@ -144,7 +144,7 @@ def not_started(error: OSError, command: Command) -> ProviderResponse:
 
 
 def is_path(program: str) -> bool:
-    """Whether a program is named by its place, not to be looked up on the PATH."""
+    """Tell whether a program is named by its path, so that it is not looked up on the PATH."""
     return "/" in program or os.sep in program
 
 

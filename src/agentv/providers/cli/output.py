@@ -1,4 +1,4 @@
-"""Read the output of a program as a reply, or as JSON Lines of replies."""
+"""Read the output of a program as a reply, or as JSON LineBuffer of replies."""
 
 import re
 import signal
@@ -22,39 +22,39 @@ TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 
 
 class Printed(NamedTuple):
-    """What a program printed as its reply."""
+    """Output of a program."""
 
     data: bytes
     truncated: bool
     place: str = "stdout"
 
 
-def read_end(
-    done: ProcessResult, printed: Printed | FormatError, limit: int, asked: Sequence[Message]
+def read_exit(
+    done: ProcessResult, printed: Printed | FormatError, limit: int, messages: Sequence[Message]
 ) -> ProviderResponse:
-    """The reply of a program that has ended; why it could not be fetched, if it could not."""
+    """Return the reply of a program that has ended; `printed` is an error if its output could not be read."""
     try:
         if isinstance(printed, FormatError):
             raise printed
-        response = read_printed(printed, limit, asked)
-        own = response.error
+        response = read_printed(printed, limit, messages)
+        own_error = response.error
     except FormatError as error:
-        response, own = failure("protocol", str(error)), None
+        response, own_error = failure("protocol", str(error)), None
     if response.latency_ms is None:
         response = replace(response, latency_ms=round(done.duration_s * 1000, 3))
     if done.exit_code == 0:
         return response
-    ending = ending_of(done)
-    if own is not None:
-        return replace(response, success=False, error=replace(own, message=f"{own.message} ({ending})"))
+    ending = describe_exit(done)
+    if own_error is not None:
+        return replace(response, success=False, error=replace(own_error, message=f"{own_error.message} ({ending})"))
     words = last_lines(done.stderr) or last_lines(done.stdout)
     message = f"the program ended with {ending}" + (f": {words}" if words else " and printed nothing")
-    why = ResponseError(kind="agent", message=message, retryable=done.exit_code == TRY_AGAIN)
-    return replace(response, success=False, error=why)
+    exit_error = ResponseError(kind="agent", message=message, retryable=done.exit_code == TRY_AGAIN)
+    return replace(response, success=False, error=exit_error)
 
 
-def read_printed(printed: Printed, limit: int, asked: Sequence[Message]) -> ProviderResponse:
-    """Read what a program printed as its reply; `FormatError` when there is none."""
+def read_printed(printed: Printed, limit: int, messages: Sequence[Message]) -> ProviderResponse:
+    """Read the output of a program as a reply; raise `FormatError` if it is empty or incomplete."""
     text = scrub_text(printed.data.decode("utf-8", "replace").removeprefix("\ufeff"))
     if not text.strip():
         msg = "the program printed nothing: its reply is expected on stdout"
@@ -65,20 +65,20 @@ def read_printed(printed: Printed, limit: int, asked: Sequence[Message]) -> Prov
             msg = f"the reply is cut off: {cut}"
             raise FormatError(msg)
         return ProviderResponse(text=text.rstrip("\r\n"), warnings=(cut,))
-    shape, response = detect_reply(text.rstrip("\r\n"), asked)
-    overlooked = _overlooked(text, printed.place) if shape == TEXT_SHAPE else ()
+    shape, response = detect_reply(text.rstrip("\r\n"), messages)
+    overlooked = _overlooked_reply(text, printed.place) if shape == TEXT_SHAPE else ()
     return replace(response, warnings=(*response.warnings, *overlooked)) if overlooked else response
 
 
-def _overlooked(text: str, place: str) -> tuple[str, ...]:
-    """A warning when the last line is a reply and something stands before it."""
+def _overlooked_reply(text: str, place: str) -> tuple[str, ...]:
+    """Return a warning if the last line is a reply and other output precedes it."""
     if not looks_like_reply(text.rstrip().rpartition("\n")[2]):
         return ()
     return (f"the last line on {place} looks like a reply, but more stands before it: print logs to stderr",)
 
 
 def last_lines(printed: bytes) -> str:
-    """The end of what a program printed, from the beginning of a line if it can be."""
+    """Return the end of the output of a program, from the beginning of a line if possible."""
     text = scrub_text(printed[-4 * _MAX_LAST_LINES :].decode("utf-8", "replace")).strip()
     if len(text) <= _MAX_LAST_LINES:
         return text
@@ -86,8 +86,8 @@ def last_lines(printed: bytes) -> str:
     return "…" + (end.partition("\n")[2] or end)
 
 
-def ending_of(done: ProcessResult) -> str:
-    """How a program ended, in words."""
+def describe_exit(done: ProcessResult) -> str:
+    """Describe the exit status of a program."""
     return f"exit code {done.exit_code}" if done.exit_code is not None else _signal_name(done.signal or 0)
 
 
@@ -98,30 +98,30 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-_SHOWN = 60
+_MAX_QUOTED = 60
 _ID_FIRST = re.compile(rb'\{\s*"id"\s*:\s*("(?:[^"\\]|\\.)*")')
-"""An object that names its id before all else; further on, an id may be that of a call."""
+"""Object whose first key is `id`; an `id` further on may be that of a call."""
 
 
 class Record(NamedTuple):
-    """What a line is."""
+    """Content of a line of output."""
 
     id: str | None = None
-    """Whose it is; `None` when it does not say."""
+    """Id of the request; `None` if the line has none."""
     response: ProviderResponse | None = None
-    """`None` when it is no reply."""
+    """Reply; `None` if the line is none."""
     remark: str = ""
-    """What is wrong with it, in a sentence that names the line."""
+    """Problem with the line, as a sentence that names it."""
     lacks_id: bool = False
-    """Whether it is a reply in all but that: nothing in it but a reply's fields, as no line of a log has."""
+    """True if it has only fields of a reply, unlike a line of a log, but no id."""
 
 
-Asked = Callable[[str], Sequence[Message]]
-"""Gives the messages of the request with this id."""
+MessagesOf = Callable[[str], Sequence[Message]]
+"""Returns the messages of the request with this id."""
 
 
-def read_record(line: OutputLine, place: str, limit: int, asked: Asked) -> Record:
-    """Read a line; whatever is wrong with it stays with it."""
+def read_record(line: OutputLine, place: str, limit: int, messages: MessagesOf) -> Record:
+    """Read a line; its problems are part of the record."""
     where = f"line {line.number:,} of {place}"
     if line.is_cut:
         return _broken(line, f"{where} is longer than {limit:,} bytes: raise `max_output_bytes`")
@@ -129,40 +129,40 @@ def read_record(line: OutputLine, place: str, limit: int, asked: Asked) -> Recor
         value = parse_json(line.data)
     except FormatError as error:
         if not line.data.startswith(b"{"):
-            return _noise(line, where)
-        if not line.is_whole:  # the program ended in the middle of it, which is not the reply's fault
-            return Record(remark=f"{where} breaks off: {shown(line.data)}")
+            return _no_reply(line, where)
+        if not line.is_whole:  # the program ended while it wrote the line
+            return Record(remark=f"{where} breaks off: {quote_line(line.data)}")
         return _broken(line, f"{where} cannot be read: {error}")
-    return _read_object(value, line, where, asked) if isinstance(value, dict) else _noise(line, where)
+    return _read_object(value, line, where, messages) if isinstance(value, dict) else _no_reply(line, where)
 
 
-def _read_object(value: dict[str, Any], line: OutputLine, where: str, asked: Asked) -> Record:
-    found = value.pop("id", None)
-    if isinstance(found, int) and not isinstance(found, bool):
-        found = str(found)
-    if not isinstance(found, str):
-        remark = f"{where} has no `id`, so nobody can tell whose reply it is: {shown(line.data)}"
+def _read_object(value: dict[str, Any], line: OutputLine, where: str, messages: MessagesOf) -> Record:
+    wire_id = value.pop("id", None)
+    if isinstance(wire_id, int) and not isinstance(wire_id, bool):
+        wire_id = str(wire_id)
+    if not isinstance(wire_id, str):
+        remark = f"{where} has no `id`, so nobody can tell whose reply it is: {quote_line(line.data)}"
         return Record(remark=remark, lacks_id=bool(value) and value.keys() <= set(REPLY_KEYS))
-    value.pop("case_id", None)  # a program may send back all it was told
-    return Record(found, read_reply(value, asked(found)))
+    value.pop("case_id", None)  # a program may send back the whole request
+    return Record(wire_id, read_reply(value, messages(wire_id)))
 
 
-def _noise(line: OutputLine, where: str) -> Record:
-    return Record(remark=f"{where} is no reply: {shown(line.data)}; print logs to stderr")
+def _no_reply(line: OutputLine, where: str) -> Record:
+    return Record(remark=f"{where} is no reply: {quote_line(line.data)}; print logs to stderr")
 
 
 def _broken(line: OutputLine, remark: str) -> Record:
-    """A line that is no JSON, with its id if that can be made out."""
-    found = _ID_FIRST.match(line.data)
-    if found is None:
+    """Return the record of a line that is invalid JSON, with its id if that can be read."""
+    wire_id = _ID_FIRST.match(line.data)
+    if wire_id is None:
         return Record(remark=remark)
     try:
-        return Record(str(parse_json(found[1])), failure("protocol", remark))
+        return Record(str(parse_json(wire_id[1])), failure("protocol", remark))
     except FormatError:
         return Record(remark=remark)
 
 
-def shown(data: bytes) -> str:
-    """How a line begins, for messages about it."""
-    text = scrub_text(data[: 4 * _SHOWN].decode("utf-8", "replace"))
-    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
+def quote_line(data: bytes) -> str:
+    """Return the beginning of a line, for messages."""
+    text = scrub_text(data[: 4 * _MAX_QUOTED].decode("utf-8", "replace"))
+    return repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…")

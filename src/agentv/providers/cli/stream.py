@@ -13,8 +13,8 @@ from agentv.errors import FormatError
 from agentv.process import InteractivePipe, run
 from agentv.process.pipes import LineSplitter, OutputLine, add_stderr_note
 from agentv.providers.base import failure
-from agentv.providers.cli.command import IN_WORKSPACE, CommandTemplate, WireIds, not_started
-from agentv.providers.cli.output import TRY_AGAIN, ending_of, last_lines, read_record, shown
+from agentv.providers.cli.command import IN_WORKSPACE, CommandTemplate, RequestIds, start_failure
+from agentv.providers.cli.output import TRY_AGAIN, describe_exit, last_lines, quote_line, read_record
 from agentv.providers.cli.workspace import Workspace, workspace
 
 if TYPE_CHECKING:
@@ -26,31 +26,31 @@ if TYPE_CHECKING:
 
 
 _GRACE_S = 2.0
-"""How long it may take to end once its stdin is closed."""
-_DEAF_S = 0.5
-"""How long a program that has closed its stdin may take to end: most are on their way."""
+"""Time in seconds that a process may take to exit after its stdin was closed."""
+_STDIN_CLOSED_S = 0.5
+"""Time in seconds that a program which has closed its stdin may take to exit; most are about to."""
 
-_REMEMBERED = 100_000
-"""How many ids are kept in mind, lest a second reply to an old request be taken for that of a new one."""
+_MAX_REMEMBERED_IDS = 100_000
+"""Number of ids that are not reused, so that a second reply to an old request is not taken for that of a new one."""
 
 
 class ExitInfo(NamedTuple):
-    """Why a process is no more."""
+    """Reason why a process ended."""
 
     words: str
-    by_itself: bool = True
-    """Whether nobody ended it."""
+    exited: bool = True
+    """False if it was killed by us."""
     started: bool = True
-    may_pass: bool = True
-    """Whether another try may go better."""
+    is_retryable: bool = True
+    """True if a retry may succeed."""
     has_failed: bool = False
-    """Whether it said with its exit code that something was wrong."""
-    asks_again: bool = False
-    """Whether it said so of the next try, too."""
+    """True if its exit code is not 0."""
+    asks_for_retry: bool = False
+    """True if its exit code asks for a retry."""
 
 
 class PendingRequest:
-    """A request that a process was sent."""
+    """Request that was sent to a process, and the future of its reply."""
 
     __slots__ = ("id", "messages", "reply", "sent")
 
@@ -62,129 +62,131 @@ class PendingRequest:
 
 
 class WorkerProcess:
-    """A running process."""
+    """Worker process and its pending requests."""
 
-    def __init__(self, launch: CommandTemplate) -> None:
-        self._launch = launch
-        self._ids = WireIds(_REMEMBERED)
+    def __init__(self, command: CommandTemplate) -> None:
+        self._command = command
+        self._ids = RequestIds(_MAX_REMEMBERED_IDS)
         self._waiting: dict[str, PendingRequest] = {}
-        self._given_up: set[str] = set()
-        """Ids of requests whose replies nobody waits for any more; they still keep the process busy."""
+        self._abandoned: set[str] = set()
+        """Ids of cancelled requests, which the process is still busy with."""
         self._remarks: dict[str, str] = {}
-        """What was wrong with lines that are nobody's: the first of each kind, until somebody is told."""
-        self._remarked: set[str] = set()
-        self._private: Workspace | None = None
-        self._heard_at = time.monotonic()
-        self._killed = ""
-        self.asked = self.answered = 0
+        """Remarks about lines that are no reply, the first of each kind, until a reply or an error carries them."""
+        self._remark_kinds: set[str] = set()
+        self._workspace: Workspace | None = None
+        self._last_reply_at = time.monotonic()
+        self._kill_reason = ""
+        self.request_count = self.reply_count = 0
         self.ended: ExitInfo | None = None
-        self._lines = LineSplitter(launch.max_output_bytes, self._take)
-        self._pipe = InteractivePipe(self._lines.feed, self._on_deaf)
-        self._task = asyncio.get_running_loop().create_task(self._live())
+        self._lines = LineSplitter(command.max_output_bytes, self._on_line)
+        self._pipe = InteractivePipe(self._lines.feed, self._on_stdin_closed)
+        self._task = asyncio.get_running_loop().create_task(self._supervise())
 
     @property
-    def is_over(self) -> bool:
-        """Whether there is no use in asking it anything."""
-        return self.ended is not None or self._pipe.has_exited or bool(self._killed)
+    def is_closed(self) -> bool:
+        """True if it takes no more requests."""
+        return self.ended is not None or self._pipe.has_exited or bool(self._kill_reason)
 
     @property
     def load(self) -> int:
-        """How many requests it is busy with."""
-        return len(self._waiting) + len(self._given_up)
+        """Number of requests that it is busy with."""
+        return len(self._waiting) + len(self._abandoned)
 
     def ask(self, request: Request) -> PendingRequest:
-        """Send it a request."""
+        """Send a request."""
         wire_id = self._ids.make(request.id)
-        while wire_id in self._waiting or wire_id in self._given_up:  # for so long that its id is forgotten
+        while wire_id in self._waiting or wire_id in self._abandoned:  # still pending although its id was forgotten
             wire_id = self._ids.make(request.id)
-        asked = PendingRequest(wire_id, request.input_messages)
-        self.asked += 1
-        self._waiting[asked.id] = asked
-        self._pipe.write(self._launch.request_line(request, asked.id))
-        return asked
+        pending = PendingRequest(wire_id, request.input_messages)
+        self.request_count += 1
+        self._waiting[pending.id] = pending
+        self._pipe.write(self._command.request_line(request, pending.id))
+        return pending
 
-    def give_up(self, asked: PendingRequest, error: asyncio.CancelledError) -> None:
-        """Wait no longer for a reply, and note on the exception what the process printed instead."""
+    def abandon(self, pending: PendingRequest, error: asyncio.CancelledError) -> None:
+        """Stop waiting for a reply, and add the other output of the process to the exception as notes."""
         for remark in self._remarks.values():
             error.add_note(remark)
-        if not self.answered and not self._remarks and self._launch.is_theirs:
-            error.add_note(self._unsaid())
+        if not self.reply_count and not self._remarks and self._command.is_user_program:
+            error.add_note(self._likely_mistake())
         add_stderr_note(error, self._pipe.stderr)
-        if self._waiting.pop(asked.id, None) is None:
+        if self._waiting.pop(pending.id, None) is None:
             return
-        self._given_up.add(asked.id)
-        if self._heard_at < asked.sent:  # a process that answers others is slow with this one; this one is stuck
-            silence = time.monotonic() - asked.sent
+        self._abandoned.add(pending.id)
+        if self._last_reply_at < pending.sent:  # it has answered no other request since, so it is stuck
+            silence = time.monotonic() - pending.sent
             self.kill(f"the program was restarted, for it had answered nothing for {silence:.3g} s")
 
-    def _unsaid(self) -> str:
-        """What a program does wrong most often that has not answered anything yet."""
+    def _likely_mistake(self) -> str:
+        """Describe the most likely mistake of a program that has not replied at all."""
         begun = self._lines.partial_line
         if begun:
-            return f"it has begun a line and not ended it: {shown(begun)}"
+            return f"it has begun a line and not ended it: {quote_line(begun)}"
         return "it has printed no line yet: a reply is one line, after which stdout has to be flushed"
 
     def kill(self, words: str) -> None:
-        """End it, whatever it is doing, and tell those who wait for it."""
-        if not self.is_over:
-            self._killed = words
+        """Kill the process and resolve its pending requests."""
+        if not self.is_closed:
+            self._kill_reason = words
             self._task.cancel()
-            self._settle(ExitInfo(words, by_itself=False))
+            self._resolve_pending(ExitInfo(words, exited=False))
 
     async def close(self) -> None:
-        """Let it end by itself, for a while; when this returns, nothing of it is left."""
+        """Close stdin, and kill the process if it does not exit in time; when this returns, nothing of it is left."""
         self._pipe.close_stdin()
         await asyncio.wait([self._task], timeout=_GRACE_S)
         self._task.cancel()
-        await self.gone()
-        self._settle(ExitInfo("the program was stopped", by_itself=False))  # a task that never began has told nobody
+        await self.wait_ended()
+        self._resolve_pending(
+            ExitInfo("the program was stopped", exited=False)
+        )  # a task that was cancelled before it started resolves nothing
 
-    async def gone(self) -> None:
-        """Wait until nothing of it is left."""
+    async def wait_ended(self) -> None:
+        """Wait until the process and its descendants have ended."""
         await asyncio.wait([self._task])
 
-    async def _live(self) -> None:
-        ended = ExitInfo("the program was stopped", by_itself=False)
+    async def _supervise(self) -> None:
+        ended = ExitInfo("the program was stopped", exited=False)
         try:
             ended = await self._run()
         except asyncio.CancelledError:
-            if not self._killed:  # otherwise nobody else is cancelled but us
+            if not self._kill_reason:  # otherwise we are cancelled ourselves
                 raise
         finally:
             self.ended = ended
-            self._settle(ended)
+            self._resolve_pending(ended)
 
     async def _run(self) -> ExitInfo:
         try:
-            with workspace() if self._launch.used & IN_WORKSPACE else nullcontext() as private:
-                self._private = private
-                command = self._launch.make({"workspace": private.workspace} if private else {})
+            with workspace() if self._command.used & IN_WORKSPACE else nullcontext() as folder:
+                self._workspace = folder
+                command = self._command.make({"workspace": folder.workspace} if folder else {})
                 try:
                     done = await run(command, self._pipe)
                 except OSError as error:
-                    why = not_started(error, command).error
-                    words, may_pass = (why.message, why.retryable) if why else (str(error), False)
-                    return ExitInfo(words, started=False, may_pass=may_pass)
+                    why = start_failure(error, command).error
+                    words, is_retryable = (why.message, why.retryable) if why else (str(error), False)
+                    return ExitInfo(words, started=False, is_retryable=is_retryable)
                 self._lines.end()
         except (FormatError, OSError) as error:
-            return ExitInfo(f"the workspace cannot be used: {error}", started=False, may_pass=False)
+            return ExitInfo(f"the workspace cannot be used: {error}", started=False, is_retryable=False)
         words = last_lines(done.stderr) or "; ".join(self._remarks.values())
-        said = f"the program ended with {ending_of(done)}" + (f": {words}" if words else "")
-        return ExitInfo(said, has_failed=done.exit_code != 0, asks_again=done.exit_code == TRY_AGAIN)
+        said = f"the program ended with {describe_exit(done)}" + (f": {words}" if words else "")
+        return ExitInfo(said, has_failed=done.exit_code != 0, asks_for_retry=done.exit_code == TRY_AGAIN)
 
-    def _settle(self, ended: ExitInfo) -> None:
-        for asked in self._waiting.values():
-            if not asked.reply.done():
-                asked.reply.set_result(ended)
+    def _resolve_pending(self, ended: ExitInfo) -> None:
+        for pending in self._waiting.values():
+            if not pending.reply.done():
+                pending.reply.set_result(ended)
         self._waiting.clear()
-        self._given_up.clear()
+        self._abandoned.clear()
 
-    def _on_deaf(self) -> None:
+    def _on_stdin_closed(self) -> None:
         kill = "the program closed its stdin, so it could not be asked anything more"
-        asyncio.get_running_loop().call_later(_DEAF_S, self.kill, kill)
+        asyncio.get_running_loop().call_later(_STDIN_CLOSED_S, self.kill, kill)
 
-    def _take(self, line: OutputLine) -> None:
-        record = read_record(line, "stdout", self._launch.max_output_bytes, self._messages_of)
+    def _on_line(self, line: OutputLine) -> None:
+        record = read_record(line, "stdout", self._command.max_output_bytes, self._messages_of)
         if record.id is not None and record.response is not None:
             self._answer(record.id, record.response, line)
         elif record.lacks_id and self._waiting:
@@ -195,113 +197,113 @@ class WorkerProcess:
             self._remark("noise", record.remark)
 
     def _messages_of(self, wire_id: str) -> Sequence[Message]:
-        asked = self._waiting.get(wire_id)
-        return () if asked is None else asked.messages
+        pending = self._waiting.get(wire_id)
+        return () if pending is None else pending.messages
 
     def _answer(self, wire_id: str, response: ProviderResponse, line: OutputLine) -> None:
-        asked = self._waiting.pop(wire_id, None)
-        if asked is None and wire_id not in self._given_up:
+        pending = self._waiting.pop(wire_id, None)
+        if pending is None and wire_id not in self._abandoned:
             self._remark("stranger", f"line {line.number:,} of stdout is a reply to {wire_id!r}, which nobody awaits")
             return
-        self._heard_at = time.monotonic()
-        self.answered += 1
-        self._given_up.discard(wire_id)
-        if asked is None or asked.reply.done():
+        self._last_reply_at = time.monotonic()
+        self.reply_count += 1
+        self._abandoned.discard(wire_id)
+        if pending is None or pending.reply.done():
             return
-        if self._private is not None:
-            response = self._private.fetch_trace(response)
+        if self._workspace is not None:
+            response = self._workspace.fetch_trace(response)
         if response.latency_ms is None:
-            response = replace(response, latency_ms=round((self._heard_at - asked.sent) * 1000, 3))
+            response = replace(response, latency_ms=round((self._last_reply_at - pending.sent) * 1000, 3))
         if self._remarks:
             response = replace(response, warnings=(*response.warnings, *self._remarks.values()))
             self._remarks = {}
-        asked.reply.set_result(response)
+        pending.reply.set_result(response)
 
     def _remark(self, kind: str, words: str) -> None:
-        if kind not in self._remarked:
-            self._remarked.add(kind)
+        if kind not in self._remark_kinds:
+            self._remark_kinds.add(kind)
             self._remarks[kind] = words
 
 
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 2.0
-_MAX_STILLBORN = 10
-"""How often a program that has never answered may end: it does not work at all."""
+_FIRST_BACKOFF_S = 0.1
+_MAX_BACKOFF_S = 2.0
+_MAX_FIRST_FAILURES = 10
+"""Number of times that a program which has never replied may end before it is not started again."""
 _MAX_FAILURES = 100
-"""How often one that has may end without an answer in between."""
+"""The same for a program that has replied, without a reply in between."""
 
 
 class _Worker:
-    """A place for one process at a time."""
+    """Slot of the pool, for one process at a time."""
 
     def __init__(self) -> None:
-        self.life: WorkerProcess | None = None
+        self.process: WorkerProcess | None = None
         self.lock = asyncio.Lock()
         self.users = 0
-        """Requests that were sent here or are about to be."""
+        """Number of requests that were sent here or are about to be."""
 
     @property
     def load(self) -> int:
-        """How busy it is; requests that nobody waits for any more keep it busy as well."""
-        return max(self.users, self.life.load if self.life is not None else 0)
+        """Number of requests that it is busy with, cancelled ones included."""
+        return max(self.users, self.process.load if self.process is not None else 0)
 
 
 class WorkerPool:
-    """A target whose processes stay up."""
+    """Session of `mode: stream`: a pool of worker processes."""
 
-    def __init__(self, launch: CommandTemplate, workers: int) -> None:
-        self._launch = launch
+    def __init__(self, command: CommandTemplate, workers: int) -> None:
+        self._command = command
         self._workers = [_Worker() for _ in range(workers)]
         self._failures = 0
-        """How often a process ended without an answer since there last was one."""
+        """Number of processes that ended without a reply since the last reply."""
         self._has_answered = False
-        self._hopeless: ProviderResponse | None = None
-        """Why no process is started any more."""
+        self._fatal_failure: ProviderResponse | None = None
+        """Failure of all requests, once no process is started any more."""
         self._suspects: set[tuple[str, int]] = set()
-        """Cases that were under way when a process died: each is asked for alone, so that it costs nobody else."""
+        """Cases that were in flight when a process died: each is sent alone, so that it affects no other."""
         self._isolated = 0
-        """How many of them are asked for, or wait for it: the first worker is theirs meanwhile."""
+        """Number of suspects that are in flight or wait; the first worker is reserved for them meanwhile."""
         self._changed = asyncio.Event()
-        """Set whenever a worker has less to do."""
+        """Set whenever the load of a worker decreases."""
 
     async def invoke(self, request: Request) -> ProviderResponse:
-        """One reply."""
+        """Return the reply to a request."""
         key = (request.id, request.repeat)
         is_suspect = key in self._suspects
         async with self._isolation() if is_suspect else self._any_worker() as worker:
-            life = await self._ready(worker)
-            if not isinstance(life, WorkerProcess):
-                return life
-            is_fresh, is_alone = not life.asked, is_suspect and not life.load
-            asked = life.ask(request)
+            process = await self._process_of(worker)
+            if not isinstance(process, WorkerProcess):
+                return process
+            is_fresh, is_alone = not process.request_count, is_suspect and not process.load
+            pending = process.ask(request)
             try:
-                found = await asked.reply
+                found = await pending.reply
             except asyncio.CancelledError as error:
-                life.give_up(asked, error)
+                process.abandon(pending, error)
                 raise
         if not isinstance(found, ExitInfo):
             self._suspects.discard(key)
             self._has_answered, self._failures = True, 0
             return found
         if not found.started:
-            return failure("transport", found.words, retryable=found.may_pass)
-        # One that ends well may have been about to, after its last reply.
-        if is_alone and found.by_itself and (is_fresh or found.has_failed):
-            return failure("agent", f"asked nothing else, {found.words}", retryable=found.asks_again)
-        if found.by_itself:
+            return failure("transport", found.words, retryable=found.is_retryable)
+        # A program with exit code 0 may just have ended after its last reply.
+        if is_alone and found.exited and (is_fresh or found.has_failed):
+            return failure("agent", f"asked nothing else, {found.words}", retryable=found.asks_for_retry)
+        if found.exited:
             self._suspects.add(key)
         return failure("transport", f"no reply: {found.words}", retryable=True)
 
     async def close(self) -> None:
-        """End all processes."""
-        lives = [worker.life for worker in self._workers if worker.life is not None]
-        await asyncio.gather(*(life.close() for life in lives))
+        """Close all processes."""
+        processes = [worker.process for worker in self._workers if worker.process is not None]
+        await asyncio.gather(*(process.close() for process in processes))
 
     @asynccontextmanager
     async def _any_worker(self) -> AsyncIterator[_Worker]:
-        """The worker with the least to do."""
+        """Reserve the worker with the least load."""
         while not (free := self._workers[1 if self._isolated else 0 :]):
-            await self._change()
+            await self._wait_for_change()
         worker = min(free, key=lambda each: each.load)
         worker.users += 1
         try:
@@ -312,13 +314,13 @@ class WorkerPool:
 
     @asynccontextmanager
     async def _isolation(self) -> AsyncIterator[_Worker]:
-        """The first worker, with nothing else to do."""
+        """Reserve the first worker, once it has no other requests."""
         worker = self._workers[0]
         self._isolated += 1
         taken = 0
         try:
             while worker.users:
-                await self._change()
+                await self._wait_for_change()
             worker.users = taken = 1
             yield worker
         finally:
@@ -326,34 +328,34 @@ class WorkerPool:
             worker.users -= taken
             self._changed.set()
 
-    async def _change(self) -> None:
+    async def _wait_for_change(self) -> None:
         self._changed.clear()
         await self._changed.wait()
 
-    async def _ready(self, worker: _Worker) -> WorkerProcess | ProviderResponse:
-        """The worker's process, a new one if need be, or why there is none."""
+    async def _process_of(self, worker: _Worker) -> WorkerProcess | ProviderResponse:
+        """Return the process of a worker, started if necessary, or the failure if there is none."""
         async with worker.lock:
-            life = worker.life
-            if life is None or life.is_over:
-                if life is not None:
-                    await life.gone()  # there are never more processes than workers
-                    self._count(life)
-                    worker.life = None
-                if self._hopeless is not None:
-                    return self._hopeless
+            process = worker.process
+            if process is None or process.is_closed:
+                if process is not None:
+                    await process.wait_ended()  # so that there are never more processes than workers
+                    self._count_failure(process)
+                    worker.process = None
+                if self._fatal_failure is not None:
+                    return self._fatal_failure
                 if self._failures:
-                    await asyncio.sleep(min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (self._failures - 1)))
-                life = worker.life = WorkerProcess(self._launch)
-        return life
+                    await asyncio.sleep(min(_MAX_BACKOFF_S, _FIRST_BACKOFF_S * 2.0 ** (self._failures - 1)))
+                process = worker.process = WorkerProcess(self._command)
+        return process
 
-    def _count(self, life: WorkerProcess) -> None:
-        """Take note of how a process ended."""
-        ended = life.ended
-        if ended is None or life.answered or not ended.by_itself:
+    def _count_failure(self, process: WorkerProcess) -> None:
+        """Count a process that ended without a reply, and stop starting processes after too many."""
+        ended = process.ended
+        if ended is None or process.reply_count or not ended.exited:
             return
         self._failures += 1
-        if not ended.started and not ended.may_pass:
-            self._hopeless = failure("transport", ended.words)
-        elif self._failures >= (_MAX_FAILURES if self._has_answered else _MAX_STILLBORN):
+        if not ended.started and not ended.is_retryable:
+            self._fatal_failure = failure("transport", ended.words)
+        elif self._failures >= (_MAX_FAILURES if self._has_answered else _MAX_FIRST_FAILURES):
             often = f"the program ended {self._failures} times in a row without a reply and is not started again"
-            self._hopeless = failure("transport", f"{often}; the last time: {ended.words}")
+            self._fatal_failure = failure("transport", f"{often}; the last time: {ended.words}")

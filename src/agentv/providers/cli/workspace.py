@@ -1,4 +1,4 @@
-"""A private folder for one attempt: made when something needs it, removed whatever happens in it."""
+"""Private temporary folder of one attempt."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from agentv.model.response import ProviderResponse
 
 
-# Neither a link nor a pipe that nobody writes to may lead us on; Windows has neither of these flags nor the need.
+# Do not follow links or block on pipes; Windows has none of these flags and does not need them.
 _OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 class Workspace:
-    """The folder and the files in it; their names are ours, never a case's."""
+    """Folder and its files, whose names do not depend on the case."""
 
     def __init__(self, folder: str, request: str, reply: str) -> None:
         self.folder = folder
@@ -39,15 +39,15 @@ class Workspace:
 
     @property
     def workspace(self) -> str:
-        """The folder, as the placeholder calls it."""
+        """Folder, under the name of the placeholder."""
         return self.folder
 
     def write_input(self, data: bytes) -> None:
-        """Put the request where the program finds it."""
+        """Write the request file."""
         Path(self.input_file).write_bytes(data)
 
     def open_output(self) -> BinaryIO | None:
-        """The file that the program wrote its output to, if it is there; `FormatError` when it is no file."""
+        """Open the output file of the program, if it exists; raise `FormatError` if it is no regular file."""
         try:
             descriptor = os.open(self.output_file, _OPEN)
         except FileNotFoundError:
@@ -63,7 +63,7 @@ class Workspace:
         return open(descriptor, "rb")  # noqa: PTH123 - it is open already
 
     def read_output(self, limit: int) -> tuple[bytes, bool]:
-        """What the program wrote to its output file, nothing if there is none, and whether its middle was left out."""
+        """Return the content of the output file, empty if there is none, and whether its middle was left out."""
         file = self.open_output()
         if file is None:
             return b"", False
@@ -76,11 +76,11 @@ class Workspace:
             return head + omission_marker(size - limit) + file.read(limit // 2), True
 
     def fetch_trace(self, response: ProviderResponse) -> ProviderResponse:
-        """The reply with the trace that it left here, if that is where its calls are to be found."""
+        """Return the reply with the trace file that the program left here, unless the reply has calls itself."""
         name = response.trace_ref
         if name is None or any(call.tool for call in resolve_calls(response).calls or ()):
             return response
-        # Any other file may lie below the eval's folder: that is for others to find out, and this folder's end.
+        # Other files may be below the eval's folder, where the reference is followed later.
         path = os.path.normpath(os.path.join(self.folder, name))  # noqa: PTH118 - `Path` keeps `..`
         if "\0" in name or not path.startswith(self.folder + os.sep) or not os.path.lexists(path):
             return response
@@ -89,7 +89,7 @@ class Workspace:
 
 @contextmanager
 def workspace(request: str = "request.json", reply: str = "reply") -> Iterator[Workspace]:
-    """Make a folder that only its owner can enter, and remove it with all that is in it."""
+    """Create a folder that only its owner can enter, and remove it with its content at the end."""
     folder = os.path.realpath(tempfile.mkdtemp(prefix="agentv-"))
     try:
         yield Workspace(folder, request, reply)
@@ -100,7 +100,7 @@ def workspace(request: str = "request.json", reply: str = "reply") -> Iterator[W
 def _remove(folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     path = Path(folder)
-    if path.is_symlink() or path.is_file():  # a program may put anything in place of its folder
+    if path.is_symlink() or path.is_file():  # a program may replace its folder
         path.unlink(missing_ok=True)
     elif path.exists():  # some tools write-protect their folders, as Go does its modules
         _unprotect(path)

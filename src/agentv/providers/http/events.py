@@ -1,4 +1,4 @@
-"""A reply that comes as a stream of events: how they are received, and what they amount to."""
+"""Streamed replies: receive events and read them as a reply."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentv.formats.streams import StreamEvent, assemble_stream
 from agentv.jsonio import parse_json
 from agentv.model.response import ProviderResponse
 from agentv.providers.http.pointers import PointerValues, add_pointed, error_of, grows, read_pointed
-from agentv.providers.http.response import ReplySettings, failed, with_shape
+from agentv.providers.http.response import ReplySettings, agent_failure, with_shape
 from agentv.providers.transport.client import failure_in_stream, transport_error
 
 if TYPE_CHECKING:
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 
 
 DONE = "[DONE]"
-"""What ends a stream wherever it stands; none needs it."""
+"""Data of the event that ends any stream; not required."""
 _JSON_LINES = ("ndjson", "jsonl", "jsonlines", "x-ndjson", "x-jsonl", "x-jsonlines", "stream+json", "json-lines")
 _DRAIN_S = 0.1
 _MAX_KINDS = 8
 
 
 class Received(NamedTuple):
-    """Everything that came, as it came."""
+    """Events that were received."""
 
     events: list[tuple[str, str]]
-    """Name and data of each."""
+    """Name and data of each event."""
     is_done: bool
-    """Whether the mark was seen that ends it."""
-    trouble: FormatError | None = None
+    """True if the event that ends the stream was received."""
+    error: FormatError | None = None
 
 
 def stream_kind(content_type: str, setting: str | None) -> str:
-    """Whether a reply is read as `sse`, as `ndjson`, or as one document (`none`)."""
+    """Return the format of a reply: `sse`, `ndjson`, or `none` for one document."""
     main, _, sub = content_type.partition("/")
     if setting == "none" or (setting == "sse" and sub in ("json", "problem+json")):
         return "none"
@@ -56,12 +56,14 @@ def stream_kind(content_type: str, setting: str | None) -> str:
     return "ndjson" if main in ("application", "text") and sub in _JSON_LINES else "none"
 
 
-Keep = Callable[[asyncio.CancelledError, Received], None]
+OnCancelled = Callable[[asyncio.CancelledError, Received], None]
 
 
-async def receive(stream: ResponseStream, kind: str, done: str | None, keep: Keep | None = None) -> Received:
-    """Return every event up to the mark that ends them, or to the end of the stream; `keep` those until it is cut."""
-    reader = _Reader(kind)
+async def receive(
+    stream: ResponseStream, kind: str, done: str | None, on_cancelled: OnCancelled | None = None
+) -> Received:
+    """Return all events up to the one that ends the stream; on cancellation, `keep` receives those until then."""
+    reader = _EventDecoder(kind)
     marks = (DONE, done)
     events: list[tuple[str, str]] = []
     try:
@@ -78,24 +80,24 @@ async def receive(stream: ResponseStream, kind: str, done: str | None, keep: Kee
     except asyncio.CancelledError as error:
         if events:
             error.add_note(f"events of its stream that had come: {len(events):,}")
-        if events and keep is not None:
-            keep(error, Received(events, is_done=True))
+        if events and on_cancelled is not None:
+            on_cancelled(error, Received(events, is_done=True))
         raise
-    except FormatError as error:  # told outside, where it is not taken for trouble with the connection
-        return Received(events, is_done=False, trouble=error)
+    except FormatError as error:  # raised later, where it is not taken for a connection error
+        return Received(events, is_done=False, error=error)
     return Received(events, is_done=False)
 
 
 async def _drain(stream: ResponseStream) -> None:
-    """Read to the end what is about to end, so that the connection can be used again."""
-    with suppress(Exception):  # the reply is whole: whatever happens now is not its fault
+    """Read the rest of a stream that is about to end, so that the connection can be reused."""
+    with suppress(Exception):  # the reply is complete, so later errors are ignored
         async with asyncio.timeout(_DRAIN_S):
             async for _ in stream:
                 pass
 
 
-class _Reader:
-    """Events of either kind, each as its name and its data."""
+class _EventDecoder:
+    """Decoder of events of either format, each as name and data."""
 
     def __init__(self, kind: str) -> None:
         self._events = SseDecoder() if kind == "sse" else None
@@ -117,52 +119,56 @@ class _Reader:
 
 
 def read_events(
-    received: Received, head: HttpResponse, kind: str, reading: ReplySettings, asked: Sequence[Message]
+    received: Received, head: HttpResponse, kind: str, settings: ReplySettings, messages: Sequence[Message]
 ) -> ProviderResponse:
-    """The reply that the events amount to; `FormatError` or `WireError` when they do not."""
-    if received.trouble is not None:
-        raise received.trouble
-    events = _parsed(received, head, kind)
-    is_told = reading.pointers.error is not None
+    """Return the reply of these events; raise `FormatError` or `TransportError` if they are none."""
+    if received.error is not None:
+        raise received.error
+    events = _parse_events(received, head, kind)
+    is_told = settings.pointers.error is not None
     error = next((found for event in events if (found := _error_in(event, is_told=is_told)) is not None), None)
     if error is not None:
         return _failure(error, head)
-    if reading.done is not None and not received.is_done:
-        raise _cut_off(head, repr(reading.done))
+    if settings.done is not None and not received.is_done:
+        raise _cut_off_error(head, repr(settings.done))
     if not events:
         msg = f"{head.url} sent a stream without any event"
         raise transport_error(msg, kind="protocol", code="malformed")
-    wanted = [event for event in events if not reading.events or {event.name, event.kind} & set(reading.events)]
+    wanted = [event for event in events if not settings.events or {event.name, event.kind} & set(settings.events)]
     if not wanted:
-        msg = f"none of the {len(events):,} events is one of {', '.join(reading.events)}; there are {_kinds(events)}"
+        msg = f"none of the {len(events):,} events is one of {', '.join(settings.events)}; there are {_kinds(events)}"
         raise FormatError(msg)
-    return _read(wanted, received, head, reading, asked)
+    return _read(wanted, received, head, settings, messages)
 
 
 def _read(
-    events: list[StreamEvent], received: Received, head: HttpResponse, reading: ReplySettings, asked: Sequence[Message]
+    events: list[StreamEvent],
+    received: Received,
+    head: HttpResponse,
+    settings: ReplySettings,
+    messages: Sequence[Message],
 ) -> ProviderResponse:
-    pointed = PointerValues(reading.pointers, snapshots=reading.snapshots)
+    values = PointerValues(settings.pointers, snapshots=settings.snapshots)
     for event in events:
-        pointed.add(event.value)
-    if pointed.error is not None:
-        return failed(pointed)
-    if reading.pointers.tell_answer:
-        response = read_pointed(pointed, asked, events[0].value)
-        return with_shape(_noted(add_pointed(response, pointed), pointed.texts, reading), "reply")
-    folded = assemble_stream(events, snapshots=reading.snapshots)
+        values.add(event.value)
+    if values.error is not None:
+        return agent_failure(values)
+    if settings.pointers.tell_answer:
+        response = read_pointed(values, messages, events[0].value)
+        return with_shape(_with_snapshot_warning(add_pointed(response, values), values.texts, settings), "reply")
+    folded = assemble_stream(events, snapshots=settings.snapshots)
     if folded is None:
         raise FormatError(_unknown(events))
     if folded.missing and not received.is_done:
-        raise _cut_off(head, folded.missing)
-    # The mark that ends every stream came: nothing is missing, whatever this kind of stream usually ends with.
-    found = read_assembled_stream(folded._replace(missing=""), asked)
-    response = _noted(add_pointed(found.response, pointed), folded.texts, reading)
+        raise _cut_off_error(head, folded.missing)
+    # `[DONE]` was received, so the stream is complete even without its usual last event.
+    found = read_assembled_stream(folded._replace(missing=""), messages)
+    response = _with_snapshot_warning(add_pointed(found.response, values), folded.texts, settings)
     return with_shape(response, found.shape)
 
 
-def _parsed(received: Received, head: HttpResponse, kind: str) -> list[StreamEvent]:
-    """The events with their data read; of a stream of plain words, the words."""
+def _parse_events(received: Received, head: HttpResponse, kind: str) -> list[StreamEvent]:
+    """Parse the data of events as JSON, unless it is a stream of plain text."""
     events: list[StreamEvent] = []
     broken: tuple[int, FormatError] | None = None
     for number, (name, data) in enumerate(received.events, start=1):
@@ -182,7 +188,7 @@ def _parsed(received: Received, head: HttpResponse, kind: str) -> list[StreamEve
 
 
 def _holds_words(received: Received) -> bool:
-    """Whether some event is no JSON and never was meant to be: then a brace is a word, too."""
+    """Tell whether some event is plain text, so that none is parsed as JSON."""
     return any(data.strip() and data.lstrip()[0] not in '{["' for _, data in received.events)
 
 
@@ -193,19 +199,19 @@ def _is_structured(value: Any) -> bool:
 def _unreadable(broken: tuple[int, FormatError], received: Received, head: HttpResponse) -> Exception:
     number, error = broken
     if number == len(received.events) and not received.is_done:
-        return _cut_off(head, f"the rest of event {number:,}")
+        return _cut_off_error(head, f"the rest of event {number:,}")
     return transport_error(f"event {number:,} of the stream cannot be read: {error}", kind="protocol", code="malformed")
 
 
 def _error_in(event: StreamEvent, *, is_told: bool) -> Any:
-    """What an event says went wrong, if it says so; where the settings tell where to look, not just anywhere."""
+    """Return the error that an event holds; only where the settings point to, if they do."""
     value = event.value
     if event.name == "error":
         return value or "no reason given"
     if not isinstance(value, dict):
         return None
     if value.get("type") == "error":
-        return value.get("errorText") or value  # the AI SDK has no more to say than that
+        return value.get("errorText") or value  # the AI SDK sends only a text
     if value.get("type") == "response.failed" and isinstance(value.get("response"), dict):
         return {"error": value["response"].get("error") or "no reason given"}
     error = None if is_told else value.get("error")
@@ -213,22 +219,24 @@ def _error_in(event: StreamEvent, *, is_told: bool) -> Any:
 
 
 def _failure(error: Any, head: HttpResponse) -> ProviderResponse:
-    """What the server says of itself by a name that is known, or else what the agent says."""
+    """Return the failure of the server if the error has a known name, else that of the agent."""
     inner = error.get("error", error) if isinstance(error, dict) else error
     if isinstance(inner, dict) and any(isinstance(inner.get(key), str) for key in ("type", "code")):
         return failure_in_stream(error, head)
-    if isinstance(error, dict) and isinstance(error.get("message"), str):  # LangGraph's: the class, and the words
+    if isinstance(error, dict) and isinstance(error.get("message"), str):  # LangGraph sends the class and the message
         inner = error["message"]
     return with_shape(ProviderResponse(success=False, error=error_of(inner, None)), "error")
 
 
-def _cut_off(head: HttpResponse, missing: str) -> Exception:
+def _cut_off_error(head: HttpResponse, missing: str) -> Exception:
     msg = f"the stream of {head.url} ended before {missing} came: it was cut off"
     return transport_error(msg, kind="transport", retryable=True, code="cut_off")
 
 
-def _noted(response: ProviderResponse, texts: Sequence[str], reading: ReplySettings) -> ProviderResponse:
-    if reading.snapshots or not grows(texts):
+def _with_snapshot_warning(
+    response: ProviderResponse, texts: Sequence[str], settings: ReplySettings
+) -> ProviderResponse:
+    if settings.snapshots or not grows(texts):
         return response
     note = "each event's text begins with the one before it: if it is all of the text so far, write `snapshots: true`"
     return replace(response, warnings=(*response.warnings, note))

@@ -28,42 +28,42 @@ POINTERS = ("text", "messages", "tool_calls", "usage", "cost", "thread_id", "err
 
 
 class Pointers(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the parts of a reply stand, each a JSON pointer."""
+    """JSON pointers to the parts of a reply."""
 
     text: str | None = None
-    """The answer; in a stream its next piece, in each event."""
+    """Text of the answer; in a stream, its next piece in each event."""
     messages: str | None = None
-    """What the agent added to the conversation: messages in any shape, or one of them."""
+    """Messages that the agent added to the conversation, in any format, or one of them."""
     tool_calls: str | None = None
-    """The calls that the agent made, where they do not stand in messages."""
+    """Tool calls of the agent, if they are not in messages."""
     usage: str | None = None
-    """Token counts in any provider's shape."""
+    """Token counts in any format."""
     cost: str | None = None
-    """What it cost, in US dollars."""
+    """Cost in US dollars."""
     thread_id: str | None = None
-    """The conversation's id, which the next turn sends."""
+    """Thread id, which the next turn sends."""
     error: str | None = None
-    """What is there when the agent failed, and absent, null, false or empty when it did not."""
+    """Error of the agent; absent, null, false or empty if it did not fail."""
     sum_usage: bool = False
-    """In a stream: whether each event's counts and cost are a step's own, to be added up; else the last one counts."""
+    """In a stream: true to add up the counts and costs of all events; else the last ones are used."""
 
     @property
     def tell_answer(self) -> bool:
-        """Whether they say what the answer is, so that no shape has to be recognised."""
+        """True if they point to the answer, so that the format of the reply need not be detected."""
         return not (self.text is self.messages is self.tool_calls is None)
 
     @property
     def lead_anywhere(self) -> bool:
-        """Whether there are any."""
+        """True if there are any."""
         return any(getattr(self, name) is not None for name in POINTERS)
 
 
-_TOLD = ("usage", "cost", "thread_id")
-"""Parts whose absence is worth a word: the pointer may be misspelled."""
+_WARNED_PARTS = ("usage", "cost", "thread_id")
+"""Parts whose absence causes a warning, because the pointer may be misspelled."""
 
 
 class PointerValues:
-    """What was found where the pointers lead, in one document or in many events."""
+    """Values that the pointers lead to, in one document or in many events."""
 
     def __init__(self, pointers: Pointers, *, snapshots: bool = False) -> None:
         self.pointers = pointers
@@ -72,28 +72,28 @@ class PointerValues:
         }
         self._snapshots = snapshots
         self.texts: list[str] = []
-        self.met: set[str] = set()
-        """Pointers that led to something, if only `null`."""
+        self.found_names: set[str] = set()
+        """Pointers that led to a value, be it `null`."""
         self.messages = MessageAccumulator()
         self._calls: list[Any] = []
         self._pieces: list[Any] = []
-        """Calls that come piece by piece, as OpenAI streams them."""
+        """Pieces of calls, as OpenAI streams them."""
         self._usages: list[Any] = []
         self._costs: list[Any] = []
         self._thread: Any = None
         self.error: Any = None
 
     def add(self, document: Any) -> None:
-        """Take what one document, or one event, has."""
+        """Add the values in one document or event."""
         for name, steps in self._steps.items():
             value = at_steps(document, steps)
             if value is not NOTHING:
-                self.met.add(name)
+                self.found_names.add(name)
                 self._take(name, value)
 
     def _take(self, name: str, value: Any) -> None:
         if name == "text" and value is not None:
-            self.texts.append(_words(value))
+            self.texts.append(_to_text(value))
         elif name == "messages":
             self.messages.add(value)
         elif name == "tool_calls":
@@ -117,25 +117,25 @@ class PointerValues:
 
     @property
     def text(self) -> str:
-        """The pieces together, or the last of them when each is the whole so far."""
+        """Joined pieces, or the last one if each is the whole text so far."""
         if self._snapshots:
             return self.texts[-1] if self.texts else ""
         return "".join(self.texts)
 
     @property
     def calls(self) -> list[Any]:
-        """Every call, those that came in pieces among them."""
+        """All calls, including those that were streamed in pieces."""
         return [*self._calls, *join_calls(self._pieces)] if self._pieces else self._calls
 
     @property
     def thread_id(self) -> str | None:
-        """The conversation's id."""
+        """Thread id."""
         if isinstance(self._thread, bool) or not isinstance(self._thread, (str, int)):
             return None
         return str(self._thread) or None
 
     def usage(self, warnings: list[str]) -> TokensUsage | None:
-        """The token counts: the last ones, completed by earlier ones, or all added up."""
+        """Return the token counts: the last ones, completed by earlier ones, or the sum of all."""
         path = f"reply.usage at {self.pointers.usage}"
         if self.pointers.sum_usage:
             return add_usage([decode_usage(each, path, warnings) for each in self._usages])
@@ -145,7 +145,7 @@ class PointerValues:
         return decode_usage(merged, path, warnings)
 
     def cost(self, warnings: list[str]) -> float | None:
-        """The cost: the last one, or all added up."""
+        """Return the cost: the last one, or the sum of all."""
         numbers: list[float] = []
         for each in self._costs:
             try:
@@ -162,61 +162,61 @@ class PointerValues:
 
 
 def is_error(value: Any) -> bool:
-    """Whether this says that something went wrong: nothing, `false`, zero and what is empty do not."""
+    """Tell whether a value is an error: null, `false`, zero and empty values are none."""
     return bool(value)
 
 
 def error_of(value: Any, pointer: str | None) -> ResponseError:
-    """The error that an agent told."""
+    """Return the error of an agent."""
     if isinstance(value, (str, dict)):
         found = decode_response({"error": value}).error
         if found is not None:
             return found
-    return ResponseError(kind="agent", message=f"the reply has an error at {pointer}: {_words(value)}")
+    return ResponseError(kind="agent", message=f"the reply has an error at {pointer}: {_to_text(value)}")
 
 
-def read_pointed(pointed: PointerValues, asked: Sequence[Message], seen: Any) -> ProviderResponse:
-    """The answer where the pointers lead; `FormatError` when there is none at any of these places."""
-    pointers, met = pointed.pointers, pointed.met
-    if not met & {"text", "messages", "tool_calls"}:
+def read_pointed(values: PointerValues, messages: Sequence[Message], seen: Any) -> ProviderResponse:
+    """Return the answer that the pointers lead to; raise `FormatError` if there is none."""
+    pointers, found_names = values.pointers, values.found_names
+    if not found_names & {"text", "messages", "tool_calls"}:
         wanted = [f"`reply.{name}` is {getattr(pointers, name)}" for name in POINTERS[:3] if getattr(pointers, name)]
         msg = f"{' and '.join(wanted)}, and nothing is there: the reply is {describe_shape(seen)}"
         raise FormatError(msg)
     warnings: list[str] = []
-    if "messages" in met:
-        response = read_reply(pointed.messages.messages, asked)
-        if not pointed.messages.messages:
+    if "messages" in found_names:
+        response = read_reply(values.messages.messages, messages)
+        if not values.messages.messages:
             response = ProviderResponse()
     elif pointers.tool_calls is not None:
-        if "tool_calls" not in met:
+        if "tool_calls" not in found_names:
             warnings.append(f"reply.tool_calls: nothing at {pointers.tool_calls}, which is read as no calls")
-        message = {"role": "assistant", "content": pointed.text or None, "tool_calls": pointed.calls}
+        message = {"role": "assistant", "content": values.text or None, "tool_calls": values.calls}
         response = decode_response({"output_messages": [message]})
     else:
         response = ProviderResponse()
-    text = pointed.text if "text" in met else response.text
+    text = values.text if "text" in found_names else response.text
     return replace(response, text=text, warnings=(*response.warnings, *warnings))
 
 
-def add_pointed(response: ProviderResponse, pointed: PointerValues) -> ProviderResponse:
-    """The reply with everything else that the pointers lead to."""
-    pointers, warnings = pointed.pointers, list(response.warnings)
-    for name in _TOLD:
+def add_pointed(response: ProviderResponse, values: PointerValues) -> ProviderResponse:
+    """Add usage, cost and thread id that the pointers lead to."""
+    pointers, warnings = values.pointers, list(response.warnings)
+    for name in _WARNED_PARTS:
         pointer = getattr(pointers, name)
-        if pointer is not None and name not in pointed.met:
+        if pointer is not None and name not in values.found_names:
             warnings.append(f"reply.{name}: nothing at {pointer}")
-    usage, cost = pointed.usage(warnings), pointed.cost(warnings)
+    usage, cost = values.usage(warnings), values.cost(warnings)
     return replace(
         response,
         tokens_usage=usage or response.tokens_usage,
         cost_usd=response.cost_usd if cost is None else cost,
-        thread_id=pointed.thread_id or response.thread_id,
+        thread_id=values.thread_id or response.thread_id,
         warnings=tuple(warnings),
     )
 
 
 def grows(texts: Iterable[str]) -> bool:
-    """Whether each text begins with the one before: whole texts so far, not pieces."""
+    """Tell whether each text begins with the previous one, so that they are whole texts and not pieces."""
     before, count = "", 0
     for text in texts:
         if not text:
@@ -227,7 +227,7 @@ def grows(texts: Iterable[str]) -> bool:
     return count > 1
 
 
-def _words(value: Any) -> str:
+def _to_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list) and value and all(isinstance(block, dict) for block in value):

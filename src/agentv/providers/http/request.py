@@ -1,4 +1,4 @@
-"""A case's request as an endpoint gets it: address, headers and body, with every value in its place."""
+"""Write HTTP requests: URL, headers and body with their placeholders filled."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ANY = "application/json, text/event-stream;q=0.9, */*;q=0.8"
 
 
 class HttpRequest(Struct, frozen=True, kw_only=True):
-    """What is sent."""
+    """HTTP request to send."""
 
     method: str
     url: str
@@ -41,7 +41,7 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
 
 
 class RequestSettings(Struct, frozen=True, kw_only=True):
-    """How requests are written, as the settings have it."""
+    """Settings of a target for its requests."""
 
     url: str
     method: str
@@ -53,49 +53,49 @@ class RequestSettings(Struct, frozen=True, kw_only=True):
     thread_header: str | None
 
 
-class Writer:
-    """Writes requests; the settings are read once."""
+class RequestWriter:
+    """Writer of HTTP requests, with compiled templates."""
 
-    def __init__(self, asking: RequestSettings) -> None:
-        self._asking = asking
-        self._url = _compile_address(asking.url)
-        self._query = {name: TEMPLATE.compile(value) for name, value in asking.query.items()}
-        self._headers: dict[str, Fill] = {name: TEMPLATE.compile(value) for name, value in asking.headers.items()}
-        self._body: Callable[[Request, Values], Any] = self._writer_of_body()
-        self._type = content_type(asking.headers)
+    def __init__(self, settings: RequestSettings) -> None:
+        self._settings = settings
+        self._url = _compile_address(settings.url)
+        self._query = {name: TEMPLATE.compile(value) for name, value in settings.query.items()}
+        self._headers: dict[str, Fill] = {name: TEMPLATE.compile(value) for name, value in settings.headers.items()}
+        self._body: Callable[[Request, Values], Any] = self._make_body_writer()
+        self._type = content_type(settings.headers)
 
     def write(self, request: Request) -> HttpRequest:
-        """What to send; `FormatError` when the case lacks a value, or one fits nowhere."""
-        values = values_of(request, self._asking.message_format)
+        """Return the HTTP request; raise `FormatError` if a value is missing or cannot be sent."""
+        values = values_of(request, self._settings.message_format)
         body = self._body(request, values)
-        headers = {"Accept": _ACCEPTED.get(self._asking.stream or "", _ANY)}
+        headers = {"Accept": _ACCEPTED.get(self._settings.stream or "", _ANY)}
         if body is not None and not self._type:
             headers["Content-Type"] = "application/json"
         return HttpRequest(
-            method=self._asking.method,
+            method=self._settings.method,
             url=_with_query(self._url(values), {name: fill(values) for name, fill in self._query.items()}),
-            headers=_joined(headers, self._filled_headers(request, values)),
-            data=None if body is None else _encoded(body, self._type),
+            headers=_merge_headers(headers, self._fill_headers(request, values)),
+            data=None if body is None else _encode_body(body, self._type),
         )
 
-    def _filled_headers(self, request: Request, values: Values) -> dict[str, str]:
+    def _fill_headers(self, request: Request, values: Values) -> dict[str, str]:
         filled = {name: fill(values) for name, fill in self._headers.items()}
-        if self._asking.thread_header and request.thread_id is not None:
-            filled = {self._asking.thread_header: request.thread_id, **filled}
+        if self._settings.thread_header and request.thread_id is not None:
+            filled = {self._settings.thread_header: request.thread_id, **filled}
         return {name: _one_line(name, _text(value)) for name, value in filled.items() if value is not UNSET}
 
-    def _writer_of_body(self) -> Callable[[Request, Values], Any]:
-        written = self._asking.body
-        if written is UNSET:
-            if self._asking.method in _WITHOUT_BODY:
+    def _make_body_writer(self) -> Callable[[Request, Values], Any]:
+        template = self._settings.body
+        if template is UNSET:
+            if self._settings.method in _WITHOUT_BODY:
                 return lambda request, values: None  # noqa: ARG005 - one of several that are called alike
-            return lambda request, values: _contract(request)  # noqa: ARG005 - as above
-        fill = TEMPLATE.compile(written)
+            return lambda request, values: _default_body(request)  # noqa: ARG005 - as above
+        fill = TEMPLATE.compile(template)
         return lambda request, values: None if (filled := fill(values)) is UNSET else filled  # noqa: ARG005
 
 
-def _contract(request: Request) -> dict[str, Any]:
-    """The request that a program behind `cli` sees."""
+def _default_body(request: Request) -> dict[str, Any]:
+    """Return the default body, as programs of the `cli` provider receive it."""
     body = {
         "id": request.id,
         "input_messages": request.input_messages,
@@ -106,17 +106,17 @@ def _contract(request: Request) -> dict[str, Any]:
 
 
 def content_type(headers: Mapping[str, str]) -> str:
-    """What the settings say of the body, in lower case and without parameters."""
-    written = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
-    return written.partition(";")[0].strip().lower()
+    """Return the content type in the headers, in lower case and without parameters."""
+    template = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
+    return template.partition(";")[0].strip().lower()
 
 
 def is_json(kind: str) -> bool:
-    """Whether a content type is JSON's."""
+    """Tell whether a content type is JSON."""
     return kind in ("application/json", "text/json") or kind.endswith("+json")
 
 
-def _encoded(body: Any, kind: str) -> bytes:
+def _encode_body(body: Any, kind: str) -> bytes:
     if not kind or is_json(kind):
         return dump_json(body)
     if isinstance(body, str):
@@ -127,16 +127,16 @@ def _encoded(body: Any, kind: str) -> bytes:
     raise FormatError(msg)
 
 
-def _joined(ours: dict[str, str], theirs: dict[str, str]) -> dict[str, str]:
-    """Ours where the settings do not say otherwise."""
-    named = {name.lower() for name in theirs}
-    return {**{name: value for name, value in ours.items() if name.lower() not in named}, **theirs}
+def _merge_headers(defaults: dict[str, str], headers: dict[str, str]) -> dict[str, str]:
+    """Merge headers; those of the settings take precedence over ours."""
+    named = {name.lower() for name in headers}
+    return {**{name: value for name, value in defaults.items() if name.lower() not in named}, **headers}
 
 
 def _one_line(name: str, value: str) -> str:
     value = value.strip()  # a key from a file often ends with a line break
     try:
-        # The client sends what fits in a byte as such, and nothing else is said to be portable.
+        # The client sends Latin-1 as it is; other characters are not portable.
         value.encode("latin-1")
     except UnicodeEncodeError:
         value = quote(value, safe=" !#$&'()*+,-./:;<=>?@[]^_`{|}~")
@@ -147,14 +147,14 @@ def _one_line(name: str, value: str) -> str:
 
 
 def _compile_address(url: str) -> Callable[[Values], str]:
-    """How to fill an address, in which nothing of a value has a meaning, wherever it stands."""
+    """Return a function that fills a URL; values are percent-encoded and cannot change its structure."""
     path, mark, rest = _AT_QUERY.match(url).groups()  # type: ignore[union-attr]  # it fits every text
     fill_path, fill_rest = TEMPLATE.compile_text(path, encode=_quoted), TEMPLATE.compile_text(rest, encode=_quoted)
-    written = path.split("/")
+    template = path.split("/")
 
     def fill(values: Values) -> str:
         filled = fill_path(values)
-        for before, after in zip(written, filled.split("/"), strict=True):
+        for before, after in zip(template, filled.split("/"), strict=True):
             if after in (".", "..") and before != after:
                 msg = f"{before} in `url` would be {after!r}, which names another place"
                 raise FormatError(msg)
@@ -177,7 +177,7 @@ def _with_query(url: str, query: Mapping[str, Any]) -> str:
 
 
 def _pairs(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Each field, and each item of one that is a list of plain values; the rest is written as JSON."""
+    """Return fields as pairs, one for each item of a list of plain values; other values are written as JSON."""
     pairs: list[tuple[str, str]] = []
     for name, value in fields.items():
         if value is UNSET or value is None:

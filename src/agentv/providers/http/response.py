@@ -1,4 +1,4 @@
-"""What an endpoint answered in one piece, read as a reply: by its content type, by the settings, else by its shape."""
+"""Read whole documents as replies: by content type, by the settings, else by their format."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from agentv.providers.transport.client import HttpResponse
 
 
-_UNSAID = ("", "application/octet-stream", "binary/octet-stream")
+_UNSPECIFIED = ("", "application/octet-stream", "binary/octet-stream")
 _PAGES = ("text/html", "application/xhtml+xml")
 
 
 class ReplySettings(Struct, frozen=True, kw_only=True):
-    """How replies are read, as the settings have it."""
+    """Settings of a target for its replies."""
 
     pointers: Pointers
     done: str | None
@@ -37,8 +37,8 @@ class ReplySettings(Struct, frozen=True, kw_only=True):
     snapshots: bool
 
 
-def read_document(answer: HttpResponse, reading: ReplySettings, asked: Sequence[Message]) -> ProviderResponse:
-    """A reply that came in one piece; `FormatError` or `TransportError` when it is none."""
+def read_document(answer: HttpResponse, settings: ReplySettings, messages: Sequence[Message]) -> ProviderResponse:
+    """Read a reply in one piece; raise `FormatError` or `TransportError` if it is none."""
     if answer.truncated:
         msg = f"the reply of {answer.url} is longer than {len(answer.body):,} bytes: raise `max_reply_bytes`"
         raise transport_error(msg, kind="protocol", code="too_large")
@@ -46,10 +46,10 @@ def read_document(answer: HttpResponse, reading: ReplySettings, asked: Sequence[
         msg = f"{answer.url} answered {answer.status} with an empty body"
         raise transport_error(msg, kind="protocol", code="malformed")
     kind = answer.content_type
-    if is_json(kind) or (kind in _UNSAID and answer.body.lstrip()[:1] in (b"{", b"[", b'"')):
-        return _read_value(_parsed(answer), reading, asked, answer)
-    if kind in _UNSAID or (kind.startswith("text/") and kind not in _PAGES):
-        return _read_text(answer, reading, asked)
+    if is_json(kind) or (kind in _UNSPECIFIED and answer.body.lstrip()[:1] in (b"{", b"[", b'"')):
+        return _read_value(_parse_json(answer), settings, messages, answer)
+    if kind in _UNSPECIFIED or (kind.startswith("text/") and kind not in _PAGES):
+        return _read_text(answer, settings, messages)
     page = " A proxy or a login page in between?" if kind in _PAGES else ""
     words = redact_url(_text_of(answer)[:200], answer.hidden) if kind in _PAGES else ""
     begins = f" It begins: {' '.join(words.split())}" if words else ""
@@ -57,7 +57,7 @@ def read_document(answer: HttpResponse, reading: ReplySettings, asked: Sequence[
     raise transport_error(msg, kind="protocol", code="malformed")
 
 
-def _parsed(answer: HttpResponse) -> Any:
+def _parse_json(answer: HttpResponse) -> Any:
     if answer.body.lstrip().startswith((b"data:", b"event:")):
         kind = answer.content_type or "nothing of its type"
         msg = f"{answer.url} says {kind} and sent a stream of events: write `stream: sse`"
@@ -81,56 +81,58 @@ def _is_json_line(line: bytes) -> bool:
         return False
 
 
-def _read_value(value: Any, reading: ReplySettings, asked: Sequence[Message], answer: HttpResponse) -> ProviderResponse:
-    pointed = PointerValues(reading.pointers)
-    pointed.add(value)
-    if pointed.error is not None:
-        return failed(pointed)
-    if reading.pointers.tell_answer:
-        response = replace(read_pointed(pointed, asked, value), raw_response=value)
-        return with_shape(add_pointed(response, pointed), "reply")
-    found = detect_reply(value, asked)
-    if found.response.error is not None and (known := _known_failure(value, answer)) is not None:
-        return with_shape(known, found.shape)
-    response = add_pointed(found.response, pointed)
-    if found.shape == UNKNOWN_SHAPE:
+def _read_value(
+    value: Any, settings: ReplySettings, messages: Sequence[Message], answer: HttpResponse
+) -> ProviderResponse:
+    values = PointerValues(settings.pointers)
+    values.add(value)
+    if values.error is not None:
+        return agent_failure(values)
+    if settings.pointers.tell_answer:
+        response = replace(read_pointed(values, messages, value), raw_response=value)
+        return with_shape(add_pointed(response, values), "reply")
+    detected = detect_reply(value, messages)
+    if detected.response.error is not None and (known := _known_failure(value, answer)) is not None:
+        return with_shape(known, detected.shape)
+    response = add_pointed(detected.response, values)
+    if detected.shape == UNKNOWN_SHAPE:
         response = replace(response, warnings=(f"{UNKNOWN}: {text_pointer_hint(value)}",))
-    return with_shape(response, found.shape)
+    return with_shape(response, detected.shape)
 
 
 def _known_failure(value: Any, answer: HttpResponse) -> ProviderResponse | None:
-    """What an error means by the name that it has with the makers of models, such as `overloaded_error`."""
+    """Return the failure for an error with a name that model vendors use, such as `overloaded_error`."""
     error = value.get("error") if isinstance(value, dict) else None
     names = [error.get(key) for key in ("type", "code")] if isinstance(error, dict) else []
     if not any(isinstance(name, str) for name in names):
         return None
     response = failure_in_stream({"error": error}, answer, f"{answer.url} answered {answer.status} with an error")
-    # Without a name that it knows, it takes every error for one of the server.
+    # Errors without a known name are classified as `server_error`.
     is_known = response.error is not None and response.error.code != "server_error"
     return response if is_known or {"server_error", "api_error"} & {str(name) for name in names} else None
 
 
-def failed(pointed: PointerValues) -> ProviderResponse:
-    """The reply of an agent that says it failed, where the settings say that it would."""
-    response = ProviderResponse(success=False, error=error_of(pointed.error, pointed.pointers.error))
-    return with_shape(replace(response, thread_id=pointed.thread_id), "reply")
+def agent_failure(values: PointerValues) -> ProviderResponse:
+    """Return the failure that `reply.error` points to."""
+    response = ProviderResponse(success=False, error=error_of(values.error, values.pointers.error))
+    return with_shape(replace(response, thread_id=values.thread_id), "reply")
 
 
-def _read_text(answer: HttpResponse, reading: ReplySettings, asked: Sequence[Message]) -> ProviderResponse:
-    """Plain text, unless it is a reply in JSON that only says that it is text."""
+def _read_text(answer: HttpResponse, settings: ReplySettings, messages: Sequence[Message]) -> ProviderResponse:
+    """Read plain text, or JSON that is declared as text."""
     text = _text_of(answer)
     value = _json_in(text)
     if value is not None:
-        response = _read_value(value, reading, asked, answer)
+        response = _read_value(value, settings, messages, answer)
         kind = answer.content_type or "nothing of its type"
         return replace(
             response, warnings=(*response.warnings, f"the endpoint says {kind} and sent JSON, which is read")
         )
-    if reading.pointers.tell_answer:
+    if settings.pointers.tell_answer:
         kind = answer.content_type or "nothing of its type"
         msg = f"`reply` points into JSON, and the endpoint sent {kind}: leave it out to take the text as the answer"
         raise FormatError(msg)
-    return with_shape(read_reply(text, asked), "text/plain")
+    return with_shape(read_reply(text, messages), "text/plain")
 
 
 def _json_in(text: str) -> Any:
@@ -143,9 +145,9 @@ def _json_in(text: str) -> Any:
 
 
 def with_shape(response: ProviderResponse, shape: str) -> ProviderResponse:
-    """The reply with a note of what it was recognised by."""
+    """Return the reply with the detected format in its metadata."""
     metadata = dict(response.metadata or {})
-    if "shape" in metadata:  # the agent's own
+    if "shape" in metadata:  # set by the agent
         metadata["shape_"] = metadata["shape"]
     return replace(response, metadata={**metadata, "shape": shape})
 
@@ -161,6 +163,6 @@ def _charset(answer: HttpResponse) -> str:
 def _text_of(answer: HttpResponse) -> str:
     try:
         text = answer.body.decode(_charset(answer), "replace")
-    except (LookupError, ValueError):  # a charset that nobody knows, or one that is no text
+    except (LookupError, ValueError):  # an unknown charset, or one that is no text encoding
         text = answer.body.decode("utf-8", "replace")
     return scrub_text(text.removeprefix("\ufeff"))

@@ -12,14 +12,14 @@ from agentv.model.request import Request
 from agentv.templating import MISSING, Template, check_keys, iter_placeholders, lookup, unescape_placeholders
 
 NAMES = ("prompt", "messages", "id", "vars", "thread_id", "attempt")
-"""What may stand between the braces; of `vars` also a part, as `vars.user.city`."""
+"""Names of placeholders; `vars` also with a path, such as `vars.user.city`."""
 _MAX_NAMED = 20
 
 Values = Mapping[str, Any]
 
 
 def values_of(request: Request, message_format: str) -> dict[str, Any]:
-    """What the names stand for; without a conversation so far, `thread_id` is `UNSET`."""
+    """Return the values of the names; `thread_id` is `UNSET` in a new thread."""
     return {
         "prompt": request.prompt,
         "messages": write_messages(request, message_format),
@@ -31,7 +31,7 @@ def values_of(request: Request, message_format: str) -> dict[str, Any]:
 
 
 def write_messages(request: Request, message_format: str) -> list[Any]:
-    """The messages as the endpoint wants them."""
+    """Return the messages in the format of the target."""
     if message_format == "compact":
         written: list[Any] = to_builtins(list(request.input_messages))
         return written
@@ -39,7 +39,7 @@ def write_messages(request: Request, message_format: str) -> list[Any]:
 
 
 def _without_marker(message: dict[str, Any]) -> dict[str, Any]:
-    """A message without what only we would read in it: other servers refuse fields that they do not know."""
+    """Remove our own metadata from a message, because other servers reject unknown fields."""
     metadata = message.get("metadata")
     if not isinstance(metadata, dict) or KEY not in metadata:
         return message

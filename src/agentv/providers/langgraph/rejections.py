@@ -1,4 +1,4 @@
-"""Calls that the target's `resume` value rejects, told by the questions that the graph asked."""
+"""Calls that the target's `resume` value rejects, found in the interrupts of the graph."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def rejected_calls(interrupts: Sequence[Mapping[str, Any]], answer: Any, respons
     """Return the ids of the calls without a result that an answer to these questions rejects."""
     calls = [call for message in response.output_messages or () for call in message.tool_calls]
     waiting = [call for call in calls if call.output is UNSET and call.id is not None]
-    found: set[str] = set()
+    rejected_ids: set[str] = set()
     for interrupt in interrupts:
-        for question, said in _questions(interrupt.get("value"), answer):
-            if said.get("type") in _REJECTIONS:
-                found |= _asked_about(question, [call for call in waiting if call.id not in found])
-    return found
+        for question, decision in _questions(interrupt.get("value"), answer):
+            if decision.get("type") in _REJECTIONS:
+                rejected_ids |= _calls_in_question(question, [call for call in waiting if call.id not in rejected_ids])
+    return rejected_ids
 
 
 def with_rejected(response: ProviderResponse, rejected: Collection[str]) -> ProviderResponse:
@@ -45,24 +45,24 @@ def _denied(call: ToolCall, rejected: Collection[str]) -> ToolCall:
     return call if call.id not in rejected or is_carried_out else replace(call, status="denied")
 
 
-def _questions(asked: Any, answer: Any) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def _questions(value: Any, answer: Any) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """Yield each question about a call with its part of the answer.
 
     Known are the forms of LangChain's `HumanInTheLoopMiddleware` and of the agent inbox: any other interrupt says
     nothing about calls.
     """
-    questions = objects_in(asked) if isinstance(asked, (list, tuple)) else objects_in([asked])
+    questions = objects_in(value) if isinstance(value, (list, tuple)) else objects_in([value])
     answers = objects_in(answer) if isinstance(answer, (list, tuple)) else objects_in([answer])
-    for question, said in zip(questions, answers, strict=False):
+    for question, decision in zip(questions, answers, strict=False):
         if "action_requests" in question:
-            yield from zip(objects_in(question["action_requests"]), objects_in(said.get("decisions")), strict=False)
+            yield from zip(objects_in(question["action_requests"]), objects_in(decision.get("decisions")), strict=False)
         elif question.get("type") == "tool_approval":
-            yield question, said
+            yield question, decision
         else:
-            yield from ((each, said) for each in objects_in([question.get("action_request")]))
+            yield from ((each, decision) for each in objects_in([question.get("action_request")]))
 
 
-def _asked_about(question: Mapping[str, Any], waiting: Sequence[ToolCall]) -> set[str]:
+def _calls_in_question(question: Mapping[str, Any], waiting: Sequence[ToolCall]) -> set[str]:
     if isinstance(question.get("tool_call_id"), str):
         return {call.id for call in waiting if call.id is not None and call.id == question["tool_call_id"]}
     name = question.get("name", question.get("action"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -15,21 +15,30 @@ from agentv.formats.sse import SseDecoder
 from agentv.jsonio import MAX_BYTES, parse_json
 from agentv.model.response import ResponseError, Unread
 from agentv.providers.base import attach_partial_reply
-from agentv.providers.langgraph.bodies import UPDATES, first_body, resume_body, wire_messages
+from agentv.providers.langgraph.bodies import UPDATES, first_body, new_messages, resume_body
 from agentv.providers.langgraph.rejections import rejected_calls, with_rejected
-from agentv.providers.langgraph.server import CANCEL_S, Server, agent_error, asked, ended, refused
-from agentv.providers.transport.client import TransportError, read_json, transport_error
+from agentv.providers.langgraph.server import (
+    CANCEL_S,
+    Server,
+    agent_error,
+    interrupted_error,
+    response_error,
+    status_error,
+)
+from agentv.providers.transport.client import HttpClient, TransportError, merge_headers, read_json, transport_error
 
 if TYPE_CHECKING:
     from agentv.formats.sse import ServerEvent
     from agentv.model.request import Request
     from agentv.model.response import ProviderResponse
     from agentv.providers.langgraph import LangGraph
-    from agentv.providers.transport.client import HttpClient, HttpResponse, ResponseStream
+    from agentv.providers.transport.client import HttpResponse, ResponseStream
 
 
 MAX_RAW_BYTES = 100_000
-"""How much of what the server sent a reply keeps as it was."""
+"""Largest size of the raw data that a reply keeps."""
+MAX_RUN_BYTES = 1024 * 1024 * 1024
+"""Bytes that the server may send for one run: every task repeats its whole input, and none of that is kept."""
 _INVALID = 422
 _CANCELLED = ResponseError(kind="interrupted", message="the attempt was cancelled")
 _NOT_RECORDED = Unread(
@@ -45,44 +54,68 @@ _WITHOUT_TASKS = Unread(
 )
 
 
-class Attempt:
-    """One invocation, with what has come of it so far."""
+class LangGraphSession:
+    """Open provider of a graph: its settings and an HTTP client."""
 
-    def __init__(self, settings: LangGraph, wire: HttpClient, request: Request) -> None:
+    def __init__(self, settings: LangGraph, client: HttpClient) -> None:
+        self._settings = settings
+        self._client = client
+
+    @classmethod
+    async def open(cls, settings: LangGraph) -> Self:
+        """Create the client and return the session."""
+        key = {"x-api-key": settings.api_key} if settings.api_key else {}
+        client = HttpClient(headers=merge_headers(key, settings.headers), max_body_bytes=MAX_RUN_BYTES)
+        await client.open()
+        return cls(settings, client)
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        """Return the messages that the graph added, in a new thread unless the request names one."""
+        return await GraphInvocation(self._settings, self._client, request).answer()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+
+class GraphInvocation:
+    """One invocation of a graph, with the messages received so far."""
+
+    def __init__(self, settings: LangGraph, client: HttpClient, request: Request) -> None:
         self._settings = settings
         self._request = request
         self._key = "messages" if settings.input_text else settings.input_key
-        self._server = Server(wire, settings.url, settings.assistant, request.thread_id)
+        self._server = Server(client, settings.url, settings.assistant, request.thread_id)
         self._gathered = UpdateCollector(self._key)
-        self._raw = _Raw()
+        self._raw = _RawEvents()
         self._unread: dict[Unread, None] = {}
-        """Why calls of the graph may be missing, in order and each once."""
+        """Reasons why calls of the graph may be missing, in order and each once."""
         self._rejected: set[str] = set()
         self._is_replayed = False
-        """Whether the events of the run under way were asked for again."""
-        self._began = False
-        """Whether the event that begins a run was among its events."""
+        """True if the recorded events of the current run were requested."""
+        self._has_start = False
+        """True if the first event of the run was received."""
 
     async def answer(self) -> ProviderResponse:
-        """The graph's reply; when it fails, the failure with all that came before."""
+        """Return the reply of the graph; a failure includes the messages before it."""
         try:
-            error = await self._converse()
-        except TransportError as trouble:
+            error = await self._run_to_end()
+        except TransportError as failure_:
             if self._server.run_id is not None:
                 await self._server.cancel()
-            error = trouble.error
+            error = failure_.error
         except asyncio.CancelledError as cancelled:
             cancelled.add_note(self._progress())
             await self._server.cancel()
-            await self._salvage()
+            await self._read_recorded()
             attach_partial_reply(cancelled, self._response(_CANCELLED))
             raise
         return self._response(error)
 
-    async def _converse(self) -> ResponseError | None:
-        """Run the graph until it is done, and tell what went wrong."""
+    async def _run_to_end(self) -> ResponseError | None:
+        """Run the graph until it is done, and return its error."""
         settings, request = self._settings, self._request
-        messages = wire_messages(request)
+        messages = new_messages(request)
         known = {message["id"] for message in messages}
         if request.thread_id is not None:
             values = (await self._server.state()).get("values")
@@ -98,7 +131,7 @@ class Attempt:
             self._rejected |= rejected_calls(interrupts, settings.resume, self._gathered.response())
             error = await self._run(resume_body(settings, request, interrupts))
         interrupts = self._gathered.interrupts
-        return error if error is not None or interrupts is None else asked(interrupts, answers)
+        return error if error is not None or interrupts is None else interrupted_error(interrupts, answers)
 
     async def _run(self, body: dict[str, Any]) -> ResponseError | None:
         streams = self._settings.stream
@@ -106,15 +139,15 @@ class Attempt:
         async with self._server.start(body, stream=streams) as stream:
             if not stream.is_ok:
                 answer = await stream.read()
-                if _refuses_tasks(answer, body):
+                if _rejects_tasks(answer, body):
                     self._unread[_WITHOUT_TASKS] = None
                     return await self._run({**body, "stream_mode": [*UPDATES]})
-                return refused(answer, self._settings.assistant, self._request.thread_id)
-            self._server.note_place(stream.headers)
+                return response_error(answer, self._settings.assistant, self._request.thread_id)
+            self._server.read_run_ids(stream.headers)
             error = await (self._follow(stream) if streams else self._wait(stream))
         if error is None and self._gathered.interrupts is None:
-            error = await self._conclude()
-        self._server.run_id = None  # it is over, and there is nothing to cancel
+            error = await self._check_status()
+        self._server.run_id = None  # it has ended, so there is nothing to cancel
         return error
 
     async def _follow(self, stream: ResponseStream) -> ResponseError | None:
@@ -128,17 +161,17 @@ class Attempt:
         try:
             async for chunk in stream:
                 for event in reader.feed(chunk):
-                    if self._is_replayed and not self._began and event.event != "metadata":
-                        return None  # the beginning of the record is gone, and with it the order of messages
-                    error = self._take(event) or error
+                    if self._is_replayed and not self._has_start and event.event != "metadata":
+                        return None  # the record is incomplete, so the order of messages is unknown
+                    error = self._on_event(event) or error
         except FormatError as broken:
             msg = f"{stream.url} sent what cannot be read: {broken}"
             raise transport_error(msg, kind="protocol", code="malformed") from None
         return error
 
-    def _take(self, event: ServerEvent) -> ResponseError | None:
+    def _on_event(self, event: ServerEvent) -> ResponseError | None:
         mode, *namespace = event.event.split("|")
-        if mode == "tasks" and namespace:  # the graph's own tasks tell nothing that its updates do not
+        if mode == "tasks" and namespace:  # tasks of the graph itself repeat its updates
             self._gathered.take_task(parse_json(event.data), tuple(namespace))
         if mode not in ("updates", "error", "metadata"):
             return None
@@ -146,7 +179,7 @@ class Attempt:
         self._raw.keep({"event": event.event, "data": data}, len(event.data))
         if mode == "error":
             return agent_error(data)
-        self._began = self._began or mode == "metadata"
+        self._has_start = self._has_start or mode == "metadata"
         if mode == "updates":
             self._gathered.take_update(data, tuple(namespace))
         elif isinstance(data, dict) and isinstance(data.get("run_id"), str):
@@ -160,17 +193,17 @@ class Attempt:
         self._raw.keep({"state": state}, len(answer.body))
         is_recorded, error = await self._replay()
         if is_recorded:
-            return error or _error_in(state)
+            return error or _state_error(state)
         self._unread[_NOT_RECORDED] = None
         for values in await self._server.history():
-            self._gathered.take_state(values)  # messages that later ones took the place of
-        return self._take_end(state)
+            self._gathered.take_state(values)  # messages that later states have replaced
+        return self._take_final_state(state)
 
     async def _replay(self) -> tuple[bool, ResponseError | None]:
         """Read the recorded events; return whether they were there from the first on, and the error among them."""
         if self._server.run_id is None:
             return False, None
-        self._is_replayed, self._began = True, False
+        self._is_replayed, self._has_start = True, False
         try:
             async with self._server.replay() as stream:
                 if not stream.is_ok or stream.head.content_type != "text/event-stream":
@@ -178,9 +211,9 @@ class Attempt:
                 error = await self._follow(stream)
         except TransportError:
             return False, None
-        return self._began, error
+        return self._has_start, error
 
-    async def _salvage(self) -> None:
+    async def _read_recorded(self) -> None:
         """Read what a run that was cut off has done so far, where that was to be read at its end."""
         if self._settings.stream or self._is_replayed:
             return
@@ -188,15 +221,15 @@ class Attempt:
             async with asyncio.timeout(CANCEL_S):
                 await self._replay()
         except TimeoutError:
-            pass  # as far as it came
+            pass  # keep what was read until now
 
-    def _take_end(self, state: Any) -> ResponseError | None:
-        error = _error_in(state)
+    def _take_final_state(self, state: Any) -> ResponseError | None:
+        error = _state_error(state)
         if error is None:
             self._gathered.take_state(state)
         return error
 
-    async def _conclude(self) -> ResponseError | None:
+    async def _check_status(self) -> ResponseError | None:
         """Ask how the run ended: one that was cancelled or cut off looks like one that is done."""
         if self._server.run_id is None:
             return None
@@ -204,18 +237,18 @@ class Attempt:
         if status in ("pending", "running", "error"):
             if status != "error":
                 self._unread[_ENDED_EARLY] = None
-            error = self._take_end(await self._server.join())
+            error = self._take_final_state(await self._server.join())
             if error is not None or self._gathered.interrupts is not None:
                 return error
             status = await self._server.status()
         if status != "success":
-            return ended(status)
+            return status_error(status)
         if _NOT_RECORDED in self._unread and (await self._server.state()).get("next"):
-            self._gathered.interrupts = []  # a breakpoint, of which the state that was sent tells nothing
+            self._gathered.interrupts = []  # a breakpoint, which is not in the state that was sent
         return None
 
     def _progress(self) -> str:
-        """How far it came, for whoever ran out of patience."""
+        """Describe the progress, for the message of a timeout."""
         count, node = len(self._gathered), self._gathered.last_node
         sent = f"{count} message{'s' * (count != 1)}, the last from {node!r}" if node else "no message"
         return f"the graph had sent {sent}; its thread was {self._server.thread_id}"
@@ -240,15 +273,15 @@ class Attempt:
             raw_response=self._raw.value(),
             error=error,
             warnings=warnings,
-            unread=(*response.unread, *[place for place in self._unread if self._concerns(place)]),
+            unread=(*response.unread, *[place for place in self._unread if self._applies(place)]),
         )
 
-    def _concerns(self, place: Unread) -> bool:
+    def _applies(self, place: Unread) -> bool:
         return place != _WITHOUT_TASKS or self._gathered.has_subgraphs
 
 
-class _Raw:
-    """What the server sent, as it was, up to a limit."""
+class _RawEvents:
+    """Raw data of the server, up to a limit."""
 
     def __init__(self) -> None:
         self._items: list[dict[str, Any]] = []
@@ -256,7 +289,7 @@ class _Raw:
         self._left_out = 0
 
     def keep(self, item: dict[str, Any], size: int) -> None:
-        """Keep one more piece, if there is room."""
+        """Add an item, if there is room."""
         if self._left_out or size > self._room:
             self._left_out += 1
             return
@@ -264,16 +297,16 @@ class _Raw:
         self._items.append(item)
 
     def value(self) -> dict[str, Any] | None:
-        """All pieces, and how many did not fit."""
+        """Return all items, and the number of those that did not fit."""
         if not self._items and not self._left_out:
             return None
         return {"events": self._items, **({"left_out": self._left_out} if self._left_out else {})}
 
 
-def _error_in(state: Any) -> ResponseError | None:
+def _state_error(state: Any) -> ResponseError | None:
     return agent_error(state["__error__"]) if isinstance(state, dict) and "__error__" in state else None
 
 
-def _refuses_tasks(answer: HttpResponse, body: dict[str, Any]) -> bool:
-    """Tell a server of before there was the mode `tasks`."""
+def _rejects_tasks(answer: HttpResponse, body: dict[str, Any]) -> bool:
+    """Tell whether a server is too old for the stream mode `tasks`."""
     return answer.status == _INVALID and b"stream_mode" in answer.body and body["stream_mode"] != [*UPDATES]

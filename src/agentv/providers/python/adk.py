@@ -14,7 +14,7 @@ from agentv.formats.adk import to_adk
 from agentv.formats.normalize import failure_from_exception
 from agentv.formats.objects import is_class_of
 from agentv.formats.reader import read_reply
-from agentv.providers.python.turns import refuse_blocks
+from agentv.providers.python.agents import reject_blocks
 
 if TYPE_CHECKING:
     from agentv.model.request import Request
@@ -24,15 +24,15 @@ _events: ContextVar[list[Any] | None] = ContextVar("agentv_adk_events", default=
 
 
 class AdkAgent:
-    """An agent with the runner that it is asked by: in memory, or the user's own."""
+    """Agent with its runner: in memory, or the user's own."""
 
     def __init__(self, thing: Any) -> None:
         self._thing = thing
         self._runner: Any = None
 
     async def __call__(self, request: Request) -> Any:
-        """Run it in a session of its own that holds the earlier messages, and return all events."""
-        refuse_blocks(request.input_messages)
+        """Run the agent in a new session that holds the earlier messages, and return all events."""
+        reject_blocks(request.input_messages)
         *earlier, last = request.input_messages
         if last.role != "user" or any(message.role in ("system", "developer") for message in earlier):
             msg = (
@@ -48,13 +48,13 @@ class AdkAgent:
         error = None
         try:
             async for event in self._run(runner, session, last.text):
-                yielded.append(event)  # noqa: PERF401 - what came before a failure is part of the reply
+                yielded.append(event)  # noqa: PERF401 - the events before a failure are part of the reply
         except Exception as raised:  # noqa: BLE001 - as above
             error = failure_from_exception(raised)
         finally:
             _events.reset(token)
         seen = {event.id for event in events}
-        # A plugin hears of the events of agents inside of tools as well, and in their order.
+        # A plugin receives the events of agents inside of tools as well, in order.
         told = events if seen.issuperset(event.id for event in yielded) else yielded
         if not told:
             return error
@@ -72,7 +72,7 @@ class AdkAgent:
 
         name = getattr(getattr(runner, "agent", None), "name", None) or "agent"
         for written in to_adk(earlier):
-            author = "user" if written["author"] == "user" else name  # it takes others' words for context
+            author = "user" if written["author"] == "user" else name  # it takes messages of other authors for context
             await runner.session_service.append_event(session, Event.model_validate({**written, "author": author}))
 
     def _made(self) -> Any:
@@ -90,11 +90,11 @@ class AdkAgent:
 
 
 def _listen(runner: Any) -> None:
-    """Let a runner tell of all events, those of agents inside of tools among them."""
+    """Add a plugin to a runner that receives all events, including those of agents inside of tools."""
     from google.adk.plugins.base_plugin import BasePlugin
 
-    class Listener(BasePlugin):  # type: ignore[misc]  # its library is not here to be looked at
-        """Notes the events of the request that is under way."""
+    class EventRecorder(BasePlugin):  # type: ignore[misc]  # its library is not installed for type checks
+        """Plugin that records the events of the current request."""
 
         async def on_event_callback(self, *, invocation_context: Any, event: Any) -> None:
             del invocation_context
@@ -103,4 +103,4 @@ def _listen(runner: Any) -> None:
                 noted.append(event)
 
     if runner.plugin_manager.get_plugin(_USER) is None:
-        runner.plugin_manager.register_plugin(Listener(name=_USER))
+        runner.plugin_manager.register_plugin(EventRecorder(name=_USER))

@@ -1,4 +1,4 @@
-"""Agents of libraries that are known, asked in the way that each of them wants; none of them is imported before."""
+"""Agents of known libraries; a library is imported only with its first agent."""
 
 from __future__ import annotations
 
@@ -8,83 +8,90 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agentv.errors import FormatError
 from agentv.formats.objects import is_class_of
-from agentv.providers.python.turns import refuse_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
+    from agentv.model.conversation import Message
     from agentv.model.request import Request
 
 
-class _Kind(NamedTuple):
-    """A class of agents, and how they are asked: a function, or a class that is made with the agent."""
+class _AgentClass(NamedTuple):
+    """Class of agents, with the function that invokes them, or the class that wraps them."""
 
     name: str
-    home: str
+    package: str
     module: str
-    """Where it is written how to ask it: loaded with the first such agent."""
-    ask: str
-    is_alone: bool = False
-    """Whether the agent keeps its conversation in itself, so that requests take turns."""
-    marks: tuple[str, ...] = ()
-    """Attributes that tell it from a class of the same name in somebody's package of the same name."""
+    """Module of that function, loaded with the first such agent."""
+    invoke: str
+    is_exclusive: bool = False
+    """True if the agent keeps its conversation in itself, so that requests take turns."""
+    attributes: tuple[str, ...] = ()
+    """Attributes that distinguish it from another class of the same name in a package of the same name."""
 
 
-_HERE = "agentv.providers.python"
-_KINDS = (
-    _Kind("AbstractAgent", "pydantic_ai", f"{_HERE}.agents", "ask_pydantic_ai"),
-    # Many a project calls a package of its own `agents`.
-    _Kind("Agent", "agents", f"{_HERE}.openai_agents", "ask_openai_agents", marks=("handoffs", "model_settings")),
-    _Kind("PregelProtocol", "langgraph", f"{_HERE}.langchain", "ask_graph"),
-    _Kind("Runnable", "langchain_core", f"{_HERE}.langchain", "ask_runnable"),
-    _Kind("BaseAgent", "google.adk", f"{_HERE}.adk", "AdkAgent"),
-    _Kind("Runner", "google.adk", f"{_HERE}.adk", "AdkAgent"),
-    _Kind("App", "google.adk", f"{_HERE}.adk", "AdkAgent"),
-    _Kind("MultiStepAgent", "smolagents", f"{_HERE}.libraries", "SmolAgent"),
-    _Kind("BaseWorkflowAgent", "llama_index", f"{_HERE}.libraries", "ask_llama_index"),
-    _Kind("AgentWorkflow", "llama_index", f"{_HERE}.libraries", "ask_llama_index"),
-    _Kind("Agent", "strands", f"{_HERE}.libraries", "ask_strands", is_alone=True, marks=("invoke_async",)),
-    _Kind("Agent", "agno", f"{_HERE}.libraries", "ask_agno", marks=("arun",)),
-    _Kind("Team", "agno", f"{_HERE}.libraries", "ask_agno", marks=("arun",)),
-    _Kind("BaseChatAgent", "autogen_agentchat", f"{_HERE}.libraries", "ask_autogen", is_alone=True),
-    _Kind("BaseGroupChat", "autogen_agentchat", f"{_HERE}.libraries", "ask_autogen", is_alone=True),
-    _Kind("BaseAgent", "agent_framework", f"{_HERE}.libraries", "ask_agent_framework", marks=("run",)),
-    _Kind("Agent", "haystack", f"{_HERE}.libraries", "ask_haystack", marks=("run",)),
-    _Kind("ChatCompletionAgent", "semantic_kernel", f"{_HERE}.libraries", "ask_semantic_kernel"),
-    _Kind("Module", "dspy", f"{_HERE}.libraries", "ask_dspy"),
-    _Kind("Crew", "crewai", f"{_HERE}.libraries", "CrewTarget", marks=("kickoff",)),
-    _Kind("Agent", "crewai", f"{_HERE}.libraries", "CrewTarget", marks=("kickoff",)),
+_PACKAGE = "agentv.providers.python"
+_AGENT_CLASSES = (
+    _AgentClass("AbstractAgent", "pydantic_ai", f"{_PACKAGE}.agents", "ask_pydantic_ai"),
+    # Other packages may be named `agents`, too.
+    _AgentClass(
+        "Agent", "agents", f"{_PACKAGE}.openai_agents", "ask_openai_agents", attributes=("handoffs", "model_settings")
+    ),
+    _AgentClass("PregelProtocol", "langgraph", f"{_PACKAGE}.langchain", "ask_graph"),
+    _AgentClass("Runnable", "langchain_core", f"{_PACKAGE}.langchain", "ask_runnable"),
+    _AgentClass("BaseAgent", "google.adk", f"{_PACKAGE}.adk", "AdkAgent"),
+    _AgentClass("Runner", "google.adk", f"{_PACKAGE}.adk", "AdkAgent"),
+    _AgentClass("App", "google.adk", f"{_PACKAGE}.adk", "AdkAgent"),
+    _AgentClass("MultiStepAgent", "smolagents", f"{_PACKAGE}.libraries", "SmolAgent"),
+    _AgentClass("BaseWorkflowAgent", "llama_index", f"{_PACKAGE}.libraries", "ask_llama_index"),
+    _AgentClass("AgentWorkflow", "llama_index", f"{_PACKAGE}.libraries", "ask_llama_index"),
+    _AgentClass(
+        "Agent", "strands", f"{_PACKAGE}.libraries", "ask_strands", is_exclusive=True, attributes=("invoke_async",)
+    ),
+    _AgentClass("Agent", "agno", f"{_PACKAGE}.libraries", "ask_agno", attributes=("arun",)),
+    _AgentClass("Team", "agno", f"{_PACKAGE}.libraries", "ask_agno", attributes=("arun",)),
+    _AgentClass("BaseChatAgent", "autogen_agentchat", f"{_PACKAGE}.libraries", "ask_autogen", is_exclusive=True),
+    _AgentClass("BaseGroupChat", "autogen_agentchat", f"{_PACKAGE}.libraries", "ask_autogen", is_exclusive=True),
+    _AgentClass("BaseAgent", "agent_framework", f"{_PACKAGE}.libraries", "ask_agent_framework", attributes=("run",)),
+    _AgentClass("Agent", "haystack", f"{_PACKAGE}.libraries", "ask_haystack", attributes=("run",)),
+    _AgentClass("ChatCompletionAgent", "semantic_kernel", f"{_PACKAGE}.libraries", "ask_semantic_kernel"),
+    _AgentClass("Module", "dspy", f"{_PACKAGE}.libraries", "ask_dspy"),
+    _AgentClass("Crew", "crewai", f"{_PACKAGE}.libraries", "CrewTarget", attributes=("kickoff",)),
+    _AgentClass("Agent", "crewai", f"{_PACKAGE}.libraries", "CrewTarget", attributes=("kickoff",)),
 )
-"""The first that fits counts."""
+"""Known classes; the first that matches is used."""
 
 
-def find_agent(thing: Any) -> Callable[[Request], Awaitable[Any]] | None:
-    """Return how to ask an agent of a library; `None` when it is none."""
-    kind = next((kind for kind in _KINDS if _fits(thing, kind)), None)
-    if kind is None:
+def find_agent(agent: Any) -> Callable[[Request], Awaitable[Any]] | None:
+    """Return the function that invokes an agent of a known library; `None` for other objects."""
+    agent_class = next((agent_class for agent_class in _AGENT_CLASSES if _matches(agent, agent_class)), None)
+    if agent_class is None:
         return None
-    ask: Callable[..., Any] = getattr(import_module(kind.module), kind.ask)
-    if isinstance(ask, type):
-        made: Callable[[Request], Awaitable[Any]] = ask(thing)
-        return made
-    return Alone(ask, thing) if kind.is_alone else partial(ask, thing)
+    invoke: Callable[..., Any] = getattr(import_module(agent_class.module), agent_class.invoke)
+    if isinstance(invoke, type):
+        wrapper: Callable[[Request], Awaitable[Any]] = invoke(agent)
+        return wrapper
+    return ExclusiveAgent(invoke, agent) if agent_class.is_exclusive else partial(invoke, agent)
 
 
-def _fits(thing: Any, kind: _Kind) -> bool:
-    return is_class_of(thing, kind.name, kind.home) and all(hasattr(thing, mark) for mark in kind.marks)
+def _matches(agent: Any, agent_class: _AgentClass) -> bool:
+    return is_class_of(agent, agent_class.name, agent_class.package) and all(
+        hasattr(agent, mark) for mark in agent_class.attributes
+    )
 
 
-class Alone:
-    """An agent that keeps its conversation in itself: it is asked by one request at a time."""
+class ExclusiveAgent:
+    """Agent that keeps its conversation in itself and takes one request at a time."""
 
-    def __init__(self, ask: Callable[[Any, Request], Awaitable[Any]], agent: Any) -> None:
-        self._ask = ask
+    def __init__(self, invoke: Callable[[Any, Request], Awaitable[Any]], agent: Any) -> None:
+        self._ask = invoke
         self._agent = agent
         self._lock = Lock()
 
     async def __call__(self, request: Request) -> Any:
-        """Ask it when nobody else does."""
+        """Invoke the agent once no other request is running."""
         async with self._lock:
             return await self._ask(self._agent, request)
 
@@ -95,14 +102,51 @@ async def ask_pydantic_ai(agent: Any, request: Request) -> Any:
 
     from agentv.formats.pydantic_ai import to_pydantic_ai  # noqa: PLC0415 - only such an agent needs it
 
-    refuse_blocks(request.input_messages)
+    reject_blocks(request.input_messages)
     messages = list(request.input_messages)
     options: dict[str, Any] = {}
-    told = [message.text for message in messages if message.role in ("system", "developer")]
-    if told and "instructions" in inspect.signature(agent.run).parameters:
-        # In a history they would take the place of the agent's own.
-        options["instructions"] = "\n\n".join(told)
+    instructions = [message.text for message in messages if message.role in ("system", "developer")]
+    if instructions and "instructions" in inspect.signature(agent.run).parameters:
+        # In a history they would replace those of the agent.
+        options["instructions"] = "\n\n".join(instructions)
         messages = [message for message in messages if message.role not in ("system", "developer")]
     prompt = messages.pop().text if messages and messages[-1].role == "user" else None
     history = ModelMessagesTypeAdapter.validate_python(to_pydantic_ai(messages)) if messages else None
     return await agent.run(prompt, message_history=history, **options)
+
+
+def only_prompt(request: Request) -> str:
+    """Return the prompt of a request; raise `FormatError` if it has other messages, which the agent cannot take."""
+    reject_blocks(request.input_messages)
+    if len(request.input_messages) != 1 or request.input_messages[0].role != "user":
+        reason = f"the input has {len(request.input_messages)} messages and this agent takes one text of the user's"
+        msg = f"{reason}: write a function that hands them to the agent"
+        raise FormatError(msg)
+    return request.prompt
+
+
+def text_turns(request: Request, roles: Sequence[str] = ("system", "user", "assistant")) -> list[tuple[str, str]]:
+    """Return the conversation as pairs of role and text; raise `FormatError` unless the user has the last one."""
+    reject_blocks(request.input_messages)
+    turns = [(message.role, message.text) for message in request.input_messages]
+    unsupported = next((role for role, _ in turns if role not in roles), None)
+    if unsupported is not None:
+        msg = f"the input has a message of role {unsupported!r}: write a function that hands it to the agent"
+        raise FormatError(msg)
+    if any(message.tool_calls for message in request.input_messages):
+        msg = "the input has earlier calls: write a function that hands them to the agent"
+        raise FormatError(msg)
+    if not turns or turns[-1][0] != "user":
+        msg = "the input does not end with a message of the user's: write a function that hands it to the agent"
+        raise FormatError(msg)
+    return turns
+
+
+def reject_blocks(messages: Sequence[Message]) -> None:
+    """Raise `FormatError` for content that is no text, because the agent would not receive it."""
+    for message in messages:
+        for block in message.content if isinstance(message.content, list) else ():
+            if not isinstance(block.get("text"), str):
+                agent_class = block.get("type", "unknown")
+                msg = f"the input has a block of type {agent_class!r}: write a function that hands it to the agent"
+                raise FormatError(msg)

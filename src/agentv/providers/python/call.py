@@ -1,4 +1,4 @@
-"""How something of the user's is called: a function, a class, an object, or an agent of a library that is known."""
+"""Calls of user code: a function, a class, an object, or an agent of a known library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from agentv.errors import FormatError
-from agentv.formats.normalize import describe_exception
+from agentv.formats.normalize import describe_exception, failure_from_exception
 from agentv.formats.objects import is_class_of
 from agentv.formats.reader import is_reply_object, read_chunks, read_reply
 from agentv.model.request import Request
@@ -21,46 +21,55 @@ from agentv.model.response import ProviderResponse
 from agentv.process.threads import call_in_thread, raised_by_user_code
 from agentv.providers.base import failure
 from agentv.providers.python.agents import find_agent
+from agentv.providers.python.loading import load, printing_to_stderr, redirect_stdout, restore_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    Ask = Callable[[Request], Awaitable[Any]]
+    from agentv.model.request import Scope
+
+    Invoke = Callable[[Request], Awaitable[Any]]
 
 METHODS = ("__call__", "ainvoke", "invoke", "run")
-"""What an object is asked by: the first of these that it has."""
+"""Methods of an object; the first of these that it has is called."""
 _MESSAGES = ("messages", "input_messages")
-_WHOLE = frozenset((str, dict, list, tuple, type(None), ProviderResponse))
-"""What is surely there: a look at anything else takes longer than most agents' plain replies are worth."""
+_PLAIN_TYPES = frozenset((str, dict, list, tuple, type(None), ProviderResponse))
+"""Types of values that need no awaiting, checked first because this is the usual case."""
 
 
-class Callee:
-    """What is asked, once it is ready: it is loaded, and a class instantiated, when the first request comes."""
+class AgentCallable:
+    """Session of user code, which is loaded, and a class instantiated, with the first request."""
 
     def __init__(self, load: Callable[[], Any], args: Mapping[str, Any] | None = None) -> None:
         self._load = load
         self._args = dict(args or {})
         self._lock = asyncio.Lock()
-        self._ask: Ask | None = None
-        self._own: Any = None
-        """What was made here, and nobody else will close."""
-        self._broken: Exception | None = None
-        """Why it can never be asked: nothing is imported twice only to fail again."""
+        self._call: Invoke | None = None
+        self._instance: Any = None
+        """Instance that was created here and must be closed here."""
+        self._load_error: Exception | None = None
+        """Error of loading, raised for all requests; a failed import is not repeated."""
 
-    async def ask(self, request: Request) -> ProviderResponse:
-        """What it returns, normalised; what it throws, unless that would end more than this run."""
-        if self._ask is None and self._broken is None:
+    async def invoke(self, request: Request) -> ProviderResponse:
+        """Return the normalized reply; an exception of user code is an error of this run."""
+        try:
+            return await self._invoke(request)
+        except Exception as error:  # noqa: BLE001 - user code may raise anything
+            return failure_from_exception(error)
+
+    async def _invoke(self, request: Request) -> ProviderResponse:
+        if self._call is None and self._load_error is None:
             async with self._lock:
                 await self._prepare()
-        if self._broken is not None:
-            raise self._broken.with_traceback(None)
-        assert self._ask is not None  # noqa: S101 - one or the other
+        if self._load_error is not None:
+            raise self._load_error.with_traceback(None)
+        assert self._call is not None  # noqa: S101 - one or the other
         try:
-            found = await self._ask(request)
-            if type(found) not in _WHOLE:
-                found = await settle(found)
-            read = read_chunks if type(found) is Pieces else read_reply
-            return read(found, request.input_messages)
+            result = await self._call(request)
+            if type(result) not in _PLAIN_TYPES:
+                result = await resolve_result(result)
+            read = read_chunks if type(result) is YieldedValues else read_reply
+            return read(result, request.input_messages)
         except Exception:
             raise
         except BaseException as error:
@@ -69,129 +78,152 @@ class Callee:
             return failure("agent", describe_exception(error))
 
     async def close(self) -> None:
-        """Let go of an instance that was made here: by its `aclose`, else by its `close`."""
-        own, self._own = self._own, None
-        close = getattr(own, "aclose", None) or getattr(own, "close", None)
+        """Close an instance that was created here, by its `aclose` or `close`."""
+        instance, self._instance = self._instance, None
+        close = getattr(instance, "aclose", None) or getattr(instance, "close", None)
         if callable(close):
-            await settle(close() if _is_async(close) else await call_in_thread(close))
+            await resolve_result(close() if _is_async(close) else await call_in_thread(close))
 
     async def _prepare(self) -> None:
-        if self._ask is None and self._broken is None:
+        if self._call is None and self._load_error is None:
             try:
-                self._ask = await self._made()
-            except Exception as error:  # noqa: BLE001 - whatever its code throws, every run is told
-                self._broken = error
+                self._call = await self._create()
+            except Exception as error:  # noqa: BLE001 - raised for every run
+                self._load_error = error
             except BaseException as error:
                 if not raised_by_user_code(error):
                     raise
-                self._broken = RuntimeError(describe_exception(error))
+                self._load_error = RuntimeError(describe_exception(error))
 
-    async def _made(self) -> Ask:
-        found = await call_in_thread(self._load)
-        if inspect.isclass(found) and found.__module__ != "builtins":
-            make = partial(found, **self._args)
-            # What belongs to an event loop is made in it; whatever else may take its time.
-            self._own = make() if _is_async(_method(found)) else await call_in_thread(make)
-            return bind(self._own)
-        return bind(found, self._args)
-
-
-def can_be_asked(thing: Any) -> bool:
-    """Whether there is a way to ask a thing that is there already."""
-    return find_agent(thing) is not None or (not inspect.isclass(thing) and _method(thing) is not None)
+    async def _create(self) -> Invoke:
+        result = await call_in_thread(self._load)
+        if inspect.isclass(result) and result.__module__ != "builtins":
+            make = partial(result, **self._args)
+            # An asynchronous class is instantiated in the event loop; others may block, so in a thread.
+            self._instance = make() if _is_async(_method(result)) else await call_in_thread(make)
+            return bind_agent(self._instance)
+        return bind_agent(result, self._args)
 
 
-def bind(thing: Any, args: Mapping[str, Any] | None = None) -> Ask:
-    """How to ask a thing; `FormatError` when there is no way."""
-    ask = find_agent(thing)
+class PythonSession(AgentCallable):
+    """Code named by a target, whose output to stdout is redirected to stderr while it is open."""
+
+    def __init__(self, place: str, args: Mapping[str, Any], scope: Scope) -> None:
+        super().__init__(lambda: load(place, scope), args)
+        self._is_open = True
+        redirect_stdout()
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        """Return the normalized reply; text that the code prints does not mix with results."""
+        with printing_to_stderr():
+            return await super().invoke(request)
+
+    async def close(self) -> None:
+        """Close an instance that was created here, and restore stdout."""
+        try:
+            await super().close()
+        finally:
+            if self._is_open:
+                self._is_open = False
+                restore_stdout()
+
+
+def is_agent(agent: Any) -> bool:
+    """Tell whether an object can be called as an agent."""
+    return find_agent(agent) is not None or (not inspect.isclass(agent) and _method(agent) is not None)
+
+
+def bind_agent(agent: Any, args: Mapping[str, Any] | None = None) -> Invoke:
+    """Return the function that invokes an object; raise `FormatError` if there is none."""
+    ask = find_agent(agent)
     if ask is None:
-        method = _method(thing)
+        method = _method(agent)
         if method is None:
             kinds = "a function, a class, or an object with " + ", ".join(f"`{name}`" for name in METHODS)
-            msg = f"a {type(thing).__name__} cannot be asked: expected {kinds}"
+            msg = f"a {type(agent).__name__} cannot be asked: expected {kinds}"
             raise FormatError(msg)
-        if method is thing or not args:
+        if method is agent or not args:
             call = partial(method, **args) if args else method
-            return partial(_ask_function, call, _wanted(call), _is_async(method))
+            return partial(_call_function, call, _argument_kind(call), _is_async(method))
     elif not args:
         return ask
-    msg = f"`args` are for a function or a class, and this is an object of type {type(thing).__name__!r}"
+    msg = f"`args` are for a function or a class, and this is an object of type {type(agent).__name__!r}"
     raise FormatError(msg)
 
 
-async def _ask_function(call: Callable[..., Any], wanted: str, is_async: bool, request: Request) -> Any:  # noqa: FBT001 - bound once
-    if wanted == "request":
-        argument: Any = _own(request)
+async def _call_function(call: Callable[..., Any], argument_kind: str, is_async: bool, request: Request) -> Any:  # noqa: FBT001 - bound once
+    if argument_kind == "request":
+        argument: Any = _instance(request)
     else:
-        argument = list(to_builtins(request.input_messages)) if wanted == "messages" else request.prompt
+        argument = list(to_builtins(request.input_messages)) if argument_kind == "messages" else request.prompt
     if not is_async:
         return await call_in_thread(call, argument)
-    found = call(argument)
-    return await found if inspect.iscoroutine(found) else found
+    result = call(argument)
+    return await result if inspect.iscoroutine(result) else result
 
 
-def _own(request: Request) -> Request:
-    """The request as somebody may have it who writes into it: other repetitions and targets are asked the same."""
+def _instance(request: Request) -> Request:
+    """Copy a request if user code could modify it, because other runs use the same one."""
     plain = all(
         type(each.content) is str and not each.tool_calls and not each.metadata for each in request.input_messages
     )
     return request if plain and not request.vars else deepcopy(request)
 
 
-class Pieces(list[Any]):
-    """All that was yielded, once it has come to its end."""
+class YieldedValues(list[Any]):
+    """All values that a generator yielded."""
 
 
-async def settle(found: Any) -> Any:
-    """Return what was returned once all of it is there: awaited, or taken piece by piece."""
-    if inspect.isawaitable(found):
-        found = await found
-        if type(found) in _WHOLE:
-            return found
-    if is_class_of(found, "RunResultStreaming", "agents"):
-        async for _ in found.stream_events():
+async def resolve_result(result: Any) -> Any:
+    """Await a result, and collect the values of a generator."""
+    if inspect.isawaitable(result):
+        result = await result
+        if type(result) in _PLAIN_TYPES:
+            return result
+    if is_class_of(result, "RunResultStreaming", "agents"):
+        async for _ in result.stream_events():
             pass
-        return found
-    if hasattr(type(found), "__aiter__"):
-        # A run that is over may be walked again, and yields nothing then.
-        return found if is_reply_object(found) else await _collect(found)
-    if isinstance(found, Iterator):
-        return Pieces(await call_in_thread(list, found))
-    return found
+        return result
+    if hasattr(type(result), "__aiter__"):
+        # A finished run can be iterated again, but yields nothing.
+        return result if is_reply_object(result) else await _collect(result)
+    if isinstance(result, Iterator):
+        return YieldedValues(await call_in_thread(list, result))
+    return result
 
 
-async def _collect(pieces: Any) -> Pieces:
+async def _collect(pieces: Any) -> YieldedValues:
     if not hasattr(pieces, "aclose"):
-        return Pieces([piece async for piece in pieces])
-    async with aclosing(pieces):  # whatever happens, its own `finally` comes now and not some day
-        return Pieces([piece async for piece in pieces])
+        return YieldedValues([piece async for piece in pieces])
+    async with aclosing(pieces):  # so that its `finally` blocks run now
+        return YieldedValues([piece async for piece in pieces])
 
 
-def _method(thing: Any) -> Any:
-    """What an object, or one of this class, is asked by; `None` when it has nothing of the kind."""
-    is_class = inspect.isclass(thing) and thing.__module__ != "builtins"
-    if not is_class and callable(thing):
-        return thing  # itself, for its signature says more than that of its `__call__`
-    cls = thing if is_class else type(thing)
+def _method(agent: Any) -> Any:
+    """Return the method that invokes an object, or instances of a class; `None` if there is none."""
+    is_class = inspect.isclass(agent) and agent.__module__ != "builtins"
+    if not is_class and callable(agent):
+        return agent  # its own signature is more specific than that of `__call__`
+    cls = agent if is_class else type(agent)
     for name in METHODS:
         if any(name in each.__dict__ for each in cls.__mro__ if each is not object):
-            return getattr(thing, name)
+            return getattr(agent, name)
     return None
 
 
 def _is_async(call: Any) -> bool:
-    """Whether calling it only begins: it is trusted not to block the event loop."""
+    """Tell whether a callable is asynchronous, so that it is called in the event loop."""
     while isinstance(call, partial):
         call = call.func
     called = getattr(call, "__call__", None)  # noqa: B004 - an object whose call is asynchronous
     return any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in (call, called))
 
 
-def _wanted(function: Callable[..., Any]) -> str:
-    """What it is given, by its first parameter: the whole request, the messages, or the prompt."""
+def _argument_kind(function: Callable[..., Any]) -> str:
+    """Return the argument that the first parameter of a function stands for: `request`, `messages` or `prompt`."""
     try:
         parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # written in C: it does not say
+    except (TypeError, ValueError):  # functions in C have no signature
         return "prompt"
     first = next(iter(parameters.values()), None)
     if first is None:

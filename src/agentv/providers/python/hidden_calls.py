@@ -1,4 +1,4 @@
-"""Calls that a reply leaves out and that were seen on the way, put where they were made."""
+"""Calls that a reply leaves out and that callbacks report, inserted where they were made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SOURCE = {"source": "callbacks"}
-"""The metadata of messages that are not in the reply itself."""
+"""Metadata of messages that are not in the reply itself."""
 
 
 class ToolRun:
@@ -31,11 +31,11 @@ class ToolRun:
 
     @property
     def result(self) -> dict[str, Any]:
-        """The fields of its call that tell how it ended; none when nothing came back."""
+        """Fields of the call with its result; none if it has not ended."""
         if is_class_of(self.error, "GraphInterrupt", "langgraph"):
             return {"status": "pending"}
         if self.error is not None:
-            # A graph leaves a node by an exception, too.
+            # A graph also leaves a node by an exception.
             moves_on = is_class_of(self.error, "GraphBubbleUp", "langgraph")
             return {} if moves_on else {"status": "error", "error": str(self.error)}
         if self.output is UNSET:
@@ -47,32 +47,32 @@ class ToolRun:
         return {"output": output}
 
 
-class _Entry:
-    """A message of the reply, or one that callbacks told of."""
+class _MergedMessage:
+    """Message of the reply, or one that callbacks reported."""
 
     def __init__(self, message: Message) -> None:
         self.message = message
         self.calls = list(message.tool_calls)
         self.is_counted = False
-        """Whether a model run gave this message."""
+        """True if a model run returned this message."""
         self.runs: set[int] = set()
-        """Places of calls that a run of a tool is known of."""
-        self.followers: list[_Entry] = []
+        """Indexes of calls whose tool run is known."""
+        self.followers: list[_MergedMessage] = []
 
     def finish(self) -> Message:
-        """Return the message with the results that its calls were given."""
+        """Return the message with the results of its calls."""
         calls = tuple(self.calls)
         return self.message if calls == self.message.tool_calls else replace(self.message, tool_calls=calls)
 
 
 class Merged:
-    """The messages of a reply, each followed by those that callbacks told of until the next one."""
+    """Messages of a reply, each followed by those that callbacks reported until the next one."""
 
     def __init__(self, messages: tuple[Message, ...], ids: set[str | None]) -> None:
         self._ids = ids - {None}
-        """The ids of messages that models are known to have given."""
-        self._head = _Entry(Message(role="assistant"))
-        self._entries = [_Entry(message) for message in messages]
+        """Ids of messages that model runs returned."""
+        self._head = _MergedMessage(Message(role="assistant"))
+        self._entries = [_MergedMessage(message) for message in messages]
         self._all = list(self._entries)
         self._anchor = self._head
 
@@ -84,13 +84,13 @@ class Merged:
             yield from (each.finish() for each in entry.followers)
 
     def uncounted(self) -> Iterator[Message]:
-        """Return the assistant's messages that no model run is known of."""
+        """Return the assistant messages without a known model run."""
         for entry in self._entries:
             if entry.message.role == "assistant" and not entry.is_counted:
                 yield entry.message
 
     def add_message(self, said: Message, *, is_hidden: bool) -> None:
-        """Take what a model said: a message of the reply, or a hidden one, which counts when it has calls."""
+        """Add the message of a model run: one of the reply, or a hidden one, which is kept if it has calls."""
         entry = self._find_message(said)
         if entry is not None:
             entry.is_counted = True
@@ -98,8 +98,8 @@ class Merged:
         elif said.tool_calls and is_hidden:
             self._insert(replace(said, metadata={**(said.metadata or {}), **_SOURCE}))
 
-    def _find_message(self, said: Message) -> _Entry | None:
-        """Find a message by its id, else by its calls, else by its words: nodes may write a copy of it."""
+    def _find_message(self, said: Message) -> _MergedMessage | None:
+        """Find a message by its id, else by its calls, else by its text, because nodes may write a copy."""
         waiting = [entry for entry in self._entries if entry.message.role == "assistant" and not entry.is_counted]
         for entry in waiting:
             if said.id is not None and entry.message.id == said.id:
@@ -112,7 +112,7 @@ class Merged:
         return None
 
     def add_tool(self, run: ToolRun) -> None:
-        """Take a run of a tool: for a call that is known, or a hidden one."""
+        """Add a tool run: to a known call, or as a hidden one."""
         place = self._find_call(run)
         if place is None:
             call = ToolCall(tool=run.name, input=run.given, id=run.call_id)
@@ -124,34 +124,34 @@ class Merged:
         if call.output is UNSET and call.status is None:
             entry.calls[at] = replace(call, **run.result)
 
-    def _find_call(self, run: ToolRun) -> tuple[_Entry, int] | None:
-        """Find the call that a tool was run for; ids alone do not tell, for some models count anew in every reply."""
+    def _find_call(self, run: ToolRun) -> tuple[_MergedMessage, int] | None:
+        """Find the call of a tool run; ids are not enough, because some models restart them in every reply."""
         named = [(entry, at) for entry in self._all for at, call in enumerate(entry.calls) if call.tool == run.name]
         owned = [(entry, at) for entry, at in named if run.call_id and entry.calls[at].id == run.call_id]
         equal = [(entry, at) for entry, at in owned if _is_same_input(entry.calls[at].input, run.given)]
         free = [(entry, at) for entry, at in equal if at not in entry.runs]
-        if free or equal:  # a tool that is tried again is run for the same call
+        if free or equal:  # a retry of the tool for the same call
             return (free or equal)[0]
-        if len(owned) == 1 and owned[0][1] not in owned[0][0].runs:  # with an input that was completed on the way
+        if len(owned) == 1 and owned[0][1] not in owned[0][0].runs:  # with defaults added to its input
             return owned[0]
         for entry, at in named if not owned else ():
             if at not in entry.runs and _is_same_input(entry.calls[at].input, run.given):
                 return entry, at
         return None
 
-    def _insert(self, message: Message) -> _Entry:
-        entry = _Entry(message)
+    def _insert(self, message: Message) -> _MergedMessage:
+        entry = _MergedMessage(message)
         self._anchor.followers.append(entry)
         self._all.append(entry)
         return entry
 
-    def _move(self, entry: _Entry) -> None:
+    def _move(self, entry: _MergedMessage) -> None:
         if entry in self._entries:
             self._anchor = entry
 
 
-def _holds_calls(entry: _Entry, said: Message) -> bool:
-    """Tell a message that has all calls of another."""
+def _holds_calls(entry: _MergedMessage, said: Message) -> bool:
+    """Tell whether a message has all calls of another."""
     own = [(call.id, call.tool, call.input) for call in entry.calls]
     return all((call.id, call.tool, call.input) in own for call in said.tool_calls)
 

@@ -1,4 +1,4 @@
-"""Runnables of LangChain and graphs of LangGraph as targets, read with all that ran inside of them."""
+"""Runnables of LangChain and graphs of LangGraph as targets, with all runs inside of them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from agentv.formats.objects import is_class_of, plain_data
 from agentv.formats.openai import to_openai
 from agentv.formats.reader import read_reply
 from agentv.model.response import ProviderResponse, ResponseError
+from agentv.providers.python.agents import only_prompt, reject_blocks
 from agentv.providers.python.langchain_runs import Runs, add_runs
-from agentv.providers.python.turns import only_prompt, refuse_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
 
 _CORE = "langchain_core"
 _HISTORY = ("chat_history", "history", "messages")
-"""How prompts call the place of a conversation."""
+"""Usual names of the prompt variable for the conversation."""
 _NOTES = ("agent_scratchpad", "intermediate_steps", "tools", "tool_names")
-"""What an executor fills in itself."""
+"""Prompt variables that an executor fills in itself."""
 
 
 async def ask_runnable(runnable: Any, request: Request) -> ProviderResponse:
-    """Ask a chain, a chat model or an executor; calls that its result leaves out are known from its callbacks."""
+    """Invoke a chain, a chat model or an executor; callbacks report the calls that its result leaves out."""
     runs = Runs()
     try:
         given, configurable = _given(runnable, request)
         config = {"callbacks": [runs.handler()], **({"configurable": configurable} if configurable else {})}
         response = read_reply(await runnable.ainvoke(given, config), request.input_messages)
-    except Exception as error:  # noqa: BLE001 - what it did before it failed is part of the reply
+    except Exception as error:  # noqa: BLE001 - the calls before the failure are part of the reply
         response = failure_from_exception(error)
     return add_runs(response, runs)
 
 
 def _given(runnable: Any, request: Request) -> tuple[Any, dict[str, str]]:
-    """Return the input that a runnable takes, and what else it is configured by."""
+    """Return the input of a runnable, and its configuration."""
     messages = to_openai(request.input_messages)
     if is_class_of(runnable, "BaseLanguageModel", _CORE):
         return messages, {}
     if is_class_of(runnable, "RunnableWithMessageHistory", _CORE):
-        # The request has the whole conversation: it begins a history of its own.
+        # The request has the whole conversation, so it starts a new history.
         key = runnable.input_messages_key
         sessions = {spec.id: uuid4().hex for spec in runnable.history_factory_config}
         return {key: messages} if key else messages, sessions
@@ -63,20 +63,20 @@ def _given(runnable: Any, request: Request) -> tuple[Any, dict[str, str]]:
         msg = f"the input of this {type(runnable).__name__} has the keys {names}: write a function that fills them in"
         raise FormatError(msg)
     is_asked = bool(history) and request.input_messages[-1].role == "user"
-    refuse_blocks(request.input_messages[-1:])
+    reject_blocks(request.input_messages[-1:])
     prompt = request.prompt if is_asked else only_prompt(request)
     return {others[0]: prompt, **dict.fromkeys(history, messages[:-1])}, {}
 
 
 def _keys_of(runnable: Any) -> Sequence[str]:
-    """Return the keys that a chain, or the prompt that it begins with, asks for; nothing when it does not say."""
+    """Return the input keys of a chain, or of its first prompt; empty if they are unknown."""
     keys = getattr(runnable, "input_keys", None)
     if keys:
         return list(keys)
     is_executor = hasattr(runnable, "agent") and hasattr(runnable, "tools")
     inner = getattr(runnable.agent, "runnable", None) if is_executor else runnable
     steps = getattr(inner, "steps", None) or [inner]
-    # Before an agent's prompt comes what writes its notes; before the prompt of a chain may come anything.
+    # In an agent, a step that formats its notes precedes the prompt; in a chain, only the first step counts.
     prompts = [step for step in (steps if is_executor else steps[:1]) if hasattr(step, "input_variables")]
     if not prompts:
         return ["input"] if is_executor else []
@@ -85,11 +85,11 @@ def _keys_of(runnable: Any) -> Sequence[str]:
 
 
 async def ask_graph(graph: Any, request: Request) -> ProviderResponse:
-    """Run a graph and gather what each node, subgraph and nested run of it wrote."""
+    """Run a graph and collect the updates of its nodes, subgraphs and nested runs."""
     runs = Runs()
     key, known, given = _graph_input(graph, request)
     config: dict[str, Any] = {"callbacks": [runs.handler()]}
-    # The request has the whole conversation: it begins a thread of its own, and so does each retry.
+    # The request has the whole conversation, so it starts a new thread, and so does each retry.
     thread = uuid4().hex if getattr(graph, "checkpointer", None) else None
     if thread:
         config["configurable"] = {"thread_id": thread}
@@ -101,7 +101,7 @@ async def ask_graph(graph: Any, request: Request) -> ProviderResponse:
                 gathered.take_update(plain_data(data), tuple(namespace))
             elif not namespace:
                 state = data
-    except Exception as raised:  # noqa: BLE001 - what it did before it failed is part of the reply
+    except Exception as raised:  # noqa: BLE001 - the calls before the failure are part of the reply
         error = failure_from_exception(raised).error
     if state is not None and error is None:
         gathered.take_state(plain_data(state))
@@ -118,7 +118,7 @@ def _waiting(interrupts: Sequence[Mapping[str, Any]]) -> ResponseError:
 
 
 def _flat(response: ProviderResponse) -> ProviderResponse:
-    """Put the rest of the state where it is for a state that a function returns: beside other metadata."""
+    """Add the rest of the state to the metadata, as for a state that a function returns."""
     metadata = dict(response.metadata or {})
     state = metadata.pop("state", None) or {}
     return replace(response, metadata={**state, **metadata} or None)
@@ -152,12 +152,12 @@ def _input_kinds(graph: Any) -> Any:
     schema = getattr(getattr(graph, "builder", None), "input_schema", None)
     try:
         return getattr(graph, "InputType", {}) if schema is None else typing.get_type_hints(schema)
-    except Exception:  # noqa: BLE001 - hints may name what only their own module knows, or nothing
+    except Exception:  # noqa: BLE001 - type hints may not be resolvable here
         return {}
 
 
 def _holds_messages(kind: Any) -> bool:
-    """Tell a list of messages of LangChain's."""
+    """Tell whether a type is a list of LangChain messages."""
     inner = [each for argument in typing.get_args(kind) for each in (argument, *typing.get_args(argument))]
     return typing.get_origin(kind) is list and any(
         getattr(each, "__module__", "").startswith(f"{_CORE}.messages") for each in inner

@@ -1,4 +1,4 @@
-"""Runs of models and tools inside of a LangChain runnable, as its callbacks tell of them.
+"""Runs of models and tools inside of a LangChain runnable, as its callbacks report them.
 
 A result holds the messages of the outermost agent. What an agent inside of a tool called, and what its model cost, is
 known only to those who listened.
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class ModelRun:
-    """One run of a model that ended, with its message where it is a chat model."""
+    """Run of a model that has ended, with its message if it is a chat model."""
 
     def __init__(self, result: Any, *, is_structured: bool) -> None:
         self.is_structured = is_structured
-        """Whether its calls are the form of an answer, and no calls."""
+        """True if its calls are structured output and not tool calls."""
         generations = getattr(result, "generations", None) or [[]]
         first = generations[0][0] if generations[0] else None
         message = plain(getattr(first, "message", None))
@@ -56,20 +56,20 @@ class ModelRun:
 
 
 class Runs:
-    """All runs of models and tools within one request, in their order."""
+    """Recorder of the runs of models and tools in one request, in order."""
 
     def __init__(self) -> None:
         self._events: list[tuple[str, UUID, Any]] = []
-        """Kind, run and data of each event; nothing is looked at before the end, so that nothing can fail."""
+        """Kind, run and data of each event; they are read only at the end, so that callbacks cannot fail."""
 
     def handler(self) -> Any:
-        """Return a callback handler that takes note of them."""
+        """Return a callback handler that records the runs."""
         from langchain_core.callbacks import BaseCallbackHandler  # noqa: PLC0415 - the runnable's own library
 
         events = self._events
 
-        class Listener(BaseCallbackHandler):
-            """Notes runs of models and tools."""
+        class RunRecorder(BaseCallbackHandler):
+            """Callback handler that records runs of models and tools."""
 
             run_inline = True  # in their own order
 
@@ -91,10 +91,10 @@ class Runs:
             def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
                 events.append(("tool_error", run_id, error))
 
-        return Listener()
+        return RunRecorder()
 
     def read(self) -> list[ToolRun | ModelRun]:
-        """Return the runs: of tools in the order in which they began, of models in which they ended."""
+        """Return the runs: those of tools in the order of their start, those of models in the order of their end."""
         found: list[ToolRun | ModelRun] = []
         tools: dict[UUID, ToolRun] = {}
         options: dict[UUID, Any] = {}
@@ -106,7 +106,7 @@ class Runs:
                 told = options.get(run_id)
                 is_structured = isinstance(told, OBJECT) and bool(told.get("ls_structured_output_format"))
                 run = ModelRun(data, is_structured=is_structured)
-                if run.id is None or run.id not in seen:  # a model that asks another gives back the same message
+                if run.id is None or run.id not in seen:  # a model that wraps another returns the same message
                     found.append(run)
                 seen |= {run.id} if run.id else set()
             elif kind == "tool":
@@ -123,7 +123,7 @@ class Runs:
 
 
 def add_runs(response: ProviderResponse, runs: Runs) -> ProviderResponse:
-    """Return a reply with the calls that it leaves out, where they were made, and with what all models cost."""
+    """Add the calls that a reply leaves out, where they were made, and the usage of all models."""
     found = runs.read()
     if not found:
         return response
@@ -143,7 +143,7 @@ def add_runs(response: ProviderResponse, runs: Runs) -> ProviderResponse:
 
 
 def _other_usage(merged: Merged) -> Iterator[TokensUsage]:
-    """Return what messages say that they cost which came from no model run: a client of its own was asked."""
+    """Return the usage of messages without a model run, which come from a client of the agent's own."""
     for message in merged.uncounted():
         usage = decode_langchain([{**(message.metadata or {}), "type": "ai", "content": ""}]).tokens_usage
         if usage is not None:
@@ -153,7 +153,7 @@ def _other_usage(merged: Merged) -> Iterator[TokensUsage]:
 def _with_answer(
     messages: tuple[Message, ...], response: ProviderResponse, *, has_models: bool
 ) -> tuple[tuple[Message, ...], ProviderResponse]:
-    """Add the answer to calls that were not in the reply; with no model seen, others may have been made unseen."""
+    """Add the answer to calls that are not in the reply; without a model run, other calls may be missing."""
     if has_models and response.text and response.error is None:
         messages = (*messages, Message(role="assistant", content=response.text))
     elif not has_models and messages:

@@ -1,4 +1,4 @@
-"""How agents of further libraries are asked; each function imports the library that its agent comes from."""
+"""Invocation of agents of further libraries; each function imports the library of its agent."""
 
 # ruff: noqa: PLC0415 - the agent's own library, loaded before; no other is needed
 
@@ -13,7 +13,7 @@ from agentv.errors import FormatError
 from agentv.formats.objects import plain
 from agentv.formats.openai import to_openai
 from agentv.process.threads import call_in_thread
-from agentv.providers.python.turns import only_prompt, refuse_blocks, text_turns
+from agentv.providers.python.agents import only_prompt, reject_blocks, text_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class _InTurn:
-    """An agent that works in a thread and keeps something in itself, so that requests take turns."""
+    """Agent that runs in a thread and keeps state in itself, so that requests take turns."""
 
     def __init__(self, agent: Any) -> None:
         self._agent = agent
         self._lock = asyncio.Lock()
 
     async def _run(self, work: Callable[[], Any]) -> Any:
-        """Work in a thread; nothing else begins before it is over, also when it was given up meanwhile."""
+        """Run in a thread; the next request waits until it has ended, even if it was cancelled."""
         await self._lock.acquire()
         run = asyncio.ensure_future(call_in_thread(work))
         run.add_done_callback(self._release)
@@ -37,12 +37,12 @@ class _InTurn:
 
     def _release(self, run: asyncio.Future[Any]) -> None:
         if not run.cancelled():
-            run.exception()  # looked at, whether or not somebody still waits for it
+            run.exception()  # retrieved even if the request was cancelled
         self._lock.release()
 
 
 class SmolAgent(_InTurn):
-    """An agent of smolagents, whose memory is that of its last run."""
+    """Agent of smolagents, whose memory is that of its last run."""
 
     async def __call__(self, request: Request) -> Any:
         """Run a task."""
@@ -55,10 +55,10 @@ class SmolAgent(_InTurn):
 
 
 class CrewTarget(_InTurn):
-    """A crew of CrewAI's, or one of its agents; models count their tokens from the beginning of the process."""
+    """Crew of CrewAI, or one of its agents; models count their tokens since the start of the process."""
 
     async def __call__(self, request: Request) -> Any:
-        """Kick it off, a crew with the prompt in the one place that its tasks leave open."""
+        """Kick it off, a crew with the prompt as the one input of its tasks."""
         prompt = only_prompt(request)
         if not hasattr(self._agent, "fetch_inputs"):
             return await self._run(lambda: self._kick_off([self._agent], prompt))
@@ -85,7 +85,7 @@ class CrewTarget(_InTurn):
 
 
 def _tokens(models: Iterable[Any]) -> dict[str, int] | None:
-    """Add up what models counted so far; `None` when one of them does not count."""
+    """Add up the token counts of the models so far; return `None` if one of them does not count."""
     sums: dict[str, int] = {}
     for model in models:
         summary = getattr(model, "get_token_usage_summary", None)
@@ -97,7 +97,7 @@ def _tokens(models: Iterable[Any]) -> dict[str, int] | None:
 
 
 async def ask_llama_index(agent: Any, request: Request) -> Any:
-    """Run an agent or a workflow of agents, and take all of its events."""
+    """Run an agent or a workflow of agents, and collect all of its events."""
     from llama_index.core.base.llms.types import ChatMessage
 
     *earlier, (_, prompt) = text_turns(request)
@@ -109,17 +109,17 @@ async def ask_llama_index(agent: Any, request: Request) -> Any:
 
 
 async def ask_strands(agent: Any, request: Request) -> Any:
-    """Ask an agent whose messages are those of the request; it keeps them, and what its earlier runs cost."""
+    """Invoke an agent with the messages of the request; it keeps them, and the usage of its earlier runs."""
     from strands.telemetry.metrics import EventLoopMetrics
 
     *earlier, (_, prompt) = text_turns(request, ("user", "assistant"))
     agent.messages = [{"role": role, "content": [{"text": text}]} for role, text in earlier]
     agent.event_loop_metrics = EventLoopMetrics()
-    return await agent.invoke_async(prompt)  # whose traces keep what the agent drops from its conversation
+    return await agent.invoke_async(prompt)  # its traces keep messages that the agent drops from its conversation
 
 
 async def ask_agno(agent: Any, request: Request) -> Any:
-    """Run an agent or a team, in a session of its own."""
+    """Run an agent or a team in a new session."""
     from agno.models.message import Message
 
     messages = [Message(role=role, content=text) for role, text in text_turns(request)]
@@ -128,13 +128,13 @@ async def ask_agno(agent: Any, request: Request) -> Any:
 
 
 async def ask_autogen(agent: Any, request: Request) -> Any:
-    """Run an agent, or a team, that has forgotten whatever it was asked before."""
+    """Reset and run an agent or a team."""
     from autogen_core import CancellationToken
 
     prompt = only_prompt(request)
     if hasattr(agent, "on_reset"):
         await agent.on_reset(CancellationToken())
-    elif getattr(agent, "_initialized", True):  # a team that never ran refuses
+    elif getattr(agent, "_initialized", True):  # a team that never ran rejects a reset
         await agent.reset()
     result = await agent.run(task=prompt)
     return {"messages": [plain(message) for message in result.messages[1:]], "stop_reason": result.stop_reason}
@@ -152,7 +152,7 @@ async def ask_haystack(agent: Any, request: Request) -> Any:
     """Run an agent with the conversation."""
     from haystack.dataclasses import ChatMessage
 
-    refuse_blocks(request.input_messages)
+    reject_blocks(request.input_messages)
     messages = [ChatMessage.from_openai_dict_format(message) for message in to_openai(request.input_messages)]
     warm_up = getattr(agent, "warm_up", None)
 
@@ -165,7 +165,7 @@ async def ask_haystack(agent: Any, request: Request) -> Any:
 
 
 async def ask_semantic_kernel(agent: Any, request: Request) -> Any:
-    """Ask an agent, and take the messages that it keeps to itself."""
+    """Invoke an agent, and collect the messages that its result leaves out."""
     from semantic_kernel.contents import AuthorRole, ChatMessageContent
 
     turns = [ChatMessageContent(role=AuthorRole(role), content=text) for role, text in text_turns(request)]
@@ -180,7 +180,7 @@ async def ask_semantic_kernel(agent: Any, request: Request) -> Any:
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
-    """Return the names of the parameters that a call has to fill in."""
+    """Return the names of the required parameters."""
     found = inspect.signature(function).parameters.values()
     plain_kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return [each.name for each in found if each.kind in plain_kinds and each.default is inspect.Parameter.empty]

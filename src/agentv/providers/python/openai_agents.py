@@ -1,4 +1,4 @@
-"""Agents of OpenAI Agents as targets, read with the calls of agents that work as tools of others."""
+"""Agents of OpenAI Agents as targets, with the calls of agents that are tools of others."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from agentv.formats.openai_agents import decode_openai_agents_run, to_openai_ite
 from agentv.formats.reader import read_reply
 from agentv.formats.tool_calls import parse_arguments
 from agentv.model.response import ProviderResponse, Unread
+from agentv.providers.python.agents import reject_blocks
 from agentv.providers.python.hidden_calls import Merged, ToolRun
-from agentv.providers.python.turns import refuse_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 async def ask_openai_agents(agent: Any, request: Request) -> ProviderResponse:
-    """Run an agent with the conversation as its input, and look at what every model on the way is given."""
+    """Run an agent with the conversation as its input, and record the inputs of all models."""
     from agents import RunConfig, Runner  # noqa: PLC0415 - the agent's own library, loaded before
 
-    refuse_blocks(request.input_messages)
+    reject_blocks(request.input_messages)
     inputs: list[tuple[Any, list[Any]]] = []
 
     def note(data: Any) -> Any:
@@ -54,9 +54,9 @@ async def ask_openai_agents(agent: Any, request: Request) -> ProviderResponse:
 
 
 def _with_hidden(response: ProviderResponse, inputs: Sequence[Sequence[Any]]) -> ProviderResponse:
-    """Add the calls that models were told of and that the result does not have."""
+    """Add the calls that are in the inputs of models and not in the result."""
     own = {call.id for message in response.output_messages or () for call in message.tool_calls}
-    seen = {run.call_id for run in _runs(inputs[0])}  # calls of the conversation before
+    seen = {run.call_id for run in _runs(inputs[0])}  # calls of earlier turns
     merged, hidden = Merged(response.output_messages or (), set()), list[ToolRun]()
     for items in inputs:
         new = [run for run in _runs(items) if run.call_id not in seen]
@@ -64,7 +64,7 @@ def _with_hidden(response: ProviderResponse, inputs: Sequence[Sequence[Any]]) ->
         inner = [run for run in new if run.call_id not in own]
         outer = [run for run in new if run.call_id in own]
         hidden += inner
-        if outer:  # told only after the agents inside of these calls have done their work
+        if outer:  # reported only after the agents inside of these calls have ended
             _add(merged, [*outer, *hidden])
             hidden = []
     calls = [call for message in response.output_messages or () for call in message.tool_calls if call.id not in seen]
@@ -97,7 +97,7 @@ def _given(item: Mapping[str, Any]) -> Any:
 
 
 def _untold(agent: Any) -> list[Unread]:
-    """Report an agent inside of a tool that ends with a call: no model is told of it."""
+    """Report an agent inside of a tool that may end with a call, which is in the input of no model."""
     if getattr(agent, "tool_use_behavior", "run_llm_again") == "run_llm_again":
         return []
     name = getattr(agent, "name", "")

@@ -1,4 +1,4 @@
-"""Workers of a `python` target: programs that stay up and run the same code, one request at a time each."""
+"""Worker processes of a `python` target, each with one request at a time."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from agentv.model.response import ProviderResponse
 
 
-class WorkerLaunch(CommandTemplate, frozen=True, kw_only=True):
-    """How a worker is started: the same Python with the same environment, in the eval's folder."""
+class WorkerCommand(CommandTemplate, frozen=True, kw_only=True):
+    """Command of a worker: the same Python with the same environment, in the eval's folder."""
 
     job: bytes
-    is_theirs: ClassVar[bool] = False
+    is_user_program: ClassVar[bool] = False
 
     def make(self, values: Mapping[str, str], stdin: bytes = b"") -> Command:
-        """The command; nothing of the user's is among its arguments."""
+        """Return the command, which has no arguments from the request."""
         del values, stdin
         return Command(
             arguments=self.command,
@@ -40,53 +40,53 @@ class WorkerLaunch(CommandTemplate, frozen=True, kw_only=True):
         )
 
     def request_line(self, request: Request, wire_id: str) -> bytes:
-        """The whole request: a worker is no stranger."""
-        return dump_json(Asked(id=wire_id, request=request)) + b"\n"
+        """Return the whole request, which workers decode as it is."""
+        return dump_json(WorkerRequest(id=wire_id, request=request)) + b"\n"
 
 
-class Workers:
-    """So many processes at most, started when they are needed and replaced when they end."""
+class WorkerSession:
+    """Session of a `python` target with worker processes, started on demand and replaced when they end."""
 
-    def __init__(self, function: str, args: dict[str, Any], scope: Scope, most: int) -> None:
+    def __init__(self, function: str, args: dict[str, Any], scope: Scope, max_workers: int) -> None:
         job = Job(function=function, args=args, scope=scope)
-        launch = WorkerLaunch(
+        command = WorkerCommand(
             command=_command(),
             env=(),
             folder=scope.folder or ".",
             max_output_bytes=MAX_BYTES,
             job=dump_json(job) + b"\n",
         )
-        self._stream = WorkerPool(launch, most)
-        self._free = asyncio.Semaphore(most)
-        """Each worker has one request at a time: a second one would wait in it, with its clock running."""
+        self._pool = WorkerPool(command, max_workers)
+        self._semaphore = asyncio.Semaphore(max_workers)
+        """One request for each worker, because the timeout of a second one would include waiting."""
 
     async def invoke(self, request: Request) -> ProviderResponse:
-        """One reply."""
-        async with self._free:
-            return await self._stream.invoke(request)
+        """Return the reply to a request."""
+        async with self._semaphore:
+            return await self._pool.invoke(request)
 
     async def close(self) -> None:
-        """End all of them, with whatever they started."""
-        await self._stream.close()
+        """Close all processes, with their descendants."""
+        await self._pool.close()
 
 
 def _command() -> tuple[str, ...]:
-    """The same Python with the same path: nothing in the eval's folder takes the place of a module that we have."""
-    path = [str(Path(each).absolute()) for each in sys.path]
+    """Return the command of a worker, with our `sys.path`, so that no module in the eval's folder shadows ours."""
+    path = [str(Path(path).absolute()) for path in sys.path]
     program = f"import sys; sys.path[:] = {path!r}; from agentv.agent import work; work()"
     return (sys.executable, "-P", "-c", program)
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """The first line: which code, and where it would find itself in the process of agentv."""
+    """First line to a worker: the code to run, and its folders."""
 
     function: str
     args: dict[str, Any]
     scope: Scope
 
 
-class Asked(Struct, frozen=True, kw_only=True):
-    """Every other line."""
+class WorkerRequest(Struct, frozen=True, kw_only=True):
+    """Every other line to a worker."""
 
     id: str
     request: Request

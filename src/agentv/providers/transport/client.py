@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from agentv.errors import Problem
 from agentv.jsonio import dump_json
@@ -29,18 +30,18 @@ if TYPE_CHECKING:
 
 is_header_name = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
 FRAMING = ("content-length", "transfer-encoding", "connection", "te", "trailer", "upgrade")
-"""Headers that say how the connection works, and are nobody else's to set."""
+"""Headers of the connection, which settings may not set."""
 _ADDRESS = re.compile(r"\s*(\$\{|https?://[^/\s?#])", re.IGNORECASE).match
 
 
 def check_address(url: str, path: str) -> Iterator[Problem]:
-    """That HTTP can reach it; one that begins with a variable is seen when it is known."""
+    """Yield a problem if a URL is not one of HTTP; one that begins with a variable is checked later."""
     if not _ADDRESS(url):
         yield Problem(path, f"{url!r} is no address of a server: one begins with http://HOST or https://HOST")
 
 
 def check_headers(headers: Mapping[str, str], path: str) -> Iterator[Problem]:
-    """That each can be sent, and is there once however it is capitalised."""
+    """Yield the problems of headers: invalid names or values, and duplicates."""
     seen: dict[str, str] = {}
     for name, value in headers.items():
         place = f"{path}.{name}"
@@ -73,7 +74,7 @@ __all__ = [
 
 MAX_BODY_BYTES = 10_000_000
 CONNECT_S = 30.0
-"""How long making a connection may take; the attempt as a whole has a time of its own."""
+"""Time limit of a connection attempt."""
 _MIN_SECRET = 6
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
@@ -82,7 +83,7 @@ _LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
 
 
 class HttpClient:
-    """One client session: opened and closed with its provider, in the same event loop."""
+    """HTTP client: opened and closed with its provider, in the same event loop."""
 
     def __init__(self, *, headers: Mapping[str, str] = NO_HEADERS, max_body_bytes: int = MAX_BODY_BYTES) -> None:
         self._headers = merge_headers({"User-Agent": "agentv"}, headers)
@@ -93,20 +94,20 @@ class HttpClient:
         self._proxies: dict[str, str | None] = {}
 
     async def open(self) -> None:
-        """Make the session; it connects nowhere yet."""
-        import aiohttp  # noqa: PLC0415 - a third of a second that only a provider that is used shall cost
+        """Create the aiohttp session; nothing is connected yet."""
+        import aiohttp  # noqa: PLC0415 - importing it takes 0.3 s
 
         self._session = aiohttp.ClientSession(
-            # The engine says how much is under way at once; a limit here would only hide behind it.
+            # The engine limits the concurrency.
             connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
-            # Proxies are looked up here: with `trust_env` every request would read ~/.netrc, and send what is in it.
+            # Proxies are found by `_proxy`: with `trust_env` every request would send credentials of ~/.netrc.
             trust_env=False,
         )
 
     async def close(self) -> None:
-        """Close every connection; a wire that was never opened, or is closed already, is left as it is."""
+        """Close all connections; harmless if it is not open."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -120,7 +121,7 @@ class HttpClient:
         json: Any = None,
         data: bytes | str | None = None,
     ) -> HttpResponse:
-        """The whole reply, whatever its status; `TransportError` when there is none."""
+        """Send a request and return the whole response of any status; raise `TransportError` if there is none."""
         async with self.stream(method, url, headers=headers, json=json, data=data) as stream:
             return await stream.read()
 
@@ -134,9 +135,9 @@ class HttpClient:
         json: Any = None,
         data: bytes | str | None = None,
     ) -> AsyncIterator[ResponseStream]:
-        """The reply while it comes; what is not read when the block ends closes its connection."""
+        """Send a request and stream the response; the connection is closed if it was not read to its end."""
         if self._session is None:
-            msg = "the wire is not open"
+            msg = "the HTTP client is not open"
             raise RuntimeError(msg)
         body = data if json is None else dump_json(json)
         ours = self._headers if json is None else self._json_headers
@@ -146,14 +147,12 @@ class HttpClient:
             response = await self._session.request(
                 method, url, headers=sent, data=body, proxy=self._proxy(url), allow_redirects=False
             )
-        # What happens inside is the caller's, and passes as it is.
+        # Exceptions of the caller's block are not translated.
         async with response:
             yield ResponseStream(response, shown_url(url), hidden, self._max)
 
     def _proxy(self, url: str) -> str | None:
-        """The proxy that the environment names for this address; none for this machine itself."""
-        from urllib.parse import urlsplit  # noqa: PLC0415 - only what sends needs it
-
+        """Return the proxy that the environment names for this URL; none for this machine itself."""
         origin = url[: url.find("/", 8)] if "/" in url[8:] else url
         if origin in self._proxies:
             return self._proxies[origin]
@@ -163,16 +162,16 @@ class HttpClient:
         host = parts.hostname or ""
         local = host in _LOOPBACK or host.endswith(".localhost") or proxy_bypass(parts.netloc.rpartition("@")[2])
         proxies = getproxies()
-        found = None if local else proxies.get(parts.scheme) or proxies.get("all")
-        if found is not None and found.startswith("socks"):
+        proxy_url = None if local else proxies.get(parts.scheme) or proxies.get("all")
+        if proxy_url is not None and proxy_url.startswith("socks"):
             msg = f"the environment names a SOCKS proxy for {shown_url(origin)}, and only HTTP proxies are supported"
             raise transport_error(msg, kind="protocol", code="unreachable")
-        self._proxies[origin] = found if found is None or "://" in found else f"http://{found}"
+        self._proxies[origin] = proxy_url if proxy_url is None or "://" in proxy_url else f"http://{proxy_url}"
         return self._proxies[origin]
 
 
 class ResponseStream:
-    """A reply whose head is there: iterate for its chunks, or `read` all of it."""
+    """Response whose head has arrived: iterate over its chunks, or `read` it."""
 
     def __init__(self, response: aiohttp.ClientResponse, url: str, hidden: tuple[str, ...], limit: int) -> None:
         self._response = response
@@ -184,12 +183,12 @@ class ResponseStream:
 
     @property
     def head(self) -> HttpResponse:
-        """The reply without its body, for messages about it."""
+        """Response without its body, for messages."""
         return HttpResponse(status=self.status, headers=self.headers, url=self.url, hidden=self.hidden)
 
     @property
     def is_ok(self) -> bool:
-        """Whether the other side took the request."""
+        """True if the status is a success."""
         return self.head.is_ok
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -202,7 +201,7 @@ class ResponseStream:
             yield chunk
 
     async def read(self) -> HttpResponse:
-        """All of the body that is left, up to the limit."""
+        """Read the rest of the body, up to the limit."""
         chunks, room, truncated = [], self._limit, False
         while not truncated and (chunk := await self._next()):
             chunks.append(chunk[:room])
@@ -223,7 +222,7 @@ class ResponseStream:
 
 
 class _ErrorTranslation:
-    """Turns what the client raises inside into a `TransportError` that says what happened to whom."""
+    """Context manager that translates exceptions of aiohttp into `TransportError`."""
 
     __slots__ = ("_hidden", "_url")
 
@@ -236,15 +235,15 @@ class _ErrorTranslation:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if isinstance(error, Exception) and not isinstance(error, TransportError):
-            from agentv.providers.transport.network_errors import to_transport_error  # noqa: PLC0415 - it knows the client, and loads it
+            from agentv.providers.transport.network_errors import to_transport_error  # noqa: PLC0415 - imports aiohttp
 
-            told = to_transport_error(error, self._url, self._hidden)
-            if told is not None:
-                raise told from None
+            translated = to_transport_error(error, self._url, self._hidden)
+            if translated is not None:
+                raise translated from None
 
 
 def merge_headers(*layers: Mapping[str, str]) -> dict[str, str]:
-    """Headers of which the later ones replace the earlier ones, however either is capitalised.
+    """Merge headers, case-insensitively; later ones replace earlier ones.
 
     Around a value, white space is dropped: a key from a file often ends with a line break.
     """
@@ -263,7 +262,7 @@ def merge_headers(*layers: Mapping[str, str]) -> dict[str, str]:
 
 
 def join_url(base: str, path: str, version: str = "") -> str:
-    """An endpoint's address: `base` may end with a slash, and with the beginning of the path, or all of it.
+    """Return the URL of an endpoint; `base` may end with a slash, and with a part of the path or all of it.
 
     `version` comes between the two where the base is a bare host; one with a path of its own says where to go.
     """
@@ -277,16 +276,16 @@ def join_url(base: str, path: str, version: str = "") -> str:
 
 
 def shown_url(url: str) -> str:
-    """The address for messages: without a login, and without a query, which may hold a key."""
+    """Return a URL for messages: without a login, and without a query, which may hold a key."""
     return _LOGIN.sub("", url).partition("?")[0]
 
 
 def _credentials(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """What of these headers no message may repeat."""
-    found = []
+    """Return the credentials in headers, which must not appear in messages."""
+    proxy_url = []
     for name, value in headers.items():
         if is_credential_field(name):
             span = credential_span(value)
             secret = value if span is None else value[span[0] : span[1]]
-            found += [each for each in (secret, value) if len(each) >= _MIN_SECRET]
-    return tuple(found)
+            proxy_url += [each for each in (secret, value) if len(each) >= _MIN_SECRET]
+    return tuple(proxy_url)

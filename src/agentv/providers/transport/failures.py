@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -14,36 +15,35 @@ from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from datetime import datetime
 
 
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Seconds from now; `None` when nothing, or nothing that can be understood, is said. Names are in lower case."""
+    """Return the seconds to wait; `None` if the headers do not say. Names of headers are in lower case."""
     exact = _number(headers.get("retry-after-ms"))
     if exact is not None:
         return exact / 1000
-    written = headers.get("retry-after")
-    if written is not None:
-        seconds = _number(written)
-        return _until_date(written, now) if seconds is None else seconds
+    header = headers.get("retry-after")
+    if header is not None:
+        seconds = _number(header)
+        return _seconds_until_date(header, now) if seconds is None else seconds
     return max(_resets(headers, now), default=None)
 
 
 def _resets(headers: Mapping[str, str], now: datetime | None) -> Iterator[float]:
-    """When each limit that is used up is there again, as OpenAI and Anthropic tell it."""
+    """Yield the times until exhausted limits are reset, in the headers of OpenAI and Anthropic."""
     for name, value in headers.items():
         if name.startswith("x-ratelimit-reset-"):
-            left, pause = headers.get(name.replace("-reset-", "-remaining-")), _span(value)
+            left, wait_s = headers.get(name.replace("-reset-", "-remaining-")), _parse_duration(value)
         elif name.startswith("anthropic-ratelimit-") and name.endswith("-reset"):
-            left, pause = headers.get(name.removesuffix("reset") + "remaining"), _until_moment(value, now)
+            left, wait_s = headers.get(name.removesuffix("reset") + "remaining"), _seconds_until_timestamp(value, now)
         else:
             continue
-        if left is not None and left.strip() == "0" and pause is not None:
-            yield pause
+        if left is not None and left.strip() == "0" and wait_s is not None:
+            yield wait_s
 
 
 def _number(text: str | None) -> float | None:
@@ -54,71 +54,67 @@ def _number(text: str | None) -> float | None:
     return max(0.0, value) if isfinite(value) else None
 
 
-def _span(text: str) -> float | None:
-    """Seconds in `6m0s`, `1.5s`, `20ms` or a bare number."""
-    parts = _SPAN.findall(text)
+def _parse_duration(text: str) -> float | None:
+    """Parse a duration such as `6m0s`, `1.5s`, `20ms` or a number of seconds."""
+    parts = _DURATION.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text.strip():
         return _number(text)
     return sum(float(number) * _SECONDS[unit] for number, unit in parts)
 
 
-def _until_date(text: str, now: datetime | None) -> float | None:
+def _seconds_until_date(text: str, now: datetime | None) -> float | None:
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 - few servers write a date
 
     try:
-        return _until(parsedate_to_datetime(text), now)
+        return _seconds_until(parsedate_to_datetime(text), now)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 
 
-def _until_moment(text: str, now: datetime | None) -> float | None:
-    from datetime import datetime  # noqa: PLC0415 - as above
-
+def _seconds_until_timestamp(text: str, now: datetime | None) -> float | None:
     try:
-        return _until(datetime.fromisoformat(text.strip()), now)
+        return _seconds_until(datetime.fromisoformat(text.strip()), now)
     except (ValueError, OverflowError):
         return None
 
 
-def _until(moment: datetime, now: datetime | None) -> float:
-    from datetime import UTC, datetime  # noqa: PLC0415 - as above
-
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def _seconds_until(timestamp: datetime, now: datetime | None) -> float:
+    aware = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
     return max(0.0, (aware - (now or datetime.now(UTC))).total_seconds())
 
 
-MAX_WORDS = 300
-"""Characters of somebody else's text that a message quotes."""
+MAX_QUOTED = 300
+"""Largest number of characters that a message quotes."""
 NO_HEADERS: Mapping[str, str] = {}
 
 
 class HttpResponse(Struct, frozen=True, kw_only=True):
-    """A whole reply, read to its end or to the limit."""
+    """HTTP response, read to its end or to the limit."""
 
     status: int
     headers: Mapping[str, str] = NO_HEADERS
-    """By name in lower case."""
+    """Headers by name in lower case."""
     body: bytes = b""
     truncated: bool = False
-    """Whether the body was longer than the limit, and the rest was not read."""
+    """True if the body is longer than the limit, so that the rest was not read."""
     url: str = ""
-    """Where it came from, without credentials."""
+    """URL without credentials."""
     hidden: tuple[str, ...] = ()
-    """Credentials that were sent, which no message may repeat."""
+    """Credentials that were sent, which must not appear in messages."""
 
     @property
     def is_ok(self) -> bool:
-        """Whether the other side took the request."""
+        """True if the status is a success."""
         return 200 <= self.status < 300  # noqa: PLR2004 - the success statuses of HTTP
 
     @property
     def content_type(self) -> str:
-        """What the body says it is, in lower case and without parameters."""
+        """Content type in lower case and without parameters."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 class TransportError(ProviderError):
-    """There is no reply to work with; `response` is what the run gets instead."""
+    """Failure of a request; `response` is the failed reply of the run."""
 
     def __init__(self, error: ResponseError) -> None:
         super().__init__(error.message, transient=error.retryable)
@@ -129,19 +125,19 @@ class TransportError(ProviderError):
 
     @property
     def response(self) -> ProviderResponse:
-        """The reply of a target that did not give one."""
+        """Return a failed reply with this error."""
         return ProviderResponse(success=False, error=self.error)
 
 
 def transport_error(
     message: str, *, kind: ErrorKind = "transport", retryable: bool = False, code: str | UnsetType = UNSET
 ) -> TransportError:
-    """An error to raise, from its words."""
+    """Return a `TransportError` with this message."""
     return TransportError(ResponseError(kind=kind, message=message, retryable=retryable, code=code))
 
 
-class _Meaning(Struct, frozen=True):
-    """What a status means."""
+class _StatusMeaning(Struct, frozen=True):
+    """Error kind, code and hint of an HTTP status."""
 
     kind: ErrorKind
     code: str
@@ -151,23 +147,23 @@ class _Meaning(Struct, frozen=True):
 
 _LOGIN = "check the key and what it may do"
 _MEANINGS = {
-    400: _Meaning("protocol", "bad_request"),
-    401: _Meaning("transport", "unauthorized", hint=_LOGIN),
-    402: _Meaning("transport", "quota_exhausted", hint="the account has nothing left to spend"),
-    403: _Meaning("transport", "unauthorized", hint=_LOGIN),
-    404: _Meaning("transport", "not_found", hint="check the address (`base_url` or `url`) and the `model`"),
-    405: _Meaning("transport", "not_found", hint="check the address (`base_url` or `url`)"),
-    408: _Meaning("transport", "timeout", retryable=True),
-    409: _Meaning("transport", "conflict", retryable=True),
-    413: _Meaning("protocol", "too_large"),
-    425: _Meaning("transport", "unavailable", retryable=True),
-    429: _Meaning("transport", "rate_limited", retryable=True),
-    501: _Meaning("protocol", "bad_request"),
-    503: _Meaning("transport", "unavailable", retryable=True),
-    504: _Meaning("transport", "timeout", retryable=True),
-    529: _Meaning("transport", "overloaded", retryable=True),
+    400: _StatusMeaning("protocol", "bad_request"),
+    401: _StatusMeaning("transport", "unauthorized", hint=_LOGIN),
+    402: _StatusMeaning("transport", "quota_exhausted", hint="the account has nothing left to spend"),
+    403: _StatusMeaning("transport", "unauthorized", hint=_LOGIN),
+    404: _StatusMeaning("transport", "not_found", hint="check the address (`base_url` or `url`) and the `model`"),
+    405: _StatusMeaning("transport", "not_found", hint="check the address (`base_url` or `url`)"),
+    408: _StatusMeaning("transport", "timeout", retryable=True),
+    409: _StatusMeaning("transport", "conflict", retryable=True),
+    413: _StatusMeaning("protocol", "too_large"),
+    425: _StatusMeaning("transport", "unavailable", retryable=True),
+    429: _StatusMeaning("transport", "rate_limited", retryable=True),
+    501: _StatusMeaning("protocol", "bad_request"),
+    503: _StatusMeaning("transport", "unavailable", retryable=True),
+    504: _StatusMeaning("transport", "timeout", retryable=True),
+    529: _StatusMeaning("transport", "overloaded", retryable=True),
 }
-_SERVER_ERROR = _Meaning("transport", "server_error", retryable=True)
+_SERVER_ERROR = _StatusMeaning("transport", "server_error", retryable=True)
 _QUOTA = _MEANINGS[402]
 _QUOTA_NAMES = ("insufficient_quota", "billing", "credit_balance", "payment_required", "quota_exhausted")
 _QUOTA_WORDS = (
@@ -192,39 +188,39 @@ _NAMED = {
     "invalid_request_error": 400,
     "invalid_prompt": 400,
 }
-"""What an error object calls itself, where no status tells: inside a stream that began well."""
+"""Statuses of the error names that vendors use, for errors inside of a stream."""
 
 
 def failure_from(answer: HttpResponse) -> ProviderResponse:
-    """The reply of a target that answered with anything but success."""
+    """Return the failed reply for a response whose status is no success."""
     try:
         body: Any = parse_json(answer.body) if answer.body and not answer.truncated else None
     except FormatError:
         body = None
-    said = error_words(body)
-    if said is None and not _is_page(answer):
-        said = first_words(answer.body)
-    return ProviderResponse(success=False, error=_error_of(answer, body, said or ""))
+    message_text = error_message(body)
+    if message_text is None and not _is_html(answer):
+        message_text = body_excerpt(answer.body)
+    return ProviderResponse(success=False, error=_error_of(answer, body, message_text or ""))
 
 
 def failure_in_stream(error: Any, answer: HttpResponse, about: str = "") -> ProviderResponse:
-    """The reply of a target that took the request, and then sent an error in place of its reply or of the rest."""
-    told = HttpResponse(status=_status_of(error), headers=answer.headers, url=answer.url, hidden=answer.hidden)
+    """Return the failed reply for an error in the body of a successful response."""
+    equivalent = HttpResponse(status=_status_of(error), headers=answer.headers, url=answer.url, hidden=answer.hidden)
     about = about or f"{answer.url or 'the target'} sent an error in the middle of its reply"
-    return ProviderResponse(success=False, error=_error_of(told, error, error_words(error) or "", about))
+    return ProviderResponse(success=False, error=_error_of(equivalent, error, error_message(error) or "", about))
 
 
 def _status_of(error: Any) -> int:
-    """The status that an error would have come with, by its number or by what it calls itself."""
-    for item in _errors_in(error):
+    """Return the HTTP status of an error by its number or its name."""
+    for item in _error_objects(error):
         number = item.get("code") if isinstance(item, dict) else None
         if isinstance(number, int) and 400 <= number < 600:  # noqa: PLR2004 - the error statuses of HTTP
             return number
-    return next((_NAMED[name] for name in _names(error) if name in _NAMED), 500)
+    return next((_NAMED[name] for name in _error_names(error) if name in _NAMED), 500)
 
 
 def read_json(answer: HttpResponse) -> Any:
-    """The body of a reply that is JSON, or a `TransportError` that quotes its first words."""
+    """Parse the body as JSON, or raise a `TransportError` that quotes its beginning."""
     if answer.truncated:
         msg = f"the reply of {answer.url} is longer than {len(answer.body):,} bytes and was cut off"
         raise transport_error(msg, kind="protocol", code="too_large")
@@ -235,76 +231,78 @@ def read_json(answer: HttpResponse) -> Any:
         return parse_json(answer.body)
     except FormatError as error:
         kind = answer.content_type or "no content type"
-        hint = "; a proxy or a login page in between?" if _is_page(answer) else ""
-        words = redact_url(first_words(answer.body), answer.hidden)
+        hint = "; a proxy or a login page in between?" if _is_html(answer) else ""
+        words = redact_url(body_excerpt(answer.body), answer.hidden)
         msg = f"{answer.url} answered {answer.status} with {kind} where JSON was expected{hint} ({error}): {words}"
         raise transport_error(msg, kind="protocol", code="malformed") from None
 
 
-def error_words(body: Any) -> str | None:
-    """What an error in any of the usual shapes says; `None` when it says nothing."""
-    for item in _errors_in(body):
+def error_message(body: Any) -> str | None:
+    """Return the message of an error in any usual format; `None` if it has none."""
+    for item in _error_objects(body):
         if isinstance(item, str) and item.strip():
-            return _short(item)
+            return _shorten(item)
         if not isinstance(item, dict):
             continue
         for key in ("message", "detail", "title", "error_description", "msg"):
             if isinstance(item.get(key), str) and item[key].strip():
-                return _short(item[key])
+                return _shorten(item[key])
     return None
 
 
-def first_words(body: bytes) -> str:
-    """How a body begins, on one line."""
-    return _short(body[: 4 * MAX_WORDS].decode("utf-8", "replace"))
+def body_excerpt(body: bytes) -> str:
+    """Return the beginning of a body, on one line."""
+    return _shorten(body[: 4 * MAX_QUOTED].decode("utf-8", "replace"))
 
 
 def redact_url(text: str, hidden: Iterable[str]) -> str:
-    """The text without the credentials that were sent."""
+    """Return the text without the credentials that were sent."""
     for secret in hidden:
         text = text.replace(secret, "[redacted]")
     return text
 
 
-def _error_of(answer: HttpResponse, body: Any, said: str, about: str = "") -> ResponseError:
-    meaning = _meaning(answer, body, said)
+def _error_of(answer: HttpResponse, body: Any, message_text: str, about: str = "") -> ResponseError:
+    meaning = _meaning(answer, body, message_text)
     about = about or f"{answer.url or 'the target'} answered {answer.status}"
-    message = "; ".join(part for part in (f"{about}: {said}" if said else about, meaning.hint) if part)
-    pause = retry_after_s(answer.headers) if meaning.retryable else None
+    message = "; ".join(part for part in (f"{about}: {message_text}" if message_text else about, meaning.hint) if part)
+    wait_s = retry_after_s(answer.headers) if meaning.retryable else None
     return ResponseError(
         kind=meaning.kind,
         message=redact_url(message, answer.hidden),
         retryable=meaning.retryable,
         code=meaning.code,
-        retry_after_s=UNSET if pause is None else pause,
+        retry_after_s=UNSET if wait_s is None else wait_s,
     )
 
 
-def _meaning(answer: HttpResponse, body: Any, said: str) -> _Meaning:
-    lowered = said.lower()
-    if any(part in name for name in _names(body) for part in _QUOTA_NAMES) or any(
+def _meaning(answer: HttpResponse, body: Any, message_text: str) -> _StatusMeaning:
+    lowered = message_text.lower()
+    if any(part in name for name in _error_names(body) for part in _QUOTA_NAMES) or any(
         words in lowered for words in _QUOTA_WORDS
     ):
         return _QUOTA
     if 300 <= answer.status < 400:  # noqa: PLR2004 - redirections
-        place = redact_url(_short(answer.headers.get("location", "")), answer.hidden)
-        return _Meaning("transport", "redirected", hint=f"it redirects to {place or 'nowhere'}, which is not followed")
+        place = redact_url(_shorten(answer.headers.get("location", "")), answer.hidden)
+        return _StatusMeaning(
+            "transport", "redirected", hint=f"it redirects to {place or 'nowhere'}, which is not followed"
+        )
     meaning = _MEANINGS.get(answer.status) or (_SERVER_ERROR if answer.status >= 500 else _MEANINGS[400])  # noqa: PLR2004
     should = answer.headers.get("x-should-retry", "").strip().lower()
     if should in ("true", "false"):
-        return _Meaning(meaning.kind, meaning.code, should == "true", meaning.hint)
+        return _StatusMeaning(meaning.kind, meaning.code, should == "true", meaning.hint)
     return meaning
 
 
-def _names(body: Any) -> Iterator[str]:
-    """How an error object calls itself, its `code` and its `type`."""
-    for item in _errors_in(body):
+def _error_names(body: Any) -> Iterator[str]:
+    """Yield the `code` and `type` of an error object."""
+    for item in _error_objects(body):
         if isinstance(item, dict):
             yield from (item[key].lower() for key in ("code", "type") if isinstance(item.get(key), str))
 
 
-def _errors_in(body: Any) -> Iterator[Any]:
-    """The error, from where it stands innermost."""
+def _error_objects(body: Any) -> Iterator[Any]:
+    """Yield the objects that may hold the error, innermost first."""
     if isinstance(body, list):
         body = body[0] if body else None
     if isinstance(body, dict):
@@ -318,12 +316,12 @@ def _errors_in(body: Any) -> Iterator[Any]:
     yield body
 
 
-def _is_page(answer: HttpResponse) -> bool:
+def _is_html(answer: HttpResponse) -> bool:
     return answer.content_type in ("text/html", "application/xhtml+xml") or answer.body[
         :200
     ].lstrip().lower().startswith((b"<!doctype html", b"<html"))
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     words = " ".join(scrub_text(text).split())
-    return words if len(words) <= MAX_WORDS else words[:MAX_WORDS] + "…"
+    return words if len(words) <= MAX_QUOTED else words[:MAX_QUOTED] + "…"

@@ -1,4 +1,4 @@
-"""One question to a vendor's model: the request goes out, the reply comes back whole or in pieces."""
+"""Requests to a model of a vendor: send one, and read the reply, whole or streamed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from agentv.providers.transport.client import (
     redact_url,
     transport_error,
 )
-from agentv.providers.transport.failures import first_words
+from agentv.providers.transport.failures import body_excerpt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 
+    from agentv.model.request import Request
     from agentv.model.response import ProviderResponse
     from agentv.providers.transport.client import HttpClient, HttpResponse
 
@@ -35,55 +36,75 @@ _EVENT_STARTS = (b"data:", b"event:", b"id:", b":")
 _REQUEST_IDS = ("x-request-id", "request-id")
 
 
-class Pieces(Protocol):
-    """A reply that is put together while it comes."""
+class StreamDecoder(Protocol):
+    """Decoder of a streamed reply."""
 
     error: Any
 
     def feed(self, event: ServerEvent) -> None:
-        """Take in the next event."""
+        """Decode the next event."""
         ...
 
     @property
     def is_complete(self) -> bool:
-        """Whether the reply has come to its end."""
+        """True if the reply is complete."""
         ...
 
     @property
     def body(self) -> dict[str, Any]:
-        """What would have come without streaming."""
+        """Body as it would be without streaming."""
         ...
 
 
 class Dialect(NamedTuple):
-    """How one vendor's endpoint answers."""
+    """Reply format of a vendor's endpoint."""
 
     decode: Callable[[Any], ProviderResponse]
     error_in: Callable[[Any], Any]
-    """The error that a body holds in place of a reply."""
-    pieces: Callable[[], Pieces]
+    """Returns the error that a body holds in place of a reply."""
+    decoder: Callable[[], StreamDecoder]
     keys: frozenset[str] | None
-    """The keys of a body that are read; all others are searched for calls."""
+    """Keys of a body that are read; all others are searched for calls."""
 
 
-async def ask_model(wire: HttpClient, url: str, body: Mapping[str, Any], dialect: Dialect) -> ProviderResponse:
-    """The model's reply, normalised, with the time that it took; a failure is a reply too."""
+class ModelSession:
+    """Open provider of a model: an HTTP client, and the endpoint that it sends requests to."""
+
+    def __init__(
+        self, client: HttpClient, url: str, make_body: Callable[[Request], dict[str, Any]], dialect: Dialect
+    ) -> None:
+        self._client = client
+        self._url = url
+        self._make_body = make_body
+        self._dialect = dialect
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        """Return the reply of the model."""
+        return await ask_model(self._client, self._url, self._make_body(request), self._dialect)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+
+async def ask_model(client: HttpClient, url: str, body: Mapping[str, Any], dialect: Dialect) -> ProviderResponse:
+    """Send a request and return the normalized reply with its latency; a failure is a reply, too."""
     start = perf_counter()
     try:
         if body.get("stream") is True:
-            response = await _ask_for_pieces(wire, url, body, dialect)
+            response = await _stream_reply(client, url, body, dialect)
         else:
-            response = _read(await wire.send("POST", url, json=body), dialect)
+            response = _read(await client.send("POST", url, json=body), dialect)
     except TransportError as error:
         response = error.response
     return replace(response, latency_ms=round((perf_counter() - start) * 1000, 3))
 
 
 def _read(answer: HttpResponse, dialect: Dialect) -> ProviderResponse:
-    return _normalise(read_json(answer), answer, dialect) if answer.is_ok else failure_from(answer)
+    return _normalize(read_json(answer), answer, dialect) if answer.is_ok else failure_from(answer)
 
 
-def _normalise(body: Any, head: HttpResponse, dialect: Dialect) -> ProviderResponse:
+def _normalize(body: Any, head: HttpResponse, dialect: Dialect) -> ProviderResponse:
     error = dialect.error_in(body)
     if error is not None:
         return failure_in_stream(error, head, f"{head.url} answered {head.status} with an error")
@@ -97,48 +118,50 @@ def _normalise(body: Any, head: HttpResponse, dialect: Dialect) -> ProviderRespo
     return replace(response, metadata={**(response.metadata or {}), "request_id": request_id})
 
 
-async def _ask_for_pieces(wire: HttpClient, url: str, body: Mapping[str, Any], dialect: Dialect) -> ProviderResponse:
-    pieces = dialect.pieces()
-    async with wire.stream("POST", url, json=body, headers={"Accept": _EVENTS}) as stream:
+async def _stream_reply(client: HttpClient, url: str, body: Mapping[str, Any], dialect: Dialect) -> ProviderResponse:
+    decoder = dialect.decoder()
+    async with client.stream("POST", url, json=body, headers={"Accept": _EVENTS}) as stream:
         head = stream.head
         if stream.is_ok and head.content_type == _EVENTS:
-            await _gather(stream, pieces, head, dialect)
+            await _decode_stream(stream, decoder, head, dialect)
         else:
             answer = await stream.read()
             if not answer.is_ok or not answer.body.lstrip().startswith(_EVENT_STARTS):
                 return _read(answer, dialect)  # an error, or a server that does not stream
-            await _gather(_once(answer.body), pieces, head, dialect)
-    if pieces.error is not None:
-        return failure_in_stream(pieces.error, head)
-    if not pieces.is_complete:
+            await _decode_stream(_once(answer.body), decoder, head, dialect)
+    if decoder.error is not None:
+        return failure_in_stream(decoder.error, head)
+    if not decoder.is_complete:
         msg = f"{head.url} ended its reply in the middle"
         raise transport_error(msg, retryable=True, code="cut_off")
-    return _normalise(pieces.body, head, dialect)
+    return _normalize(decoder.body, head, dialect)
 
 
 async def _once(body: bytes) -> AsyncIterator[bytes]:
     yield body
 
 
-async def _gather(chunks: AsyncIterable[bytes], pieces: Pieces, head: HttpResponse, dialect: Dialect) -> None:
-    """Feed all events, up to an error among them; when this is cancelled, the reply until then is kept."""
+async def _decode_stream(
+    chunks: AsyncIterable[bytes], decoder: StreamDecoder, head: HttpResponse, dialect: Dialect
+) -> None:
+    """Decode all events, up to an error among them; on cancellation, the reply until then is attached."""
     reader = SseDecoder()
     event: ServerEvent | None = None
     try:
         async for chunk in chunks:
             for event in reader.feed(chunk):
-                pieces.feed(event)
-                if pieces.error is not None:
+                decoder.feed(event)
+                if decoder.error is not None:
                     return
     except asyncio.CancelledError as cancelled:
         if event is not None:
-            with suppress(Exception):  # as far as it came, it may be of no use
-                attach_partial_reply(cancelled, _normalise(pieces.body, head, dialect))
+            with suppress(Exception):  # the part that arrived may be unreadable
+                attach_partial_reply(cancelled, _normalize(decoder.body, head, dialect))
         raise
     except FormatError as error:
-        words = redact_url(first_words(event.data.encode()), head.hidden) if event else ""
+        words = redact_url(body_excerpt(event.data.encode()), head.hidden) if event else ""
         msg = f"{head.url} sent an event that cannot be read ({error}): {words}"
         raise transport_error(msg, kind="protocol", code="malformed") from None
     for event in reader.finish():
-        with suppress(FormatError):  # it was cut off, and so is the reply
-            pieces.feed(event)
+        with suppress(FormatError):  # the reply is reported as incomplete below
+            decoder.feed(event)

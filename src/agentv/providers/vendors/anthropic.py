@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta
 
 from agentv.errors import ProviderError
 from agentv.formats.anthropic import FORMAT, AnthropicStreamDecoder, decode_message, error_in_message, to_anthropic
-from agentv.providers.transport import HttpProvider
-from agentv.providers.transport.client import check_address, check_headers, join_url, merge_headers
-from agentv.providers.vendors import Dialect
+from agentv.providers.base import ProviderBase
+from agentv.providers.transport.client import HttpClient, check_address, check_headers, join_url, merge_headers
+from agentv.providers.vendors import Dialect, ModelSession
 from agentv.providers.vendors.openai import check_extra_body, with_extra
 
 if TYPE_CHECKING:
     from agentv.errors import Problem
     from agentv.model.request import Request, Scope
-    from agentv.model.response import ProviderResponse
 
 
 DIALECT = Dialect(decode_message, error_in_message, AnthropicStreamDecoder, FORMAT.keys)
@@ -25,12 +25,12 @@ _LOGINS = ("x-api-key", "authorization")
 
 
 def url_of(target: Anthropic) -> str:
-    """The endpoint's address."""
+    """Return the URL of the endpoint."""
     return join_url(target.base_url, "v1/messages")
 
 
 def make_headers(target: Anthropic) -> dict[str, str]:
-    """Who asks, and in which version; the vendor itself is not asked without a key."""
+    """Return the headers; raise `ProviderError` if the vendor's own API would be called without a key."""
     key = (os.environ.get(KEY_NAME, "") if target.api_key is None else target.api_key).strip()
     own = {"anthropic-version": target.version, **({"x-api-key": key} if key else {})}
     headers = merge_headers(own, target.headers)
@@ -41,7 +41,7 @@ def make_headers(target: Anthropic) -> dict[str, str]:
 
 
 def make_body(target: Anthropic, request: Request) -> dict[str, Any]:
-    """The request."""
+    """Return the body of the request."""
     system, messages = to_anthropic(request.input_messages)
     body = {
         "model": target.model,
@@ -59,55 +59,49 @@ BASE_URL = "https://api.anthropic.com"
 KEY_NAME = "ANTHROPIC_API_KEY"
 
 
-class Anthropic(HttpProvider, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """A model behind Anthropic's Messages API."""
+class Anthropic(ProviderBase, kw_only=True):
+    """Model behind the Messages API of Anthropic."""
 
     provider: Literal["anthropic"] = "anthropic"
     model: Annotated[str, Meta(min_length=1)]
-    """The model's name, as the server knows it."""
+    """Name of the model."""
     max_tokens: Annotated[int, Meta(ge=1)] = 4096
-    """The longest answer, in tokens; the API demands one."""
+    """Largest number of tokens of a reply; required by the API."""
     base_url: Annotated[str, Meta(min_length=1)] = BASE_URL
-    """Where the server is; a trailing slash, and `/v1` or its absence, are forgiven."""
+    """URL of the server, with or without `/v1` and a trailing slash."""
     api_key: str | None = None
-    """The key; by default the value of `ANTHROPIC_API_KEY`. Without either, none is sent."""
+    """API key; by default the value of `ANTHROPIC_API_KEY`. Without either, none is sent."""
     version: Annotated[str, Meta(min_length=1)] = "2023-06-01"
     """Sent as `anthropic-version`."""
     headers: dict[str, str] = {}
-    """Further headers; one that we send ourselves is replaced, however it is capitalised."""
+    """Further headers; they replace ours of the same name."""
     system: str | None = None
     """A system prompt, put before those of the input."""
     tools: list[dict[str, Any]] = []
     """Tools that the model may call, in Anthropic's form; the model's calls are recorded, not carried out."""
     temperature: float | None = None
-    """How freely the model chooses its words; the model's own default without it."""
+    """Sampling temperature; the model's own default without it."""
     stream: bool = False
-    """Whether the reply is to come in pieces; it is put together either way."""
+    """True to stream the reply."""
     extra_body: dict[str, Any] = {}
-    """Anything else for the request's body; `null` takes out what we would send."""
+    """Further fields of the body; `null` removes one that we would send."""
 
     @property
     def secret_names(self) -> tuple[str, ...]:
-        """The key that is used when none is written."""
+        """Environment variable of the key, if `api_key` is not given."""
         return (KEY_NAME,) if self.api_key is None else ()
 
     def check(self, path: str) -> list[Problem]:
-        """What is wrong with the settings as a whole."""
+        """Return the problems of the settings as a whole."""
         return [
             *check_address(self.base_url, f"{path}.base_url"),
             *check_headers(self.headers, f"{path}.headers"),
             *check_extra_body(self.extra_body, ("model", "messages", "stream"), path),
         ]
 
-    async def open(self, scope: Scope) -> None:
-        """Make the session."""
-        await super().open(scope)
-
-        self.__dict__["url"] = url_of(self)
-        await self.connect(make_headers(self))
-
-    async def invoke(self, request: Request) -> ProviderResponse:
-        """The model's reply."""
-        from agentv.providers.vendors import ask_model  # noqa: PLC0415 - as above
-
-        return await ask_model(self.wire, self.__dict__["url"], make_body(self, request), DIALECT)
+    async def open(self, scope: Scope) -> ModelSession:
+        """Create the HTTP client; nothing is sent yet."""
+        del scope
+        client = HttpClient(headers=make_headers(self))
+        await client.open()
+        return ModelSession(client, url_of(self), partial(make_body, self), DIALECT)

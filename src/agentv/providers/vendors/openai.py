@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta
@@ -18,19 +19,18 @@ from agentv.formats.openai_responses import (
     new_items,
     to_responses,
 )
-from agentv.providers.transport import HttpProvider
-from agentv.providers.transport.client import check_address, check_headers, join_url, merge_headers
-from agentv.providers.vendors import Dialect
+from agentv.providers.base import ProviderBase
+from agentv.providers.transport.client import HttpClient, check_address, check_headers, join_url, merge_headers
+from agentv.providers.vendors import Dialect, ModelSession
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from agentv.model.request import Request, Scope
-    from agentv.model.response import ProviderResponse
 
 
 def check_extra_body(body: Mapping[str, Any], own: Iterable[str], path: str) -> list[Problem]:
-    """Nothing that has a setting of its own, or that the provider itself must know."""
+    """Return the problems of an `extra_body`: fields with a setting of their own, or set by the provider."""
     return [Problem(f"{path}.extra_body.{name}", _instead(name), "key") for name in own if name in body]
 
 
@@ -43,7 +43,7 @@ def _instead(name: str) -> str:
 def check_limits(
     max_tokens: int | None, max_completion_tokens: int | None, seed: int | None, api: str, path: str
 ) -> list[Problem]:
-    """One limit, and nothing that the API has no place for."""
+    """Return the problems of two token limits, and of settings that the API does not have."""
     problems = []
     if max_tokens is not None and max_completion_tokens is not None:
         message = "the same limit as `max_tokens` under another name: keep the one that the model wants"
@@ -62,12 +62,12 @@ _TOOL_OWN = ("type", "function")
 
 
 def url_of(target: OpenAI) -> str:
-    """The endpoint's address."""
+    """Return the URL of the endpoint."""
     return join_url(target.base_url, _PATHS[target.api], "v1")
 
 
 def make_headers(target: OpenAI) -> dict[str, str]:
-    """Who asks; the vendor itself is not asked without a key."""
+    """Return the headers; raise `ProviderError` if the vendor's own API would be called without a key."""
     key = (os.environ.get(KEY_NAME, "") if target.api_key is None else target.api_key).strip()
     own = {
         "Authorization": f"Bearer {key}" if key else "",
@@ -82,13 +82,13 @@ def make_headers(target: OpenAI) -> dict[str, str]:
 
 
 def make_body(target: OpenAI, request: Request) -> dict[str, Any]:
-    """The request, in the form of the API that is used."""
+    """Return the body of the request, in the format of the API."""
     body = _chat_body(target, request) if target.api == "chat" else _responses_body(target, request)
     return with_extra({"model": target.model, **body, "temperature": target.temperature}, target.extra_body)
 
 
 def with_extra(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """The body with what the target adds to it, and without what is null."""
+    """Return the body with the extra fields, and without null values."""
     return {name: value for name, value in {**body, **extra}.items() if value is not None}
 
 
@@ -103,7 +103,7 @@ def _chat_body(target: OpenAI, request: Request) -> dict[str, Any]:
         "max_completion_tokens": target.max_completion_tokens,
         "seed": target.seed,
         "stream": target.stream or None,
-        # Without it a stream says nothing of what it cost.
+        # Without it, a stream reports no usage.
         "stream_options": {"include_usage": True} if target.stream else None,
     }
 
@@ -121,14 +121,14 @@ def _responses_body(target: OpenAI, request: Request) -> dict[str, Any]:
 
 
 def _nested(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """A function as Chat Completions wants it, so that `api` can change without its tools."""
+    """Convert a function to the format of Chat Completions, so that `tools` fit either API."""
     if tool.get("type") != "function" or "function" in tool:
         return dict(tool)
     return {"type": "function", "function": _without(tool, _TOOL_OWN)}
 
 
 def _flat(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """A function as the Responses API wants it."""
+    """Convert a function to the format of the Responses API."""
     function = tool.get("function")
     if tool.get("type") != "function" or not isinstance(function, dict):
         return dict(tool)
@@ -143,48 +143,48 @@ BASE_URL = "https://api.openai.com/v1"
 KEY_NAME = "OPENAI_API_KEY"
 
 
-class OpenAI(HttpProvider, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """A model behind OpenAI's wire."""
+class OpenAI(ProviderBase, kw_only=True):
+    """Model behind an API that is compatible with OpenAI's."""
 
     provider: Literal["openai"] = "openai"
     model: Annotated[str, Meta(min_length=1)]
-    """The model's name, as the server knows it."""
+    """Name of the model."""
     api: Literal["chat", "responses"] = "chat"
     """`chat`: Chat Completions, which every compatible server has; `responses`: the Responses API."""
     base_url: Annotated[str, Meta(min_length=1)] = BASE_URL
-    """Where the server is; a trailing slash and a missing `/v1` are forgiven."""
+    """URL of the server, with or without `/v1` and a trailing slash."""
     api_key: str | None = None
-    """The key; by default the value of `OPENAI_API_KEY`. Without either, none is sent."""
+    """API key; by default the value of `OPENAI_API_KEY`. Without either, none is sent."""
     organization: str | None = None
     """Sent as `OpenAI-Organization`."""
     project: str | None = None
     """Sent as `OpenAI-Project`."""
     headers: dict[str, str] = {}
-    """Further headers; one that we send ourselves is replaced, however it is capitalised."""
+    """Further headers; they replace ours of the same name."""
     system: str | None = None
     """A system prompt, put before the input."""
     tools: list[dict[str, Any]] = []
     """Tools that the model may call, in OpenAI's form; the model's calls are recorded, not carried out."""
     temperature: float | None = None
-    """How freely the model chooses its words; the model's own default without it."""
+    """Sampling temperature; the model's own default without it."""
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
-    """The longest answer, in tokens."""
+    """Largest number of tokens of a reply."""
     max_completion_tokens: Annotated[int, Meta(ge=1)] | None = None
-    """The same under the name that newer models want, thoughts included."""
+    """The same under the name that newer models require, reasoning included."""
     seed: int | None = None
-    """Asks for the same answer to the same question, as far as the model can."""
+    """Seed, for models that can repeat their replies."""
     stream: bool = False
-    """Whether the reply is to come in pieces; it is put together either way."""
+    """True to stream the reply."""
     extra_body: dict[str, Any] = {}
-    """Anything else for the request's body; `null` takes out what we would send."""
+    """Further fields of the body; `null` removes one that we would send."""
 
     @property
     def secret_names(self) -> tuple[str, ...]:
-        """The key that is used when none is written."""
+        """Environment variable of the key, if `api_key` is not given."""
         return (KEY_NAME,) if self.api_key is None else ()
 
     def check(self, path: str) -> list[Problem]:
-        """What is wrong with the settings as a whole."""
+        """Return the problems of the settings as a whole."""
         return [
             *check_address(self.base_url, f"{path}.base_url"),
             *check_headers(self.headers, f"{path}.headers"),
@@ -192,15 +192,9 @@ class OpenAI(HttpProvider, frozen=True, kw_only=True, forbid_unknown_fields=True
             *check_limits(self.max_tokens, self.max_completion_tokens, self.seed, self.api, path),
         ]
 
-    async def open(self, scope: Scope) -> None:
-        """Make the session."""
-        await super().open(scope)
-
-        self.__dict__["url"] = url_of(self)
-        await self.connect(make_headers(self))
-
-    async def invoke(self, request: Request) -> ProviderResponse:
-        """The model's reply."""
-        from agentv.providers.vendors import ask_model  # noqa: PLC0415 - as above
-
-        return await ask_model(self.wire, self.__dict__["url"], make_body(self, request), DIALECTS[self.api])
+    async def open(self, scope: Scope) -> ModelSession:
+        """Create the HTTP client; nothing is sent yet."""
+        del scope
+        client = HttpClient(headers=make_headers(self))
+        await client.open()
+        return ModelSession(client, url_of(self), partial(make_body, self), DIALECTS[self.api])

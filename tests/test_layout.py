@@ -1,0 +1,75 @@
+"""The layout of the package: names that occur once, imports without cycles, modules of a readable size."""
+
+import ast
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1] / "src"
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(ROOT.rglob("*.py"))
+}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+MAX_LINES = 600
+MAX_LOCAL_IMPORTS = 71
+"""Imports inside functions: in commands, the registry, for extras, or with a measured reason. It only goes down."""
+RIDDLES = re.compile(
+    r'^\s*"""(What|Whether|How|Who|Whose|Which|Where|Everybody|Everything|Nobody|Whatever)\b', re.MULTILINE
+)
+
+
+def imports_of(name: str) -> Iterator[str]:
+    """Yield the modules that a module imports, inside functions too, but not for type checkers alone."""
+    todo: list[ast.AST] = [TREES[name]]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in MODULES else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        todo += ast.iter_child_nodes(node)
+
+
+def test_each_class_name_occurs_once() -> None:
+    found = defaultdict(list)
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(name)
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    graph = {name: {each for each in imports_of(name) if each in MODULES and each != name} for name in MODULES}
+    while graph:
+        free = {name for name, imported in graph.items() if not imported & graph.keys()}
+        if not free:
+            break
+        graph = {name: imported for name, imported in graph.items() if name not in free}
+    circle = {name: sorted(imported & graph.keys()) for name, imported in graph.items()}
+    assert circle == {}, "each of these imports another of them"
+
+
+def test_few_imports_stand_inside_of_functions() -> None:
+    count: Counter[str] = Counter()
+    for name, tree in TREES.items():
+        for function in ast.walk(tree):
+            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                count[name] += sum(isinstance(node, (ast.Import, ast.ImportFrom)) for node in function.body)
+    assert sum(count.values()) <= MAX_LOCAL_IMPORTS, count.most_common(10)
+
+
+def test_no_module_is_longer_than_one_sitting() -> None:
+    lines = {name: path.read_text(encoding="utf-8").count("\n") for name, path in MODULES.items()}
+    assert {name: count for name, count in lines.items() if count > MAX_LINES} == {}
+
+
+def test_docstrings_say_what_a_thing_is_or_does() -> None:
+    found = {name: RIDDLES.findall(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+    assert {name: words for name, words in found.items() if words} == {}
