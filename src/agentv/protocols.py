@@ -366,8 +366,11 @@ class Store(Protocol):
         """Add a new execution, before any of its runs."""
         ...
 
-    def resume(self, execution: ExecutionRow) -> None:
-        """Reopen an execution; claims of dead processes are released."""
+    def resume(self, execution: ExecutionRow, *, is_whole: bool = True) -> None:
+        """Reopen an execution; claims of dead processes are released.
+
+        If only a part of its plan is resumed (`is_whole` is false), its runs keep their positions in the whole plan.
+        """
         ...
 
     def write(

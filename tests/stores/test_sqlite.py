@@ -442,6 +442,24 @@ class TestKeeping:
         assert [row.key for row in store.runs(NAME)] == counted
         assert store.executions()[0].runs == len(counted)
 
+    @pytest.mark.parametrize("key", ["2", "f"], ids=["the same run again", "an edited case"])
+    def test_a_run_that_is_resumed_alone_keeps_its_position_in_the_whole_plan(
+        self, store: SqliteStore, key: str
+    ) -> None:
+        store.write(NAME, [claim("1"), claim("2"), claim("3")], [])
+        store.write(NAME, [], [saved("1"), saved("2", "fail"), saved("3")])
+        store.resume(ExecutionRow(id=NAME, status="running", planned=3), is_whole=False)
+        alone = claim(key, tries=int(key == "2"))._replace(case_id="case-2", position=0)
+        assert store.write(NAME, [alone], [], ("fail",))[0] == {key}
+        store.write(NAME, [], [saved(key)])
+        assert [(row.key, row.position) for row in store.runs(NAME)] == [("1", 1), (key, 2), ("3", 3)]
+
+    def test_a_case_that_is_new_and_resumed_alone_comes_last(self, store: SqliteStore) -> None:
+        store.write(NAME, [claim("1"), claim("2")], [])
+        store.resume(ExecutionRow(id=NAME, status="running", planned=3), is_whole=False)
+        store.write(NAME, [claim("f")._replace(position=0)], [])
+        assert [row.key for row in store.runs(NAME)] == ["1", "2", "f"]
+
     def test_deleting_takes_everything_with_it(self, store: SqliteStore) -> None:
         store.write(NAME, [claim("a")], [])
         store.write(NAME, [], [saved("a")])

@@ -339,7 +339,7 @@ def resume_execution(
     store: Store, execution: ExecutionRow, rerun: Iterable[str] = (), *, is_whole: bool = True
 ) -> StoreSession:
     """Resume an execution, and return its session with the outcomes so far."""
-    store.resume(execution)
+    store.resume(execution, is_whole=is_whole)
     return StoreSession(
         store=store,
         execution=execution,

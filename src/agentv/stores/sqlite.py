@@ -52,6 +52,8 @@ class StoreEdits(StoreQueries):
     """Changes to stored executions."""
 
     _superseded: SupersededRuns | None = None
+    _keeps_positions = False
+    """True while a part of an execution is resumed: the plan of a part numbers its own runs from 0."""
     """Earlier runs of a resumed execution."""
 
     def add(self, execution: ExecutionRow, runs: Iterable[StoredRun]) -> int:
@@ -177,6 +179,14 @@ UPDATE_COUNTS = """
 """
 
 
+POSITION = """
+    SELECT position FROM runs
+    WHERE execution = ? AND (key = ? OR (eval_id = ? AND case_id = ? AND target_id = ? AND repeat = ? AND replaced = 0))
+    ORDER BY key = ? DESC LIMIT 1
+"""
+"""The position of a run by its key, else that of the current run of the same case, target and repetition."""
+
+
 class SqliteStore(StoreEdits):
     """Run store of a project, see `agentv.protocols.Store`; used by one thread at a time."""
 
@@ -203,7 +213,7 @@ class SqliteStore(StoreEdits):
             self._write_heartbeat()
             self._insert_execution(execution)
 
-    def resume(self, execution: ExecutionRow) -> None:
+    def resume(self, execution: ExecutionRow, *, is_whole: bool = True) -> None:
         """Reopen an execution, whose files may have changed since; claims of dead processes are released."""
         with self.transaction():
             self._write_heartbeat()
@@ -214,6 +224,7 @@ class SqliteStore(StoreEdits):
             )
             self.db.execute(REOPEN, (self.execution_seq(execution.id),))
         self._superseded = SupersededRuns(self.db, self.execution_seq(execution.id))
+        self._keeps_positions = not is_whole
 
     def write(
         self, execution_id: str, claims: Sequence[Claim], results: Sequence[ResultRow], rerun: Collection[str] = ()
@@ -230,10 +241,24 @@ class SqliteStore(StoreEdits):
                 msg = f"{self.name}: execution {execution_id} was deleted while it was running"
                 raise StoreError(msg)
             written = self._write_results(results) if results else set()
+            if claims and self._keeps_positions:
+                claims = [claim._replace(position=self._stored_position(execution, claim)) for claim in claims]
             claimed = self._claim(execution, claims, rerun) if claims else set()
         for key in written:
             self._claimed.pop(key, None)
         return claimed, written
+
+    def _stored_position(self, execution: int, claim: Claim) -> int:
+        """Return the position of a run in the whole plan: its own, that of the run it supersedes, or the last."""
+        identity = (claim.eval_id, claim.case_id, claim.target_id, claim.repeat)
+        found = self.db.execute(POSITION, (execution, claim.key, *identity, claim.key)).fetchone()
+        if found is None:
+            found = self.db.execute(
+                "SELECT coalesce(max(position), -1) + 1 FROM runs WHERE execution = ?", (execution,)
+            )
+            found = found.fetchone()
+        position: int = found[0]
+        return position
 
     def _claim(self, execution: int, claims: Sequence[Claim], rerun: Collection[str]) -> set[str]:
         at = timestamp()
