@@ -284,7 +284,7 @@ class ExecutionStore:
             is_whole = self._session.is_whole and summary.status != "interrupted"
             if is_whole and summary.runs == summary.planned:
                 known = self._session.known
-                removed = [key for key in known.keys() - self.claims.seen if not known[key].replaced]
+                removed = [key for key in known.keys() - self.claims.seen if not known[key].superseded]
                 if removed:
                     store.mark_superseded(execution_id, removed)
             # The summary of a part, or of an interrupted process, lacks runs that the store has: it counts them itself.

@@ -171,7 +171,7 @@ def _make_wait_notice() -> Callable[[list[ActiveWorker]], None]:
 
 def _print_resumed(session: StoreSession, prepared: Prepared, *, is_unchanged: bool) -> None:
     done = sum(
-        outcome.status in ("completed", "error") and outcome.verdict not in session.rerun and not outcome.replaced
+        outcome.status in ("completed", "error") and outcome.verdict not in session.rerun and not outcome.superseded
         for outcome in session.known.values()
     )
     total = prepared.planned.runs
@@ -188,7 +188,7 @@ def _mention_unfinished(store: Store) -> None:
         return
     last = newest[0]
     outcomes = store.outcomes(last.id).values()
-    done = sum(outcome.status in ("completed", "error") and not outcome.replaced for outcome in outcomes)
+    done = sum(outcome.status in ("completed", "error") and not outcome.superseded for outcome in outcomes)
     paths = shlex.join(api.paths_of(last.command, store))
     click.echo(
         f"the last execution, {last.id}, stopped after {done:,} of {last.planned:,} runs;"
