@@ -200,12 +200,9 @@ def assert_trajectory(
 def _await_result(result: ResultOrCoroutine) -> EvaluatorResult:
     if isinstance(result, EvaluatorResult):
         return result
-    import asyncio  # noqa: PLC0415 - importing it takes five times as long as starting Python
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above
+    from agentv.process.threads import wait_for  # noqa: PLC0415 - asyncio takes five times as long as starting Python
 
-    # In a thread: the event loop of the caller may be running, as in a notebook, and cannot be entered twice.
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, result).result()
+    return wait_for(result)
 
 
 def _ask(judge: JudgeLike) -> JudgeClient:

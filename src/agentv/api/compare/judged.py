@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, to_builtins
 
 from agentv.api.evaluate import run_coroutine
 from agentv.api.judges import StandaloneJudge, find_judge, open_judge_cache
-from agentv.api.resume import store_path
+from agentv.api.store_files import store_path
 from agentv.errors import EvaluationError, FormatError
 from agentv.evaluators.judge.base import JudgeError
 from agentv.evaluators.judge.pairwise import BETTER, Preference, prefer
