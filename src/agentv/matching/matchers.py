@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from math import ulp
 from operator import ge, gt, le, lt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentv.errors import EvaluationError, Problem
 from agentv.matching.equality import json_equal
 from agentv.matching.text import glob_test
+
+if TYPE_CHECKING:
+    import regex
 
 QUICK_SECONDS = 0.005
 """The time that an event loop can wait: nearly every search ends within a hundredth of it."""
@@ -26,10 +29,8 @@ class Pattern:
     """A compiled pattern in Python's syntax."""
 
     def __init__(self, pattern: str, *, ignore_case: bool = False, full: bool = False) -> None:
-        import regex  # noqa: PLC0415 - costs as much as starting Python, and few suites use it
-
         self._pattern = pattern
-        compiled = regex.compile(_python_syntax(pattern), regex.IGNORECASE if ignore_case else 0)
+        compiled = _compile(pattern, ignore_case=ignore_case)
         self._search = compiled.fullmatch if full else compiled.search
 
     def find(self, text: str) -> tuple[int, int] | None:
@@ -172,8 +173,6 @@ def _bad_argument(operator: str, argument: Any) -> str | None:  # noqa: PLR0911 
 
 
 def _bad_regex(pattern: Any) -> str | None:
-    import regex  # noqa: PLC0415 - costs as much as starting Python, and few suites use it
-
     if not isinstance(pattern, str):
         return f"expected a string, got {pattern!r}"
     if len(pattern) > MAX_PATTERN:
@@ -182,10 +181,20 @@ def _bad_regex(pattern: Any) -> str | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             re.compile(pattern)
-            regex.compile(_python_syntax(pattern))
-    except (re.error, regex.error, RecursionError, OverflowError, MemoryError) as error:
+            _compile(pattern)
+    except (re.error, RecursionError, OverflowError, MemoryError) as error:
         return f"not a regular expression: {error}"
     return None
+
+
+def _compile(pattern: str, *, ignore_case: bool = False) -> "regex.Pattern[str]":
+    """Compile a pattern with an engine whose searches have a time limit; raise `re.error` if it is invalid."""
+    import regex  # noqa: PLC0415 - costs as much as starting Python, and few suites use it
+
+    try:
+        return regex.compile(_python_syntax(pattern), regex.IGNORECASE if ignore_case else 0)
+    except regex.error as error:
+        raise re.error(str(error)) from error
 
 
 def _python_syntax(pattern: str) -> str:
@@ -307,9 +316,7 @@ def _comparison(name: str, bound: Any) -> Predicate:
 
 
 def _regex(pattern: str) -> Predicate:
-    import regex  # noqa: PLC0415 - costs as much as starting Python, and few suites use it
-
-    search = regex.compile(_python_syntax(pattern)).search
+    search = _compile(pattern).search
 
     def test(actual: Any) -> bool:
         try:
