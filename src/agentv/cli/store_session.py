@@ -1,4 +1,4 @@
-"""Store sessions, and the options that continue an execution: `--resume`, `--retry-errors`, `--rerun-failed`."""
+"""Store sessions of commands, and the options `--resume`, `--retry-errors` and `--rerun-failed`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from agentv.errors import AgentVError
 from agentv.redaction import Redactor
 from agentv.reports.terminal import pluralize
 from agentv.run.options import RunOptions
+from agentv.run.resume import count_kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -170,10 +171,7 @@ def _make_wait_notice() -> Callable[[list[ActiveWorker]], None]:
 
 
 def _print_resumed(session: StoreSession, prepared: Prepared, *, is_unchanged: bool) -> None:
-    done = sum(
-        outcome.status in ("completed", "error") and outcome.verdict not in session.rerun and not outcome.replaced
-        for outcome in session.known.values()
-    )
+    done = count_kept(session.known, session.rerun)
     total = prepared.planned.runs
     # Which results belong to cases that were edited since is found out case by case, while running.
     is_part = is_unchanged and done <= total
@@ -187,8 +185,7 @@ def _mention_unfinished(store: Store) -> None:
     if not newest or newest[0].status not in UNFINISHED or store.active_workers(newest[0].id):
         return
     last = newest[0]
-    outcomes = store.outcomes(last.id).values()
-    done = sum(outcome.status in ("completed", "error") and not outcome.replaced for outcome in outcomes)
+    done = count_kept(store.outcomes(last.id))
     paths = shlex.join(api.paths_of(last.command, store))
     click.echo(
         f"the last execution, {last.id}, stopped after {done:,} of {last.planned:,} runs;"
