@@ -200,9 +200,10 @@ def assert_trajectory(
 def _await_result(result: ResultOrCoroutine) -> EvaluatorResult:
     if isinstance(result, EvaluatorResult):
         return result
-    from agentv.process.threads import wait_for  # noqa: PLC0415 - asyncio takes five times as long as starting Python
+    # asyncio takes five times as long as starting Python.
+    from agentv.process.threads import run_coroutine_in_thread  # noqa: PLC0415
 
-    return wait_for(result)
+    return run_coroutine_in_thread(result)
 
 
 def _ask(judge: JudgeLike) -> JudgeClient:

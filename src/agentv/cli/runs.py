@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """List, show, export and import stored runs; `agentv executions` handles translate_damage executions."""
+    """List, show, export and import stored runs; `agentv executions` handles whole executions."""
 
 
 @command.command("list")

@@ -46,13 +46,22 @@ async def call_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     return await done
 
 
-def wait_for(work: Coroutine[Any, Any, T]) -> T:
+def run_coroutine_in_thread(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine from blocking code, and return its result.
 
     In a thread: the event loop of the caller may be running, as in a notebook, and cannot be entered twice.
     """
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(asyncio.run, work).result()
+
+
+def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine from blocking code, in another thread only if an event loop is running in this one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    return run_coroutine_in_thread(work)
 
 
 def raised_by_user_code(error: BaseException) -> bool:
