@@ -21,6 +21,7 @@ from agentv.providers.cli.command import (
     is_path,
     request_json,
     start_failure,
+    working_directory,
 )
 from agentv.providers.cli.output import Printed, read_exit
 from agentv.providers.cli.workspace import Workspace, workspace
@@ -117,6 +118,8 @@ class Cli(ProviderBase, kw_only=True):
     """The program and its arguments, a list; `{prompt}` and the like in an argument stand for the request's."""
     env: tuple[str, ...] = ()
     """Names of environment variables that the program may see, beside PATH, HOME, LANG and TMPDIR."""
+    cwd: Annotated[str, Meta(min_length=1)] | None = None
+    """Working directory, relative to the file that defines the target; by default the folder of that file."""
     max_output_bytes: Annotated[int, Meta(ge=1, le=67_108_864)] = 10_000_000
     """Largest size of the output that is kept, half from its beginning and half from its end; or of a reply's line."""
     batch_size: Annotated[int, Meta(ge=1, le=100_000)] = _BATCH_SIZE
@@ -157,7 +160,7 @@ class Cli(ProviderBase, kw_only=True):
         command = CommandTemplate(
             command=self.command,
             env=self.env,
-            folder=scope.folder or ".",
+            folder=working_directory(scope, self.cwd),
             max_output_bytes=self.max_output_bytes,
         )
         if self.mode == "batch":
