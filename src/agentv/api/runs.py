@@ -14,7 +14,9 @@ from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.reader import decode_response
 from agentv.formats.run_export import (
     EXECUTION_SCHEMA,
+    EXECUTION_SCHEMAS,
     RUN_SCHEMA,
+    RUN_SCHEMAS,
     read_execution,
     read_legacy_run,
     read_run,
@@ -103,7 +105,7 @@ def _in_openai_form(line: bytes, run: StoredRun) -> bytes:
     """Return an exported run with messages in OpenAI's format, and without the fields of the store."""
     fields = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
     messages = to_openai(conversation_of(run)) if run.response is not None else None
-    internal = ("response", "output_from", "sides", "key", "position", "place", "tries", "replaced")
+    internal = ("response", "output_from", "sides", "key", "position", "place", "rounds", "superseded")
     public = {name: value for name, value in fields.items() if name not in internal}
     return msgspec.json.encode({**public, "messages": messages})
 
@@ -143,16 +145,16 @@ def _read_line(
     runs: dict[str, dict[str, StoredRun]],
 ) -> None:
     schema = schema_of(line)
-    if schema == EXECUTION_SCHEMA:
+    if schema in EXECUTION_SCHEMAS:
         execution = read_execution(line)
         executions[execution.id] = execution
         return
-    if schema == RUN_SCHEMA:
+    if schema in RUN_SCHEMAS:
         name, run = read_run(line)
     elif schema is None:
         name, run = read_legacy_run(parse_json(line), number, default_id)
     else:
-        msg = f"schema {schema!r}; expected {EXECUTION_SCHEMA}, {RUN_SCHEMA}, or a run without a schema"
+        msg = f"schema {schema!r}; expected {EXECUTION_SCHEMA}, {RUN_SCHEMA}, an earlier one, or a run without one"
         raise FormatError(msg)
     if runs.setdefault(name, {}).setdefault(run.key, run) is not run:
         msg = f"run {name}-{run.key} is there twice"

@@ -51,7 +51,7 @@ def list_runs(limit: int, store: str | None, *, as_json: bool, **filters: str | 
         rows = list(islice(_find_runs(run_store, **filters), limit))
     if as_json:
         runs = [executions.run_data(row, execution_id) for execution_id, row in rows]
-        print_json({"schema": "agentv.runs/1", "runs": runs})
+        print_json({"schema": "agentv.runs/2", "runs": runs})
         return
     for execution_id, row in rows:
         executions.print_run_row(row, execution_id, Style.of(sys.stdout))
@@ -69,7 +69,7 @@ def _find_runs(
     for execution_id, row in store.recent_runs(find(store, execution).id if execution else None):
         if (
             (case_id is None or name_match(case_id, row.case_id))
-            and target in (None, row.target_id)
+            and target in (None, row.target)
             and status in (None, executions.run_status(row))
         ):
             yield execution_id, row
@@ -172,11 +172,11 @@ def _show_run(run: StoredRun, execution_id: str) -> None:
     style = Style.of(sys.stdout)
     click.echo(clean(f"{execution_id}-{run.key}"))
     repeat = f", repetition {run.repeat + 1}" if run.repeat else ""
-    what = f"case {clean(run.case_id)} of {clean(run.eval_id)}, target {clean(run.target_id)}{repeat}"
+    what = f"case {clean(run.case_id)} of {clean(run.eval_id)}, target {clean(run.target)}{repeat}"
     click.echo(f"{what}  {clean(run.place)}".rstrip())
-    for number, attempt in run.attempts:
+    for number, attempt in run.attempt_log:
         if attempt.error is not None:
-            again = f" of round {number}" if run.tries > 1 else ""
+            again = f" of round {number}" if run.rounds > 1 else ""
             error = attempt.error
             click.echo(f"attempt {attempt.number}{again} failed ({clean(error.kind)}): {clean(error.message)}")
     record = record_of(run)
