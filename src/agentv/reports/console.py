@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from msgspec import UNSET
 
 from agentv.model.events import ExecutionFinished, RunFinished
-from agentv.reports.diff import render_evaluator
+from agentv.reports.diff import LONG, SHORT, render_error, render_evaluator
 from agentv.reports.terminal import Style, as_ascii, clean, clean_lines, format_duration, pluralize
 
 if TYPE_CHECKING:
@@ -253,15 +253,16 @@ class Console:
 
     def _body(self, event: RunFinished) -> list[str]:
         record = event.record
+        extent = (LONG if self._verbosity > 0 else SHORT)._replace(redact=self._redactor.text)
         lines: list[str] = []
         if record.error is not None:
-            first, *rest = clean_lines(record.error.message)
+            first, *rest = render_error(record.error.message, extent)
             lines.append(f"  {self._style.paint('yellow', '!')} {record.error.kind}: {first}")
             lines += [f"    {line}" for line in rest]
         sides = event.sides or (None,) * len(record.evaluators)
         for result, side in zip(record.evaluators, sides, strict=False):
             if result.status != "pass" or self._verbosity > 0:
-                lines += [f"  {line}".rstrip() for line in render_evaluator(result, side, self._style)]
+                lines += [f"  {line}".rstrip() for line in render_evaluator(result, side, self._style, extent)]
         if self._verbosity > 0 and record.candidate:
             lines += [f"  {self._style.paint('dim', 'answer')} {line}" for line in clean_lines(record.candidate)[:5]]
         return lines
