@@ -15,8 +15,9 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentv.errors import FormatError, suggest
+from agentv.errors import FormatError
 from agentv.model.request import Scope
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from types import CodeType, ModuleType

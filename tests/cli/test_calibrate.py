@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command import Command
-from tests.judges.program import asked, judge_program
+from tests.fakes.judges.program import asked, judge_program
+from tests.support.command import Command
 
 Json = dict[str, Any]
 CHECK = {

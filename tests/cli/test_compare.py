@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.api.records import called, missed, record, results, used, write
-from tests.cli.command import Command, calls, minimum, mocked, strict_json
-from tests.reports.events import HOSTILE
+from tests.support.command import Command, calls, minimum, mocked, strict_json
+from tests.support.events import HOSTILE
+from tests.support.records import called, missed, record, results, used, write
 
 CALLS = {"type": "tool_trajectory", "mode": "in_order", "expected": [{"tool": "search"}]}
 

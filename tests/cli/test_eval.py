@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agentv.cli.main import COMMANDS
-from tests.cli.command import (
+from tests.support.command import (
     Command,
     Json,
     calls,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import Command, statuses, strict_json
-from tests.cli.test_hostile import mounted
+from tests.cli.test_eval_robustness import mounted
+from tests.support.command import Command, statuses, strict_json
 
 
 def test_a_new_project_runs_and_teaches_with_its_one_failure(run: Command) -> None:

@@ -14,12 +14,12 @@ import pytest
 import xmlschema
 import yaml
 
-from tests.cli.command import Command, Json, calls, cases, mocked, program
-from tests.cli.test_hostile import FORMS, LEAKS, SECRET, mounted
-from tests.reports.events import HOSTILE
+from tests.cli.test_eval_robustness import FORMS, LEAKS, SECRET, mounted
 from tests.reports.test_github import obeyed
+from tests.support.command import Command, Json, calls, cases, mocked, program
+from tests.support.events import HOSTILE
 
-SCHEMA = xmlschema.XMLSchema(Path(__file__).parents[1] / "reports" / "junit.xsd")
+SCHEMA = xmlschema.XMLSchema(Path(__file__).parents[1] / "data" / "junit.xsd")
 NAMES = ("results.jsonl", "results.yaml", "results.yml", "results.xml", "results.md")
 ALL = tuple(chain.from_iterable(("--out", name) for name in NAMES))
 DOWN = {"error": {"kind": "transport", "message": "nobody is there"}}

@@ -13,8 +13,19 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command import DEADLINE_S, Command, Json, calls, cases, minimum, mocked, program, statuses, wait_for
-from tests.cli.conftest import command_in
+from tests.support.command import (
+    DEADLINE_S,
+    Command,
+    Json,
+    calls,
+    cases,
+    command_in,
+    minimum,
+    mocked,
+    program,
+    statuses,
+    wait_for,
+)
 
 # Says which case was asked, on disk, before it answers: what was asked twice is seen.
 WITNESS = """
@@ -233,7 +244,7 @@ class TestBeingStopped:
         assert statuses(run.records()) == dict.fromkeys("abcdef", "pass")
 
     def test_a_full_disk_keeps_what_finished(self, tmp_path: Path) -> None:
-        from tests.cli.test_hostile import mounted  # noqa: PLC0415 - it skips where nothing can be mounted
+        from tests.cli.test_eval_robustness import mounted  # noqa: PLC0415 - it skips where nothing can be mounted
 
         small = tmp_path / "small"
         with mounted(small, "size=1m"):
@@ -350,7 +361,7 @@ class TestTrouble:
         assert ".agentv/runs.db cannot be written: Not a directory; name another place with `store`" in result.err
 
     def test_a_store_that_may_only_be_read_can_be_looked_at(self, tmp_path: Path) -> None:
-        from tests.cli.test_hostile import mounted  # noqa: PLC0415 - it skips where nothing can be mounted
+        from tests.cli.test_eval_robustness import mounted  # noqa: PLC0415 - it skips where nothing can be mounted
 
         small = tmp_path / "small"
         with mounted(small, "size=5m"):

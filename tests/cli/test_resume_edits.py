@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from tests.cli.command import (
+from tests.cli.test_resume import asked, witness
+from tests.support.command import (
     DEADLINE_S,
     Command,
     Json,
@@ -20,7 +21,6 @@ from tests.cli.command import (
     statuses,
     wait_for,
 )
-from tests.cli.test_resume import asked, witness
 
 
 def execution(run: Command) -> Json:

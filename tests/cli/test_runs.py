@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import DEADLINE_S, Command, Json, calls, cases, execution_ids, minimum, mocked, wait_for
+from tests.support.command import DEADLINE_S, Command, Json, calls, cases, execution_ids, minimum, mocked, wait_for
 
 OLD = {
     "id": "run-1",
@@ -311,7 +311,7 @@ class TestDeleting:
 class TestRescoring:
     def test_no_agent_is_called_and_the_earlier_results_stay(self, run: Command) -> None:
         run.write("agent.py", "print(open('count', 'a').write('x') and '{\"text\": \"It was Bern.\"}')")
-        from tests.cli.command import program  # noqa: PLC0415 - only this test has a program
+        from tests.support.command import program  # noqa: PLC0415 - only this test has a program
 
         check: Json = {"type": "contains", "value": "Basel"}
         run.write("a.eval.yaml", {"targets": [program("agent.py")], "cases": cases("a", "b", check=check)})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import agentv
-from tests.cli.command import Command
+from tests.support.command import Command
 
 COUNT = 23
 

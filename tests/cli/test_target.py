@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.cli.command import Command, Json
-from tests.endpoints.server import answering, serving
+from tests.fakes.endpoint import answering, serving
+from tests.support.command import Command, Json
 
 FULL = {
     "output_messages": [

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tests.cli.command import Command, calls, cases, mocked, program, strict_json
+from tests.support.command import Command, calls, cases, mocked, program, strict_json
 
 # The sample of the surface, with the three mistakes that its errors name in the lines that they name.
 SAMPLE = """\

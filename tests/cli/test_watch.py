@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import Command
+from tests.support.command import Command
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to end it with")
 

@@ -13,7 +13,7 @@ from agentv.api.evaluate import function_target
 from agentv.model.response import Price, ProviderResponse, TokensUsage
 from agentv.protocols import ProviderSettings
 from agentv.run.costs import Spending
-from tests.cli.command import Command
+from tests.support.command import Command
 
 CHECK = {"type": "contains", "value": "done"}
 

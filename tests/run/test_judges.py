@@ -25,9 +25,8 @@ from agentv.redaction import Redactor
 from agentv.run.judges import Judges, JudgeTarget
 from agentv.run.options import RunOptions
 from agentv.stores.judge_cache import SqliteJudgeCache
-from tests.cli.command import Command
-from tests.cli.conftest import command_in
-from tests.judges.program import asked, judge_program
+from tests.fakes.judges.program import asked, judge_program
+from tests.support.command import Command, command_in
 
 CHECK = {"name": "right", "type": "llm_judge", "rubric": ["It names Paris."]}
 Json = dict[str, Any]

@@ -24,7 +24,7 @@ from agentv.spec.loader import load_data
 from agentv.spec.project import load_project
 from agentv.spec.schema import eval_schema, project_schema, schema_text
 from agentv.spec.yaml import YamlError, read_yaml
-from tests.spec.documents import EVAL, PARTS, READS_EVAL, complaints, misfits, part, whole
+from tests.support.documents import EVAL, PARTS, READS_EVAL, complaints, misfits, part, whole
 
 ROOT = Path(__file__).parents[2]
 PROJECT = project_schema()

@@ -15,7 +15,7 @@ from agentv.model.response import ProviderResponse, ResponseError, TokensUsage, 
 from agentv.providers.base import ProviderBase
 from agentv.providers.python import Function
 from agentv.testing import Check, assert_conforms, provider_conformance
-from tests.testing import agents
+from tests.fakes import agents
 
 
 def cli(mode: str, program: str, **settings: Any) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from agentv.run.engine import Engine
 from agentv.run.options import DEFAULT_CONCURRENCY
 from agentv.run.plan import PlanCounts, count_runs, plan_runs, plan_shard
 from agentv.run.records import new_id, now
+from agentv.run.resume import find_superseded
 from agentv.run.store_writer import StoreWriter
 from agentv.run.summary import ExecutionEnd, PlanNames, Totals
 from agentv.spec.targets import add_plain_blocks, make_provider
@@ -283,10 +284,9 @@ class ExecutionStore:
             store, execution_id = self._session.store, self._session.execution.id
             is_whole = self._session.is_whole and summary.status != "interrupted"
             if is_whole and summary.runs == summary.planned:
-                known = self._session.known
-                removed = [key for key in known.keys() - self.claims.seen if not known[key].replaced]
-                if removed:
-                    store.mark_superseded(execution_id, removed)
+                superseded = find_superseded(self._session.known, self.claims.seen)
+                if superseded:
+                    store.mark_superseded(execution_id, superseded)
             # The summary of a part, or of an interrupted process, lacks runs that the store has: it counts them itself.
             store.finish(execution_id, summary if is_whole else None)
         except StoreError as error:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentv.api.providers import ProviderKey, close_providers, find_secrets, open_provider, scope_of
 from agentv.api.resume import store_path
-from agentv.errors import EvaluationError, Problem, SpecError, StoreError, suggest
+from agentv.errors import EvaluationError, Problem, SpecError, StoreError
 from agentv.evals import Eval, iter_evaluators
 from agentv.jsonio import dump_json
 from agentv.protocols import OpenProvider
@@ -24,9 +24,11 @@ from agentv.run.judges import Judges, JudgeTarget
 from agentv.run.options import RunOptions
 from agentv.run.plan import selected_cases
 from agentv.spec.discovery import find_evals
+from agentv.spec.environment import env_variables, resolve_env
 from agentv.spec.loader import load_evals
 from agentv.spec.project import Project, find_project, load_project
-from agentv.spec.targets import JudgeNames, env_variables, make_provider, resolve_env
+from agentv.spec.targets import JudgeNames, make_provider
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

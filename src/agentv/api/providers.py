@@ -10,7 +10,7 @@ from agentv.errors import AgentVError
 from agentv.model.request import Request, Scope
 from agentv.protocols import OpenProvider, ProviderSettings
 from agentv.providers.base import failure
-from agentv.spec.targets import env_variables
+from agentv.spec.environment import env_variables
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping

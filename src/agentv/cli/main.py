@@ -13,7 +13,8 @@ import click
 
 from agentv import __version__
 from agentv.cli.exit_codes import ExitCode, print_error, print_problems, redirect_to_devnull
-from agentv.errors import AgentVError, suggest
+from agentv.errors import AgentVError
+from agentv.suggestions import suggest
 
 COMMANDS = {
     "eval": "Run evals and report the results.",

@@ -27,7 +27,7 @@ from agentv.cli.options import (
     take_run_options,
 )
 from agentv.cli.outputs import input_files, make_printer, open_files
-from agentv.cli.resume import with_judge_cache
+from agentv.cli.store_session import with_judge_cache
 from agentv.errors import AgentVError, SpecError
 from agentv.model.stored import StoredCommand
 

@@ -13,13 +13,14 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
 from agentv import files as code
-from agentv.errors import AgentVError, EvaluationError, FormatError, Problem, suggest
+from agentv.errors import AgentVError, EvaluationError, FormatError, Problem
 from agentv.evaluators.base import EvaluatorBase, Example
 from agentv.files import is_import_path
 from agentv.jsonio import scrub, scrub_text
 from agentv.matching.diff import quote
 from agentv.model.results import EvaluatorResult
 from agentv.scoring.scorer import reaches
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 
 import msgspec
 
-from agentv.errors import Location, Problem, suggest
+from agentv.errors import Location, Problem
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from agentv.evals import CheckedCase

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from agentv.errors import FormatError, suggest
+from agentv.errors import FormatError
 from agentv.evaluators.trajectory.wording import call_label
 from agentv.model.comparison import CallPair, CaseReference, CaseSide, Measure, Measures
 from agentv.scoring.calls import calls_from_trace
 from agentv.scoring.statistics import paired_bootstrap, paired_difference
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

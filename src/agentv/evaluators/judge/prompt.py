@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from agentv.errors import EvaluationError, Problem, suggest
+from agentv.errors import EvaluationError, Problem
 from agentv.evaluators.judge.transcript import CALLS, LEFT_OUT, JudgeInput, as_text
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

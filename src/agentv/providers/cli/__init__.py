@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta
 
-from agentv.errors import FormatError, Problem, closest
+from agentv.errors import FormatError, Problem
 from agentv.jsonio import replace_surrogates
 from agentv.process import ProcessResult, run
 from agentv.providers.base import ProviderBase, failure
@@ -23,6 +23,7 @@ from agentv.providers.cli.command import (
 )
 from agentv.providers.cli.output import Printed, read_exit
 from agentv.providers.cli.workspace import Workspace, workspace
+from agentv.suggestions import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

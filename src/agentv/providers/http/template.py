@@ -5,10 +5,11 @@ from typing import Any
 
 from msgspec import UNSET, to_builtins
 
-from agentv.errors import FormatError, Problem, suggest
+from agentv.errors import FormatError, Problem
 from agentv.formats.conversation import KEY
 from agentv.formats.openai import to_openai
 from agentv.model.request import Request
+from agentv.suggestions import suggest
 from agentv.templating import MISSING, Template, check_keys, iter_placeholders, lookup, unescape_placeholders
 
 NAMES = ("prompt", "messages", "id", "vars", "thread_id", "attempt")
