@@ -15,7 +15,7 @@ from agentv.reports.console import Console
 from agentv.reports.github import Annotations
 from agentv.reports.junit import JunitFile
 from agentv.reports.markdown import MarkdownFile
-from tests.reports.events import record, tell
+from tests.support.events import record, tell
 
 CALLS = 100_000
 

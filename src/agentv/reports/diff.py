@@ -63,7 +63,7 @@ def failure_reasons(record: ResultRecord, redact: Callable[[str], str]) -> list[
             reasons += [*result.misses, *map(str, result.details.get("undecided") or ())]
             reasons += [str(result.details["error"])] if "error" in result.details else []
     more = len(reasons) - MAX_REASONS
-    shown = [_cut(redact(reason), MAX_SENTENCE) for reason in reasons[:MAX_REASONS]]
+    shown = [cut(redact(reason), MAX_SENTENCE) for reason in reasons[:MAX_REASONS]]
     return [*shown, *([f"… {more:,} more; the whole is in {IN_RECORD}"] if more > 0 else [])] or [
         f"the score is {record.score}"
     ]
@@ -122,7 +122,7 @@ class Extent(NamedTuple):
 
     def sentence(self, text: str) -> str:
         """Return a sentence on one line, redacted and cut."""
-        return clean(_cut(self.redact(text), MAX_SENTENCE))
+        return clean(cut(self.redact(text), MAX_SENTENCE))
 
 
 SHORT = Extent()
@@ -272,7 +272,7 @@ def render_diff(rows: Sequence[DiffRow], unit: str, style: Style, extent: Extent
     for row in rows:
         color = COLORS[row.verdict]
         mark = style.mark(row.verdict)
-        lines.append(style.paint(color, f"{mark} {fit(row.left, left)} {bar} {fit(row.right, right).rstrip()}"))
+        lines.append(style.paint(color, f"{mark} {fit(row.left, left)} {bar} {fit(row.right, right)}".rstrip()))
         for difference in row.differences:
             path = str(difference["path"])
             cells = zip_longest(
@@ -281,7 +281,7 @@ def render_diff(rows: Sequence[DiffRow], unit: str, style: Style, extent: Extent
                 fillvalue="",
             )
             lines += [
-                style.paint(color, f"  {fit(expected, left)} {bar} {fit(actual, right).rstrip()}")
+                style.paint(color, f"  {fit(expected, left)} {bar} {fit(actual, right)}".rstrip())
                 for expected, actual in cells
             ]
     return lines
@@ -344,7 +344,7 @@ def render_conversation(messages: Iterable[Message], style: Style) -> Iterator[s
 def _conversation_lines(messages: Iterable[Message], style: Style) -> Iterator[str]:
     for index, message in enumerate(messages):
         head = f"[{index}] {clean(message.role)}{f' ({clean(message.name)})' if message.name else ''}"
-        text = _cut(message.text, MAX_TEXT)
+        text = cut(message.text, MAX_TEXT)
         lines = [clean(line) for line in text.splitlines()]
         if len(lines) <= 1:
             yield f"{style.paint('bold', head)}: {lines[0] if lines else style.paint('dim', '(no text)')}".rstrip()
@@ -370,8 +370,9 @@ def _call(call: ToolCall, style: Style) -> Iterator[str]:
 
 def _value(value: Any) -> str:
     text = value if isinstance(value, str) else dump_json(value).decode()
-    return clean(_cut(text, MAX_VALUE))
+    return clean(cut(text, MAX_VALUE))
 
 
-def _cut(text: str, limit: int) -> str:
+def cut(text: str, limit: int) -> str:
+    """Return a text, or its beginning and the number of characters that are left out."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit:,} more characters)"
