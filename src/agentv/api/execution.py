@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -198,12 +198,12 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
     claims: SharedClaims | None = None,
 ) -> Engine:
     """Return the engine for these runs, with the providers, trace followers and judges of a prepared execution."""
-    followers = {eval_.id: trace_follower(eval_.folder) for eval_ in prepared.evals}
+    follower_of = cache(trace_follower)
     engine = Engine(
         execution_id,
         runs,
         prepared.opened,
-        lambda planned: followers[planned.eval.id],
+        lambda planned: follower_of(planned.target.folder or planned.eval.folder),
         prepared.options,
         on_result,
         prepared.part,

@@ -118,10 +118,11 @@ class Scorer(CaseScorer):
 
     def explain(self, reply: Reply, result: RunResult | None = None, style: Style | None = None) -> str:
         """Return the verdict as text: the aligned diff and the reasons, without colours unless `style` has them."""
-        from agentv.reports.diff import render_run  # noqa: PLC0415 - only `explain` renders text
+        from agentv.reports.diff import Extent, render_run  # noqa: PLC0415 - only `explain` renders text
 
         result = result or self.score(reply)
-        return render_run(result, self.sides(self._decoded(reply), result), style or Style())
+        extent = Extent(whole="`details` and `misses` of the result")
+        return render_run(result, self.sides(self._decoded(reply), result), style or Style(), extent)
 
 
 def score(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[ScoreOptions]) -> RunResult:

@@ -190,8 +190,7 @@ def find_targets(path: str) -> list[ProjectTarget]:
         names = selected if isinstance(selected, (str, list)) else None
         for target in select_targets((), names, own_targets, project.targets)[0]:
             first = targets[_key(target)]
-            folder = first.folder if first.evals else eval_path.resolve().parent
-            targets[_key(target)] = first._replace(folder=folder, evals=(*first.evals, source.file))
+            targets[_key(target)] = first._replace(evals=(*first.evals, source.file))
     return list(targets.values())
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import MsgspecError
 
 from agentv.errors import StoreError
+from agentv.files import PRIVATE_MODE, restrict_to_owner
 from agentv.stores.migrations import check_header, migrate
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 FOLDER = ".agentv"
 FILE = "runs.db"
 GITIGNORE = "runs.db*\n"
-PRIVATE_MODE = 0o600
 
 
 def default_path(root: str | Path) -> Path:
@@ -42,7 +42,7 @@ def ensure_private_file(path: Path) -> tuple[int, int]:
     try:
         status = os.fstat(file)
         if stat.S_IMODE(status.st_mode) != PRIVATE_MODE:
-            os.fchmod(file, PRIVATE_MODE)
+            restrict_to_owner(file)
     finally:
         os.close(file)
     ignore = path.parent / ".gitignore"
