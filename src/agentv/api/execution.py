@@ -33,9 +33,10 @@ from agentv.run.claims import SharedClaims
 from agentv.run.costs import with_limits
 from agentv.run.engine import Engine
 from agentv.run.options import DEFAULT_CONCURRENCY
-from agentv.run.plan import PlanCounts, count_runs, plan_runs, plan_shard
+from agentv.run.plan import PlanCounts, count_runs, plan_runs
 from agentv.run.records import new_id, now
 from agentv.run.resume import find_superseded
+from agentv.run.shards import plan_shard
 from agentv.run.store_writer import StoreWriter
 from agentv.run.summary import ExecutionEnd, PlanNames, Totals
 from agentv.spec.targets import add_plain_blocks, make_provider
@@ -52,7 +53,8 @@ if TYPE_CHECKING:
     from agentv.protocols import OpenProvider, Provider, Reporter
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
-    from agentv.run.plan import PlannedRun, ShardPlan
+    from agentv.run.plan import PlannedRun
+    from agentv.run.shards import ShardPlan
 
 MAX_NAMED = 5
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from agentv.run.claims import SharedClaims
     from agentv.run.judges import Judges
     from agentv.run.options import RunOptions
-    from agentv.run.plan import PlannedRun, ShardPlan
+    from agentv.run.plan import PlannedRun
+    from agentv.run.shards import ShardPlan
     from agentv.scoring.scorer import TraceLoader
 
 MAX_BUSY_S = 0.001
