@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from agentv.api.judges import is_judge, judge_target, make_judges, used_targets
 from agentv.api.providers import find_secrets, open_providers
 from agentv.api.reporting import ReporterGroup
-from agentv.api.resume import replay_result
+from agentv.api.runs import replay_result
 from agentv.api.score import trace_follower
 from agentv.errors import AgentVError, FormatError, Problem, SpecError, StoreError
 from agentv.evals import iter_evaluators
@@ -35,6 +35,7 @@ from agentv.run.engine import Engine
 from agentv.run.options import DEFAULT_CONCURRENCY
 from agentv.run.plan import PlanCounts, count_runs, plan_runs, plan_shard
 from agentv.run.records import new_id, now
+from agentv.run.resume import find_superseded
 from agentv.run.store_writer import StoreWriter
 from agentv.run.summary import ExecutionEnd, PlanNames, Totals
 from agentv.spec.targets import add_plain_blocks, make_provider
@@ -195,12 +196,12 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
     claims: SharedClaims | None = None,
 ) -> Engine:
     """Return the engine for these runs, with the providers, trace followers and judges of a prepared execution."""
-    followers = {eval_.id: trace_follower(eval_.folder) for eval_ in prepared.evals}
+    follower_of = cache(trace_follower)
     engine = Engine(
         execution_id,
         runs,
         prepared.opened,
-        lambda planned: followers[planned.eval.id],
+        lambda planned: follower_of(planned.target.folder or planned.eval.folder),
         prepared.options,
         on_result,
         prepared.part,
@@ -283,10 +284,9 @@ class ExecutionStore:
             store, execution_id = self._session.store, self._session.execution.id
             is_whole = self._session.is_whole and summary.status != "interrupted"
             if is_whole and summary.runs == summary.planned:
-                known = self._session.known
-                removed = [key for key in known.keys() - self.claims.seen if not known[key].replaced]
-                if removed:
-                    store.mark_superseded(execution_id, removed)
+                superseded = find_superseded(self._session.known, self.claims.seen)
+                if superseded:
+                    store.mark_superseded(execution_id, superseded)
             # The summary of a part, or of an interrupted process, lacks runs that the store has: it counts them itself.
             store.finish(execution_id, summary if is_whole else None)
         except StoreError as error:

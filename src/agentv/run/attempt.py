@@ -1,4 +1,4 @@
-"""Attempts at one run: timeouts, retries, exponential backoff with jitter."""
+"""Attempts at one run: `timeout_s` and `run_timeout_s`, retries, exponential backoff with jitter."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ async def try_run(
             try:
                 responses = (await _attempt(session, history.request, policy),)
             except asyncio.CancelledError as error:
-                error.__dict__[LOG] = history.interrupted_log()
+                setattr(error, LOG, history.interrupted_log())
                 raise
             finally:
                 limiter.release(permit, responses)
@@ -195,7 +195,8 @@ async def try_run(
             if is_stopping() or not await _back_off((history,), limiter, is_stopping):
                 return None
     except asyncio.CancelledError as error:
-        error.__dict__.setdefault(LOG, history.log)
+        if not hasattr(error, LOG):
+            setattr(error, LOG, history.log)
         raise
 
 
@@ -225,6 +226,22 @@ async def try_many(
         if pending and (is_stopping() or not await _back_off(tuple(pending.values()), limiter, is_stopping)):
             break
     return outcomes
+
+
+async def within_run_timeout(
+    attempts: Coroutine[Any, Any, Sequence[RunAttempts | None]], run_timeout_s: float | None, count: int
+) -> Sequence[RunAttempts | None]:
+    """Await all attempts at this number of runs; after `run_timeout_s`, return them as failed runs."""
+    if run_timeout_s is None:
+        return await attempts
+    try:
+        async with asyncio.timeout(run_timeout_s):
+            return await attempts
+    except TimeoutError as timeout:
+        error = ResponseError(kind="timeout", message=f"the run did not end within {run_timeout_s:g} s")
+        log: tuple[Attempt, ...] | None = getattr(timeout.__cause__, LOG, None)
+        number = 1 if log is None else len(log)
+        return [RunAttempts(cut_reply(timeout.__cause__, error), number, log or ())] * count
 
 
 async def _acquire(histories: Sequence[AttemptHistory], limiter: RateLimiter) -> Permit | ResponseError | None:

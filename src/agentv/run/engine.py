@@ -12,7 +12,7 @@ from agentv.model.events import AttemptFinished, RunFinished
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import RunResult
-from agentv.run.attempt import LOG, RetryPolicy, RunAttempts, cut_reply, try_many, try_run
+from agentv.run.attempt import RetryPolicy, RunAttempts, try_many, try_run, within_run_timeout
 from agentv.run.claims import ClaimQueue
 from agentv.run.costs import Spending
 from agentv.run.rate_limit import RateLimiter, RateLimits
@@ -130,7 +130,7 @@ class Engine:
     async def _work(self) -> None:
         while batch := await self._next_batch():
             started_at = now()
-            outcomes = await self._attempt_in_time(batch)
+            outcomes = await within_run_timeout(self._attempt(batch), self._options.run_timeout_s, len(batch))
             if self.spending.reached is not None and not self._stopping:
                 self.halt()
             tasks = self._evaluate_concurrently(batch, outcomes, started_at)
@@ -197,21 +197,8 @@ class Engine:
             place=str(planned.case.location or ""),
         )
 
-    async def _attempt_in_time(self, batch: list[PlannedRun]) -> Sequence[RunAttempts | None]:
-        """Attempt runs of one target, within `run_timeout_s`."""
-        limit = self._options.run_timeout_s
-        if limit is None:
-            return await self._attempt(batch)
-        try:
-            async with asyncio.timeout(limit):
-                return await self._attempt(batch)
-        except TimeoutError as timeout:
-            error = ResponseError(kind="timeout", message=f"the run did not end within {limit:g} s")
-            log: tuple[Attempt, ...] | None = getattr(timeout.__cause__, LOG, None)
-            attempts = 1 if log is None else len(log)
-            return [RunAttempts(cut_reply(timeout.__cause__, error), attempts, log or ())] * len(batch)
-
     async def _attempt(self, batch: list[PlannedRun]) -> Sequence[RunAttempts | None]:
+        """Attempt runs of one target."""
         first = batch[0]
         key = (first.eval.id, first.target.name)
         policy = self._policies.get(key)

@@ -1,4 +1,4 @@
-"""Store sessions, and the options that continue an execution: `--resume`, `--retry-errors`, `--rerun-failed`."""
+"""Store sessions of commands, and the options `--resume`, `--retry-errors` and `--rerun-failed`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from msgspec.structs import replace
 from agentv.api import resume as api
 from agentv.api.judges import open_judge_cache
 from agentv.api.reporting import replay_execution
+from agentv.api.store_files import existing_store, open_store_file, store_path
 from agentv.cli.exit_codes import report_abort
 from agentv.cli.outputs import STEP_SUMMARY, in_github, make_printer, open_files
 from agentv.errors import AgentVError
 from agentv.redaction import Redactor
 from agentv.reports.terminal import pluralize
 from agentv.run.options import RunOptions
+from agentv.run.resume import count_kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +58,7 @@ def find_resumable(args: EvalArgs) -> ResumePlan:
     name, paths = args.resume, args.paths
     if name and Path(name).exists():  # `--resume evals/`: a path after an option whose value is optional
         name, paths = "", (name, *paths)
-    store = api.existing_store(paths)
+    store = existing_store(paths)
     execution = api.find_execution_to_resume(store, name or "")
     earlier = execution.command
     merged = api.with_earlier(args.options, earlier)
@@ -110,11 +112,11 @@ def open_session(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None) ->
     if plan is not None:
         session = _resume(prepared, args, plan)
     else:
-        path = None if args.no_store or args.watch else api.store_path(prepared.evals)
+        path = None if args.no_store or args.watch else store_path(prepared.evals)
         if path is None:
             yield None
             return
-        store = api.open_store_file(path)
+        store = open_store_file(path)
         if not args.quiet:
             _mention_unfinished(store)
         command = api.command_of(args.paths, args.targets, prepared.options, store=path)
@@ -140,7 +142,7 @@ def with_judge_cache(prepared: Prepared, path: Path | None = None, *, is_stored:
     if not prepared.judges or not is_stored:
         yield prepared
         return
-    cache = open_judge_cache(path or api.store_path(prepared.evals), lambda message: click.echo(message, err=True))
+    cache = open_judge_cache(path or store_path(prepared.evals), lambda message: click.echo(message, err=True))
     try:
         yield prepared if cache is None else replace(prepared, judge_cache=cache)
     finally:
@@ -170,10 +172,7 @@ def _make_wait_notice() -> Callable[[list[ActiveWorker]], None]:
 
 
 def _print_resumed(session: StoreSession, prepared: Prepared, *, is_unchanged: bool) -> None:
-    done = sum(
-        outcome.status in ("completed", "error") and outcome.verdict not in session.rerun and not outcome.replaced
-        for outcome in session.known.values()
-    )
+    done = count_kept(session.known, session.rerun)
     total = prepared.planned.runs
     # Which results belong to cases that were edited since is found out case by case, while running.
     is_part = is_unchanged and done <= total
@@ -187,8 +186,7 @@ def _mention_unfinished(store: Store) -> None:
     if not newest or newest[0].status not in UNFINISHED or store.active_workers(newest[0].id):
         return
     last = newest[0]
-    outcomes = store.outcomes(last.id).values()
-    done = sum(outcome.status in ("completed", "error") and not outcome.replaced for outcome in outcomes)
+    done = count_kept(store.outcomes(last.id))
     paths = shlex.join(api.paths_of(last.command, store))
     click.echo(
         f"the last execution, {last.id}, stopped after {done:,} of {last.planned:,} runs;"
