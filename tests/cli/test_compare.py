@@ -33,7 +33,7 @@ def two(run: Command) -> Command:
 
 class TestWords:
     def test_the_verdict_comes_first_then_the_numbers(self, two: Command) -> None:
-        result = two.inside("compare", "a.jsonl", "b.jsonl")
+        result = two("compare", "a.jsonl", "b.jsonl")
         assert (result.code, result.err) == (0, "")
         lines = result.out.splitlines()
         assert lines[0] == "B is worse than A: 0 wins, 9 losses, 11 ties (exact McNemar p = 0.004)"
@@ -51,7 +51,7 @@ class TestWords:
         ]
 
     def test_each_loss_says_why_with_the_calls_of_both(self, two: Command) -> None:
-        text = two.inside("compare", "a.jsonl", "b.jsonl").out
+        text = two("compare", "a.jsonl", "b.jsonl").out
         assert text.count("LOST ") == 9
         start = text.index("LOST c3")
         assert text[start : text.index("LOST c4")].splitlines() == [
@@ -65,7 +65,7 @@ class TestWords:
         ]
 
     def test_what_is_in_no_test_is_named(self, two: Command) -> None:
-        lines = two.inside("compare", "a.jsonl", "b.jsonl").out.splitlines()
+        lines = two("compare", "a.jsonl", "b.jsonl").out.splitlines()
         assert lines[-4:] == [
             "not measured on both sides: down",
             "only in A (a.jsonl): gone",
@@ -74,7 +74,7 @@ class TestWords:
         ]
 
     def test_where_nothing_is_seen_it_says_what_it_would_take(self, two: Command) -> None:
-        result = two.inside("compare", "a.jsonl", "a.jsonl", "--difference", "0.1")
+        result = two("compare", "a.jsonl", "a.jsonl", "--difference", "0.1")
         assert result.out.startswith(
             "no difference seen between A and B: 0 wins, 0 losses, 22 ties (exact McNemar p = 1."
         )
@@ -84,9 +84,7 @@ class TestWords:
 
     def test_what_nobody_reported_is_not_called_nothing(self, run: Command) -> None:
         write(run.folder / "r.jsonl", results("p"))
-        assert re.search(
-            r"cost +not reported +not reported$", run.inside("compare", "r.jsonl", "r.jsonl").out, re.MULTILINE
-        )
+        assert re.search(r"cost +not reported +not reported$", run("compare", "r.jsonl", "r.jsonl").out, re.MULTILINE)
 
     @pytest.mark.parametrize(
         "text", [text for text in HOSTILE if "\0" not in text], ids=lambda text: text[:6].encode().hex()
@@ -96,7 +94,7 @@ class TestWords:
         for name, status in (("a", "p"), ("b", "f")):
             said = {"target": text + name, "evaluators": missed(text), **called(text)}
             write(run.folder / f"{name}.jsonl", [record(text, status, **said)])
-        result = run.inside("compare", "a.jsonl", "b.jsonl", "--format", form)
+        result = run("compare", "a.jsonl", "b.jsonl", "--format", form)
         assert result.code == 0
         assert "\x1b" not in result.out
         if form == "markdown":
@@ -140,7 +138,7 @@ class TestExitCodes:
         write(run.folder / "a.jsonl", results(*a))
         write(run.folder / "b.jsonl", results(*b))
         found = [
-            run.inside("compare", "a.jsonl", "b.jsonl", *more).code
+            run("compare", "a.jsonl", "b.jsonl", *more).code
             for more in ([], ["--fail-on", "regression"], ["--fail-on", "worse"])
         ]
         assert found == [0, regression, worse]
@@ -170,7 +168,7 @@ class TestExitCodes:
         (two.folder / "empty.jsonl").write_text("")
         (two.folder / "torn.jsonl").write_text('{"schema": "agentv.res')
         (two.folder / "broken.jsonl").write_text('{"schema": "agentv.res\n')
-        result = two.inside("compare", *arguments)
+        result = two("compare", *arguments)
         assert result.code == 2
         assert said in result.err
         assert "Traceback" not in result.err
@@ -179,17 +177,17 @@ class TestExitCodes:
     def test_a_line_that_a_crash_has_cut_off_is_left_out_and_told(self, two: Command, form: str) -> None:
         whole = (two.folder / "b.jsonl").read_bytes()
         (two.folder / "torn.jsonl").write_bytes(whole + whole.splitlines()[0][:100])
-        result = two.inside("compare", "b.jsonl", "torn.jsonl", "--format", form)
+        result = two("compare", "b.jsonl", "torn.jsonl", "--format", form)
         assert result.code == 0
         assert result.out.count("its last line is cut off, as after a crash, and left out") == 1
-        found = strict_json(two.inside("compare", "b.jsonl", "torn.jsonl", "--json").out)
+        found = strict_json(two("compare", "b.jsonl", "torn.jsonl", "--json").out)
         assert (found["a"]["cut_off"], found["b"]["cut_off"]) == (False, True)
         assert found["a"]["runs"] == found["b"]["runs"]
 
 
 class TestFormats:
     def test_json_is_one_object_and_nothing_else(self, two: Command) -> None:
-        result = two.inside("compare", "a.jsonl", "b.jsonl", "--json", "--seed", "5")
+        result = two("compare", "a.jsonl", "b.jsonl", "--json", "--seed", "5")
         found = strict_json(result.out)
         assert next(iter(found)) == "schema"
         assert (found["schema"], found["verdict"], found["regression"]) == ("agentv.comparison/1", "worse", True)
@@ -197,26 +195,26 @@ class TestFormats:
         assert found["measures"]["cost_usd"]["difference"] == -0.005
         assert found["lost"][0]["evaluators"][0]["misses"] == ["verify called 0 times in c0"]
         assert found["lost"][0]["calls"][1] == {"verdict": "missing", "a": "verify(n=1)", "b": ""}
-        assert two.inside("compare", "a.jsonl", "b.jsonl", "--format", "json", "--seed", "5").out == result.out
+        assert two("compare", "a.jsonl", "b.jsonl", "--format", "json", "--seed", "5").out == result.out
 
     def test_a_page_is_printed_or_written(self, two: Command) -> None:
-        printed = two.inside("compare", "a.jsonl", "b.jsonl", "--format", "markdown").out
+        printed = two("compare", "a.jsonl", "b.jsonl", "--format", "markdown").out
         assert printed.splitlines()[0].startswith("# ❌ B is worse than A: 0 wins, 9 losses, 11 ties")
         assert "| pass rate | 100.0 % | 55.0 % | -45.0 pp (-65.8 to -20.0) |" in printed
         assert re.findall(r"^### (.*)", printed, re.MULTILINE) == [f"`c{at}`" for at in range(9)]
         assert "- Only in B: `new`" in printed
         assert "Regression: 9 cases passed in every run of A and failed in every run of B." in printed
-        result = two.inside("compare", "a.jsonl", "b.jsonl", "--out", "r.md")
+        result = two("compare", "a.jsonl", "b.jsonl", "--out", "r.md")
         assert result.out.startswith("B is worse than A")
         assert (two.folder / "r.md").read_text(encoding="utf-8") == printed
         assert (two.folder / "r.md").stat().st_mode & 0o777 == 0o600
-        two.inside("compare", "a.jsonl", "b.jsonl", "--out", "r.json")
+        two("compare", "a.jsonl", "b.jsonl", "--out", "r.json")
         assert strict_json((two.folder / "r.json").read_text())["losses"] == 9
 
     def test_a_page_stays_small_enough_for_a_comment(self, run: Command) -> None:
         write(run.folder / "a.jsonl", results(*["p"] * 3_000))
         write(run.folder / "b.jsonl", results(*["f"] * 3_000, evaluators=missed("x" * 20_000)))
-        page = run.inside("compare", "a.jsonl", "b.jsonl", "--format", "markdown").out
+        page = run("compare", "a.jsonl", "b.jsonl", "--format", "markdown").out
         assert len(page.encode()) <= 60_000
         shown = len(re.findall("^### ", page, re.MULTILINE))
         assert 1 <= shown <= 20
@@ -225,7 +223,7 @@ class TestFormats:
     def test_many_losses_do_not_scroll_for_ever(self, run: Command) -> None:
         write(run.folder / "a.jsonl", results(*["p"] * 3_000))
         write(run.folder / "b.jsonl", results(*["f"] * 3_000, evaluators=missed("no")))
-        text = run.inside("compare", "a.jsonl", "b.jsonl").out
+        text = run("compare", "a.jsonl", "b.jsonl").out
         assert (text.count("LOST "), text.count("FAIL calls")) == (200, 20)
         assert "     2,800 more were lost" in text
 
@@ -260,12 +258,12 @@ def test_two_real_executions_are_compared(run: Command) -> None:
         "cases": [{"id": name, "input": "x", "evaluators": [minimum(search=1)]} for name in ("first", "second")],
     }
     run.write("s.eval.yaml", eval_file)
-    run.inside("eval", "s.eval.yaml", "--out", "both.jsonl", "-q")
-    result = run.inside("compare", "both.jsonl", "both.jsonl", "--target-a", "old", "--target-b", "new")
+    run("eval", "s.eval.yaml", "--out", "both.jsonl", "-q")
+    result = run("compare", "both.jsonl", "both.jsonl", "--target-a", "old", "--target-b", "new")
     assert "LOST second  1/1 -> 0/1 passed" in result.out
     assert "    ✗ search called 0 times (minimum: 1)" in result.out
     assert "    calls: search 1 -> 0" in result.out
-    by_name = run.inside("compare", "both.jsonl", "both.jsonl")
+    by_name = run("compare", "both.jsonl", "both.jsonl")
     assert by_name.out.startswith("no difference seen between A and B: 0 wins, 0 losses, 4 ties")
 
 
@@ -276,16 +274,16 @@ class TestStore:
         for replies in ((calls("search"), calls("search")), (calls("search"), calls("guess"))):
             cases = [{"id": name, "input": "?", "evaluators": [CALLS]} for name in ("a", "b")]
             run.write("a.eval.yaml", {"targets": [mocked(*replies)], "cases": cases})
-            run.inside("eval", "a.eval.yaml", "-q")
+            run("eval", "a.eval.yaml", "-q")
         return run
 
     def names(self, run: Command) -> list[str]:
-        listed = strict_json(run.inside("executions", "list", "--json").out)["executions"]
+        listed = strict_json(run("executions", "list", "--json").out)["executions"]
         return [row["id"] for row in listed]
 
     def test_executions_are_named_by_their_ids_and_losses_show_their_diff(self, stored: Command) -> None:
         after, before = self.names(stored)
-        result = stored.inside("compare", before, "last", "--fail-on", "regression")
+        result = stored("compare", before, "last", "--fail-on", "regression")
         assert result.code == 1, result.err
         assert f"  A  {before}" in result.out
         assert f"  B  {after}" in result.out
@@ -293,11 +291,11 @@ class TestStore:
         assert re.search(r"search\s+[│|]", result.out), "the aligned diff"
 
     def test_an_execution_is_compared_with_a_file(self, stored: Command) -> None:
-        stored.inside("eval", "a.eval.yaml", "-q", "--no-store", "--out", "now.jsonl")
-        assert stored.inside("compare", "last", "now.jsonl").out.startswith("no difference seen")
+        stored("eval", "a.eval.yaml", "-q", "--no-store", "--out", "now.jsonl")
+        assert stored("compare", "last", "now.jsonl").out.startswith("no difference seen")
 
     def test_a_name_that_is_neither_is_told(self, stored: Command) -> None:
-        result = stored.inside("compare", "1999", "last")
+        result = stored("compare", "1999", "last")
         assert result.code == 2
         assert "holds no execution '1999'" in result.err
-        assert "nowhere.jsonl" in stored.inside("compare", "nowhere.jsonl", "last").err
+        assert "nowhere.jsonl" in stored("compare", "nowhere.jsonl", "last").err

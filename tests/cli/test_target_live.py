@@ -141,7 +141,7 @@ def seen(run: Command, target: Json) -> set[str]:
     prompt = target.pop("prompt", "Hello")
     prices = {"script-1": PRICE}
     run.write("agentv.yaml", {"prices": prices, "targets": [{"name": "it", "timeout_s": 30, **target}]})
-    result = run.inside("target", "check", "it", "--json", "--prompt", prompt)
+    result = run("target", "check", "it", "--json", "--prompt", prompt)
     assert result.code == 0, result.out + result.err
     return reported(json.loads(result.out))
 
