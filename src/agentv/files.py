@@ -5,6 +5,7 @@ User code is named `package.module:name`, or `./checks.py:name` for a file in th
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from hashlib import blake2b
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 
 
 MAX_BYTES = 64 * 1024 * 1024
+PRIVATE_MODE = 0o600
+
+
+def restrict_to_owner(file: int) -> None:
+    """Let only its owner read and write an open file; on Windows, where a folder's rights count, change nothing."""
+    if hasattr(os, "fchmod"):  # Windows has it since Python 3.13, for the read-only flag alone
+        os.fchmod(file, PRIVATE_MODE)
 
 
 def find_in_root(root: str | Path, name: str, folder: str | Path | None = None) -> Path:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import agentv
-from agentv.api.runs import export_runs, import_runs, resolve
+from agentv.api.export import export_runs, import_runs
+from agentv.api.runs import resolve
 from agentv.stores.sqlite import SqliteStore
 from tests.support.command import Command, Json, cases, mocked
 

@@ -3,7 +3,11 @@
 import io
 from typing import Any
 
+import pytest
+
 import agentv
+from agentv.redaction import Redactor
+from agentv.reports.diff import Extent, render_evaluator
 from agentv.reports.terminal import Style, clean, display_width, fit
 
 REPLY: list[dict[str, Any]] = [
@@ -80,3 +84,96 @@ def test_wide_and_combining_characters_keep_the_columns() -> None:
     assert (display_width("日本"), display_width("e\u0301")) == (4, 1)
     assert [display_width(fit(text, 6)) for text in ("", "日本語日本", "abcdefghij", "日本")] == [6, 6, 6, 6]
     assert clean("a\u200bb") == "a\\u200bb"
+
+
+def reply_of(*tools: str, **given: Any) -> list[dict[str, Any]]:
+    return [{"role": "assistant", "tool_calls": [{"tool": tool, **given} for tool in tools]}]
+
+
+def rows_of(text: str) -> list[tuple[str, str]]:
+    """The two columns of the diff, below its heading."""
+    return [
+        (left.strip(), right.strip())
+        for left, bar, right in (line.partition("|") for line in text.splitlines())
+        if bar and "actual" not in right
+    ]
+
+
+ASCII = Style(unicode=False)
+
+
+def test_extra_calls_that_the_mode_allows_are_folded_into_one_row() -> None:
+    config = [{"type": "tool_trajectory", "mode": "in_order", "expected": [{"tool": "plan"}, {"tool": "answer"}]}]
+    text = agentv.Scorer(config).explain(reply_of("log", "plan", "log", "log", "search", "log"), style=ASCII)
+    assert rows_of(text) == [
+        ("", "0: log"),
+        ("= plan", "1: plan"),
+        ("- answer", ""),
+        ("", "2-5: log, search (4 calls)"),
+    ]
+
+
+def test_extra_calls_that_are_a_miss_are_shown_one_by_one() -> None:
+    config = [{"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "plan"}]}]
+    text = agentv.Scorer(config).explain(reply_of("plan", "log", "log"), style=ASCII)
+    assert rows_of(text) == [("= plan", "0: plan"), ("+", "1: log"), ("+", "2: log")]
+
+
+def test_nested_values_that_differ_are_json_and_wrapped_instead_of_cut() -> None:
+    order = {"lines": [{"sku": f"article-{number}", "count": number} for number in range(12)]}
+    config = [
+        {"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "ship", "input": {"order": {"lines": []}}}]}
+    ]
+    text = agentv.Scorer(config).explain(reply_of("ship", input={"order": order}), style=ASCII)
+    assert '\\"' not in text
+    cells = rows_of(text)
+    assert cells[1] == ("input.order.lines: []", 'input.order.lines: [{"sku":"article-0","count":0},')
+    written = "".join(right for _, right in cells[1:])
+    assert '{"sku":"article-2","count":2}' in written
+
+
+def test_a_diff_of_a_hundred_thousand_calls_is_bounded_and_says_what_is_missing() -> None:
+    tools = ["search"] * 100_000
+    config = [{"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "plan"}, {"tool": "search"}]}]
+    text = agentv.Scorer(config).explain(reply_of(*tools), style=ASCII)
+    lines = text.splitlines()
+    assert len(lines) < 100
+    assert max(map(len, lines)) < 1_200
+    assert "... 99,951 more rows" in text
+    assert "... 99,980 more" in text
+    assert lines[-1].strip() == "left out: 199,931 lines; the whole is in `details` and `misses` of the result"
+
+
+def test_rows_that_do_not_match_are_shown_whatever_matches_around_them() -> None:
+    tools = [f"step_{number}" for number in range(1000)]
+    expected = [{"tool": tool} for tool in (*tools[:500], "verify", *tools[500:])]
+    config = [{"type": "tool_trajectory", "mode": "in_order", "expected": expected}]
+    rows = rows_of(agentv.Scorer(config).explain(reply_of(*tools), style=ASCII))
+    assert ("- verify", "") in rows
+    assert ("= 498 more", "2-497: 496 calls match") not in rows
+    assert [row for row in rows if "match" in row[1]] == [
+        ("= step_2 to step_497", "2-497: 496 calls match"),
+        ("= step_502 to step_997", "502-997: 496 calls match"),
+    ]
+
+
+def test_one_sentence_about_very_many_calls_is_cut() -> None:
+    config = [{"type": "tool_trajectory", "mode": "in_order", "expected": [{"tool": "search"}] * 5_000}]
+    text = agentv.Scorer(config).explain(reply_of(*["search"] * 5_000), style=ASCII)
+    assert max(map(len, text.splitlines())) < 1_200
+    assert "more characters)" in text
+
+
+@pytest.mark.parametrize("width", range(60, 100, 3))
+def test_a_secret_is_redacted_before_its_cell_is_wrapped_or_cut(width: int) -> None:
+    secret = "correct-horse-battery-staple-2026"  # noqa: S105 - a made-up one
+    redactor = Redactor({"API_KEY": secret})
+    config = [{"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "login", "input": {"a": {"key": 1}}}]}]
+    scorer = agentv.Scorer(config)
+    reply = reply_of("login", input={"a": {"key": [secret]}})
+    result = scorer.score(reply)
+    sides = scorer.sides(agentv.ProviderResponse(output_messages=agentv.from_openai(reply)), result)[0]
+    lines = render_evaluator(result.evaluators[0], sides, Style(width=width), Extent(redact=redactor.text))
+    text = "".join(line.partition("│")[2].strip() for line in lines)
+    assert "redacted" in text
+    assert "correct-" not in text

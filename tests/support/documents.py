@@ -75,7 +75,9 @@ def objects(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     known = names.flatmap(lambda chosen: st.fixed_dictionaries({name: made[name] for name in [*required, *chosen]}))
     if others is False:
         return known
-    more = st.dictionaries(st.text("xyz", min_size=1, max_size=3), documents(others), max_size=2)
+    least = schema.get("minProperties", 0)
+    keys = st.text("xyz", min_size=1, max_size=3)
+    more = st.dictionaries(keys, documents(others), min_size=least, max_size=max(2, least))
     return st.builds(lambda first, second: {**second, **first}, known, more)
 
 

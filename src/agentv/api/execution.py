@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from agentv.api.judges import is_judge, judge_target, make_judges, used_targets
 from agentv.api.providers import find_secrets, open_providers
 from agentv.api.reporting import ReporterGroup
-from agentv.api.resume import replay_result
+from agentv.api.runs import replay_result
 from agentv.api.score import trace_follower
 from agentv.errors import AgentVError, FormatError, Problem, SpecError, StoreError
 from agentv.evals import iter_evaluators

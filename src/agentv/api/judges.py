@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec.structs import replace
 
 from agentv.api.providers import ProviderKey, close_providers, find_secrets, open_provider, scope_of
-from agentv.api.resume import store_path
+from agentv.api.store_files import store_path
 from agentv.errors import EvaluationError, Problem, SpecError, StoreError
 from agentv.evals import Eval, iter_evaluators
 from agentv.jsonio import dump_json

@@ -11,8 +11,9 @@ import msgspec
 from msgspec import Struct
 
 from agentv.api.providers import close_providers, find_secrets, open_provider
-from agentv.api.resume import open_store_file, project_store, translate_damage
+from agentv.api.runs import translate_damage
 from agentv.api.score import Scorer, trace_follower
+from agentv.api.store_files import open_store_file, project_store
 from agentv.errors import AgentVError, Problem, SpecError, StoreError
 from agentv.formats.plain_blocks import plain_block_problem, unknown_block_name
 from agentv.jsonio import dump_json

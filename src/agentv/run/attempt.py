@@ -194,7 +194,7 @@ async def try_run(
                 responses = (await _attempt(session, history.request, policy),)
                 was_broken = limiter.is_broken
             except asyncio.CancelledError as error:
-                error.__dict__[LOG] = history.interrupted_log()
+                setattr(error, LOG, history.interrupted_log())
                 raise
             finally:
                 limiter.release(permit, responses)
@@ -208,7 +208,8 @@ async def try_run(
             if is_stopping() or not await _back_off((history,), limiter, is_stopping):
                 return None
     except asyncio.CancelledError as error:
-        error.__dict__.setdefault(LOG, history.log)
+        if not hasattr(error, LOG):
+            setattr(error, LOG, history.log)
         raise
 
 

@@ -59,6 +59,7 @@ def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
         shard=shard.shard(planned) if shard else UNSET,
         unread=response.unread or UNSET,
         calls_complete=result.calls_complete,
+        tags=tuple(dict.fromkeys(case.tags)) or UNSET,
     )
     if options.include_messages or options.include_trace:
         return with_conversation(record, case.input_messages, response, options)

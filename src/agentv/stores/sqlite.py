@@ -253,13 +253,11 @@ class SqliteStore(StoreEdits):
     def _stored_position(self, execution: int, claim: Claim) -> int:
         """Return the position of a run in the whole plan: its own, that of the run it supersedes, or the last."""
         identity = (claim.eval_id, claim.case_id, claim.target, claim.repeat)
-        found = self.db.execute(POSITION, (execution, claim.key, *identity, claim.key)).fetchone()
-        if found is None:
-            found = self.db.execute(
-                "SELECT coalesce(max(position), -1) + 1 FROM runs WHERE execution = ?", (execution,)
-            )
-            found = found.fetchone()
-        position: int = found[0]
+        row = self.db.execute(POSITION, (execution, claim.key, *identity, claim.key)).fetchone()
+        if row is None:
+            row = self.db.execute("SELECT coalesce(max(position), -1) + 1 FROM runs WHERE execution = ?", (execution,))
+            row = row.fetchone()
+        position: int = row[0]
         return position
 
     def _claim(self, execution: int, claims: Sequence[Claim], rerun: Collection[str]) -> set[str]:

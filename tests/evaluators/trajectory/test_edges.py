@@ -165,6 +165,14 @@ def test_a_time_limit_on_a_call_that_a_summary_does_not_have_is_not_kept(mode: s
     assert result.details["undecided"] == ["B reported no duration (max: 5ms)"]
 
 
+@pytest.mark.parametrize("mode", ["any_order", "unordered", "superset", "subset"])
+def test_such_a_time_limit_is_not_kept_where_other_expectations_cannot_be_decided(mode: str) -> None:
+    expected = [{"tool": "A", "input": {"x": 1}}, {"tool": "C", "max_duration_ms": 5}]
+    result = run(SUMMARY, mode=mode, expected=expected, score="binary")
+    assert (result.status, result.misses) == ("fail", ("C was not called (max: 5ms)",))
+    assert result.details["undecided"][0].startswith(f"expected ({mode}): ")
+
+
 @pytest.mark.parametrize("check", [{"mode": "in_order", "expected": [{"tool": "A"}]}, {"minimums": {"A": 1}}])
 def test_a_reply_that_tells_nothing_is_not_turned_round_into_a_pass(check: dict[str, Any]) -> None:
     turned = run({"text": "Done."}, **check, **{"not": True})

@@ -72,7 +72,8 @@ class TargetColumns:
             self._add_amount("input_tokens", row, usage.input_tokens)
             self._add_amount("output_tokens", row, usage.output_tokens)
         self._add_amount("cost_usd", row, record.cost_usd)
-        if record.latency_ms is not None and abs(record.latency_ms) <= MAX_AMOUNT:
+        # The time until a run was given up is no latency of the agent.
+        if record.latency_ms is not None and record.error is None and abs(record.latency_ms) <= MAX_AMOUNT:
             self.latencies.append(record.latency_ms)
             self.latency_rows.append(row)
         return True
