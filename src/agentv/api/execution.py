@@ -353,7 +353,7 @@ class _RunningExecution:
             (perf_counter() - self._start_time) * 1000,
             engine.interrupted,
             error is not None,
-            stopped=None if engine.interrupted else engine.spending.stop_reason(planned - runs, planned),
+            stopped=None if engine.interrupted else engine.stop_reason(planned - runs, planned),
             warnings=engine.spending.warnings,
         )
         summary = self._totals.summary(outcomes, out=() if reporters.error else out)
@@ -386,6 +386,8 @@ class _RunningExecution:
         """Return an error if planned runs have no result although nothing stopped the execution."""
         engine, runs, planned = self.engine, self._totals.runs, self._prepared.planned.runs
         fail_fast = self._prepared.options.fail_fast
-        if runs >= planned or engine.interrupted or fail_fast or engine.spending.reached is not None:
+        if runs >= planned or engine.interrupted or fail_fast:
+            return None
+        if engine.spending.reached is not None or engine.unreachable:
             return None
         return FormatError(f"only {runs:,} of {planned:,} planned runs were found: a dataset changed under way")
