@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from agentv.formats.reader import decode_response, decode_response_json
 from agentv.jsonio import dump_json, parse_json
 from agentv.model.response import ProviderResponse
-
-from . import strategies
+from tests.support import strategies
 
 CHECK = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 

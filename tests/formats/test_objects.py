@@ -31,7 +31,7 @@ from agentv.formats.objects import library_of, plain
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse, TokensUsage
-from tests.formats.reading import decode_returned
+from tests.support.reading import decode_returned
 
 
 class Colour(Enum):
@@ -143,7 +143,7 @@ def test_a_package_of_the_user_s_that_is_called_agents_is_not_a_library(module: 
 def test_reading_a_reply_imports_no_library() -> None:
     program = """
 import sys
-from tests.formats.reading import decode_returned
+from tests.support.reading import decode_returned
 decode_returned([{"type": "ai", "content": "x"}])
 decode_returned([{"kind": "response", "parts": [{"part_kind": "text", "content": "x"}]}])
 decode_returned([{"content": {"role": "model", "parts": [{"text": "x"}]}, "author": "a"}])

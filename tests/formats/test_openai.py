@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from agentv.formats.openai import from_openai, to_openai
 from agentv.model.conversation import Message, ToolCall
-
-from . import strategies
+from tests.support import strategies
 
 CHECK = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 

@@ -11,7 +11,7 @@ from agentv.errors import Location, Problem
 from agentv.model.events import RunFinished
 from agentv.redaction import Redactor
 from agentv.reports.github import Annotations, CommandEscapingStream, annotate_problems
-from tests.reports.events import HOSTILE, errored, failed, passed, tell
+from tests.support.events import HOSTILE, errored, failed, passed, tell
 
 
 def obeyed(log: str) -> list[tuple[str, dict[str, str], str]]:

@@ -9,7 +9,7 @@ import pytest
 from agentv.model.events import RunFinished
 from agentv.redaction import Redactor
 from agentv.reports.markdown import MAX_PAGE, MarkdownFile, code_span, fenced_block
-from tests.reports.events import HOSTILE, errored, failed, passed, tell
+from tests.support.events import HOSTILE, errored, failed, passed, tell
 
 FENCE = re.compile(r"^(`{3,})text\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
 

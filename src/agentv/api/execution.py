@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from agentv.api.judges import is_judge, judge_target, make_judges, used_targets
 from agentv.api.providers import find_secrets, open_providers
 from agentv.api.reporting import ReporterGroup
-from agentv.api.resume import replay_result
+from agentv.api.runs import replay_result
 from agentv.api.score import trace_follower
 from agentv.errors import AgentVError, FormatError, Problem, SpecError, StoreError
 from agentv.evals import iter_evaluators
@@ -33,8 +33,10 @@ from agentv.run.claims import SharedClaims
 from agentv.run.costs import with_limits
 from agentv.run.engine import Engine
 from agentv.run.options import DEFAULT_CONCURRENCY
-from agentv.run.plan import PlanCounts, count_runs, plan_runs, plan_shard
+from agentv.run.plan import PlanCounts, count_runs, plan_runs
 from agentv.run.records import new_id, now
+from agentv.run.resume import find_superseded
+from agentv.run.shards import plan_shard
 from agentv.run.store_writer import StoreWriter
 from agentv.run.summary import ExecutionEnd, PlanNames, Totals
 from agentv.spec.targets import add_plain_blocks, make_provider
@@ -51,7 +53,8 @@ if TYPE_CHECKING:
     from agentv.protocols import OpenProvider, Provider, Reporter
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
-    from agentv.run.plan import PlannedRun, ShardPlan
+    from agentv.run.plan import PlannedRun
+    from agentv.run.shards import ShardPlan
 
 MAX_NAMED = 5
 
@@ -195,12 +198,12 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
     claims: SharedClaims | None = None,
 ) -> Engine:
     """Return the engine for these runs, with the providers, trace followers and judges of a prepared execution."""
-    followers = {eval_.id: trace_follower(eval_.folder) for eval_ in prepared.evals}
+    follower_of = cache(trace_follower)
     engine = Engine(
         execution_id,
         runs,
         prepared.opened,
-        lambda planned: followers[planned.eval.id],
+        lambda planned: follower_of(planned.target.folder or planned.eval.folder),
         prepared.options,
         on_result,
         prepared.part,
@@ -283,10 +286,9 @@ class ExecutionStore:
             store, execution_id = self._session.store, self._session.execution.id
             is_whole = self._session.is_whole and summary.status != "interrupted"
             if is_whole and summary.runs == summary.planned:
-                known = self._session.known
-                removed = [key for key in known.keys() - self.claims.seen if not known[key].superseded]
-                if removed:
-                    store.mark_superseded(execution_id, removed)
+                superseded = find_superseded(self._session.known, self.claims.seen)
+                if superseded:
+                    store.mark_superseded(execution_id, superseded)
             # The summary of a part, or of an interrupted process, lacks runs that the store has: it counts them itself.
             store.finish(execution_id, summary if is_whole else None)
         except StoreError as error:
@@ -351,7 +353,7 @@ class _RunningExecution:
             (perf_counter() - self._start_time) * 1000,
             engine.interrupted,
             error is not None,
-            stopped=None if engine.interrupted else engine.spending.stop_reason(planned - runs, planned),
+            stopped=None if engine.interrupted else engine.stop_reason(planned - runs, planned),
             warnings=engine.spending.warnings,
         )
         summary = self._totals.summary(outcomes, out=() if reporters.error else out)
@@ -384,6 +386,8 @@ class _RunningExecution:
         """Return an error if planned runs have no result although nothing stopped the execution."""
         engine, runs, planned = self.engine, self._totals.runs, self._prepared.planned.runs
         fail_fast = self._prepared.options.fail_fast
-        if runs >= planned or engine.interrupted or fail_fast or engine.spending.reached is not None:
+        if runs >= planned or engine.interrupted or fail_fast:
+            return None
+        if engine.spending.reached is not None or engine.unreachable:
             return None
         return FormatError(f"only {runs:,} of {planned:,} planned runs were found: a dataset changed under way")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agentv.api.resume import existing_store, find, open_store_file, translate_damage
-from agentv.api.runs import case_of, record_of, resolve, response_of
+from agentv.api.runs import case_of, find, record_of, resolve, response_of, translate_damage
+from agentv.api.store_files import existing_store, open_store_file
 from agentv.errors import StoreError
 from agentv.model.results import RunResult, Verdict
 from agentv.model.run import Run

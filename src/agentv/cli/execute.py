@@ -17,7 +17,7 @@ from agentv.api.execution import execute, prepare
 from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_usage, report_abort
 from agentv.cli.options import load_env_file
 from agentv.cli.outputs import annotate, make_printer, open_github_reporters, open_outputs, print_json
-from agentv.cli.resume import find_resumable, open_session, print_complete, resume_command, with_judge_cache
+from agentv.cli.store_session import find_resumable, open_session, print_complete, resume_command, with_judge_cache
 from agentv.cli.watch import watch, watch_conflict
 from agentv.errors import AgentVError, SpecError
 from agentv.reports.progress import LiveProgress, PlainProgress, can_redraw
@@ -26,7 +26,7 @@ from agentv.reports.terminal import Style, clean, pluralize, render_warnings
 if TYPE_CHECKING:
     from agentv.api.execution import Prepared
     from agentv.cli.options import EvalArgs
-    from agentv.cli.resume import ResumePlan
+    from agentv.cli.store_session import ResumePlan
     from agentv.protocols import Reporter
     from agentv.run.engine import Engine
 
@@ -129,6 +129,8 @@ def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> 
         return report_abort(error, hint, has_begun=has_begun)
     if hint and summary.status == "interrupted":
         click.echo(f"go on with it: {hint}", err=True)
+    elif hint and isinstance(summary.stopped, str):
+        click.echo(f"go on with it, errors included: {hint} --retry-errors", err=True)
     return summary.exit_code
 
 

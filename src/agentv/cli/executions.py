@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import asdict, replace
 
-from agentv.api.resume import existing_store, find, open_store_file
-from agentv.api.runs import export_runs, resolve
+from agentv.api.export import export_runs
+from agentv.api.runs import find, resolve
+from agentv.api.store_files import existing_store, open_store_file
 from agentv.cli.exit_codes import ExitCode, fail_usage, redirect_to_devnull
 from agentv.cli.options import JSON, POSITIVE, STORE
 from agentv.cli.outputs import print_json

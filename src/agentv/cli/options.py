@@ -14,6 +14,7 @@ from agentv.cli.exit_codes import fail_usage
 from agentv.errors import FormatError
 from agentv.formats.plain_blocks import plain_block_problem
 from agentv.run.options import RunOptions
+from agentv.spec.environment import parse_dotenv
 
 if TYPE_CHECKING:
     from agentv.model.stored import Persist
@@ -108,8 +109,6 @@ def load_env_file(path: str | None) -> None:
     """Set the variables of an `.env` file that the environment does not have."""
     if path is None:
         return
-    from agentv.spec.targets import parse_dotenv  # noqa: PLC0415 - it loads all of `spec`, for a rare option
-
     try:
         variables = parse_dotenv(Path(path).read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, FormatError) as error:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentv.api.resume import decode_sides, find, locate_store, open_store_file, translate_damage
-from agentv.api.runs import conversation_of, import_runs, record_of, resolve
+from agentv.api.export import import_runs
+from agentv.api.runs import conversation_of, decode_sides, find, record_of, resolve, translate_damage
+from agentv.api.store_files import locate_store, open_store_file
 from agentv.cli import executions
 from agentv.cli.executions import EXPORT_FILE, FORMAT, ID, MAX_RUNS, STATUS, open_run_store
 from agentv.cli.exit_codes import fail_usage
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """List, show, export and import stored runs; `agentv executions` handles translate_damage executions."""
+    """List, show, export and import stored runs; `agentv executions` handles whole executions."""
 
 
 @command.command("list")

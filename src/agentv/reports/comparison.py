@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 MAX_SHOWN = 20
 MAX_NAMED = 200
 MAX_OTHERS = 10
+MAX_PAIRS = 50
+"""Pairs of calls that are shown of one case."""
 """Names listed of cases that were won, not measured, or on one side only."""
 VERDICTS = {"better": "green", "worse": "red", "no difference seen": "bold", "nothing measured": "yellow"}
 _SMALL = 0.001
@@ -231,10 +233,13 @@ def _side_by_side(calls: Sequence[CallPair], style: Style) -> list[str]:
     right = max(MIN_COLUMN, style.width - 11 - left)
     bar = style.mark("bar")
     lines = [style.paint("dim", f"    {fit('calls of A', left)} {bar} calls of B")]
-    for pair in calls:
+    for pair in calls[:MAX_PAIRS]:
         text = f"  {style.mark(pair.verdict)} {fit(pair.a, left)} {bar} {fit(pair.b, right).rstrip()}"
         lines.append(style.paint(COLORS[pair.verdict], text))
-    return lines
+    more = len(calls) - MAX_PAIRS
+    return (
+        [*lines, f"    … {more:,} more rows; the whole is in `calls` of agentv compare --json"] if more > 0 else lines
+    )
 
 
 def other_cases(comparison: Comparison) -> list[str]:

@@ -13,7 +13,7 @@ from agentv.reports.diff import case_label, case_location, failure_kind, failure
 from agentv.reports.terminal import clean, pluralize
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from agentv.errors import Problem
     from agentv.model.events import Event
@@ -71,7 +71,7 @@ class Annotations:
     def _add(self, event: RunFinished) -> None:
         index = bisect(self._first, event.order, key=lambda item: item[0])
         if index < MAX_ANNOTATIONS:
-            self._first.insert(index, (event.order, self._redact(annotate_run(event))))
+            self._first.insert(index, (event.order, self._redact(annotate_run(event, self._redactor.text))))
             del self._first[MAX_ANNOTATIONS:]
 
     def _redact(self, annotation: Annotation) -> Annotation:
@@ -86,12 +86,12 @@ class Annotations:
             self._stream.flush()
 
 
-def annotate_run(event: RunFinished) -> Annotation:
+def annotate_run(event: RunFinished, redact: Callable[[str], str]) -> Annotation:
     """Return an annotation with the reasons why a run did not pass, at the line of its case."""
     record = event.record
     outcome = "failed" if record.status == "fail" else f"error ({failure_kind(record)})"
     title = f"{case_label(record)} {outcome}, target {record.target}"
-    return Annotation("error", *case_location(event), title, "\n".join(failure_reasons(record)))
+    return Annotation("error", *case_location(event), title, "\n".join(failure_reasons(record, redact)))
 
 
 def annotate_problems(problems: Sequence[Problem], level: str = "error") -> list[Annotation]:

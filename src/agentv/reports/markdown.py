@@ -98,7 +98,7 @@ class MarkdownPage:
         return f"{self._code(record.eval_id)} · {self._code(record.target)}{where}{score}{attempts}"
 
     def _body(self, event: RunFinished) -> str:
-        text = self._redactor.text("\n".join(explain_failure(event)))
+        text = "\n".join(explain_failure(event, self._redactor.text))
         more = len(text) - MAX_BODY
         return fenced_block(text if more <= 0 else f"{text[:MAX_BODY]}\n… {more:,} more characters")
 

@@ -17,6 +17,7 @@ from agentv.model.events import Attempt
 from agentv.model.request import Case
 from agentv.model.results import ResultRecord
 from agentv.model.stored import Claim, ResultRow
+from agentv.run.heartbeat import HEARTBEAT_S, HeartbeatTimer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-HEARTBEAT_S = 5.0
-"""Interval of the heartbeat that renews the lease of this process."""
 GROUP_COMMIT_S = 0.025
 """Time that results wait for each other: every commit waits for the disk, so one commit writes many results."""
 MAX_PENDING = 1000
@@ -234,7 +233,8 @@ class StoreWriter:
 
     def _run(self) -> None:
         """Run the writer thread until a `None` is enqueued."""
-        last_heartbeat = last_commit = monotonic()
+        heartbeat = HeartbeatTimer(self._store)
+        last_commit = monotonic()
         is_open = True
         while is_open:
             items = self._gather(last_commit + GROUP_COMMIT_S)
@@ -243,9 +243,7 @@ class StoreWriter:
                 self._make_calls([item for item in items if isinstance(item, _StoreCall)])
                 self._commit([item for item in items if item is not None])
                 last_commit = monotonic()
-                if monotonic() - last_heartbeat >= HEARTBEAT_S:
-                    self._store.heartbeat()
-                    last_heartbeat = monotonic()
+                heartbeat.beat_if_due()
             except Exception as error:  # noqa: BLE001 - a dead thread would leave its callers waiting
                 self._fail(error, items)
         self._loop.call_soon_threadsafe(_set_answer, self._stopped, None, None)

@@ -282,6 +282,7 @@ def _add_replies(definitions: Definitions) -> None:
     properties["output_messages"]["anyOf"][0]["items"] = _ref("ReplyMessage")
     for name in ("cost_usd", "latency_ms"):
         _set_minimum_0(properties[name], "number")
+    _set_minimum_0(definitions["ResponseError"]["properties"]["retry_after_s"], "number")
     for alias in [key for key in REPLY_KEYS if key not in properties]:
         _add_alias(properties, alias, _field_of_alias(alias, properties))
     _set_minimum_0(definitions["TokensUsage"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from agentv.jsonio import dump_json
 from agentv.model.results import ResultRecord
 from agentv.model.stored import ActiveWorker
 from agentv.stores.connection import timestamp
-from agentv.stores.leases import Heartbeat, ProcessIdentity, is_alive, this_process, uptime
+from agentv.stores.leases import LeaseTable, this_process
 from agentv.stores.queries import EXECUTION_COLUMNS, StoreQueries
 from agentv.stores.statements import (
     ATTEMPT,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from agentv.model.results import Summary
     from agentv.model.stored import Claim, ExecutionRow, ResultRow, StoredRun
+    from agentv.stores.leases import ProcessIdentity
 
 
 INSERT_RUN = """
@@ -52,9 +52,9 @@ class StoreEdits(StoreQueries):
     """Changes to stored executions."""
 
     _superseded: SupersededRuns | None = None
+    """Earlier runs of a resumed execution."""
     _keeps_positions = False
     """True while a part of an execution is resumed: the plan of a part numbers its own runs from 0."""
-    """Earlier runs of a resumed execution."""
 
     def add(self, execution: ExecutionRow, runs: Iterable[StoredRun]) -> int:
         """Import an execution of another store in one transaction; return the number of its runs."""
@@ -194,6 +194,7 @@ class SqliteStore(StoreEdits):
     def __init__(self, path: Path, owner: ProcessIdentity | None = None) -> None:
         super().__init__(path)
         self._owner = owner or this_process()
+        self._leases = LeaseTable(self.db, self._owner)
         self._is_writer = False
         """`True` once this process has a lease."""
         self._claimed: dict[str, tuple[int, int]] = {}
@@ -252,13 +253,11 @@ class SqliteStore(StoreEdits):
     def _stored_position(self, execution: int, claim: Claim) -> int:
         """Return the position of a run in the whole plan: its own, that of the run it supersedes, or the last."""
         identity = (claim.eval_id, claim.case_id, claim.target, claim.repeat)
-        found = self.db.execute(POSITION, (execution, claim.key, *identity, claim.key)).fetchone()
-        if found is None:
-            found = self.db.execute(
-                "SELECT coalesce(max(position), -1) + 1 FROM runs WHERE execution = ?", (execution,)
-            )
-            found = found.fetchone()
-        position: int = found[0]
+        row = self.db.execute(POSITION, (execution, claim.key, *identity, claim.key)).fetchone()
+        if row is None:
+            row = self.db.execute("SELECT coalesce(max(position), -1) + 1 FROM runs WHERE execution = ?", (execution,))
+            row = row.fetchone()
+        position: int = row[0]
         return position
 
     def _claim(self, execution: int, claims: Sequence[Claim], rerun: Collection[str]) -> set[str]:
@@ -316,7 +315,7 @@ class SqliteStore(StoreEdits):
 
     def _write_results(self, results: Sequence[ResultRow]) -> set[str]:
         at = timestamp()
-        if self._lost_lease():
+        if self._leases.is_lost():
             self._write_heartbeat()
         rows = [(*self._claimed[row.key], row) for row in results if row.key in self._claimed]
         execute_rows(self.db, UPDATE_RESULT, [(*result_columns(row.record), at, seq) for seq, _, row in rows])
@@ -330,10 +329,6 @@ class SqliteStore(StoreEdits):
         if self._superseded is not None:
             self._superseded.supersede([seq for seq, _, _ in rows])
         return {row.key for _, _, row in rows}
-
-    def _lost_lease(self) -> bool:
-        """Tell whether another process has ended our lease, as after a suspend, and may have claimed our runs."""
-        return self.db.execute("SELECT 1 FROM owners WHERE id = ?", (self._owner.id,)).fetchone() is None
 
     def _owns(self, seq: int) -> bool:
         row = self.db.execute("SELECT 1 FROM runs WHERE seq = ? AND owner = ?", (seq, self._owner.id)).fetchone()
@@ -375,34 +370,27 @@ class SqliteStore(StoreEdits):
         if recover:
             with self.transaction():
                 self._release_expired_leases()
-        query = (
-            "SELECT owners.id, machine, names, pid, born, beat, seen_at, count(*) FROM runs JOIN owners"
-            " ON owners.id = owner WHERE execution = ? AND owner <> ? GROUP BY owners.id"
-        )
+        query = "SELECT owner, count(*) FROM runs WHERE execution = ? AND owner <> ? GROUP BY owner"
         with self.translate_errors():
-            rows = self.db.execute(query, (self.execution_seq(execution_id), self._owner.id)).fetchall()
+            runs = dict(self.db.execute(query, (self.execution_seq(execution_id), self._owner.id)).fetchall())
+            owners = [heartbeat.owner for heartbeat in self._leases.heartbeats() if self._leases.is_valid(heartbeat)]
         return [
-            ActiveWorker(pid, machine.partition("/")[0], runs)
-            for name, machine, names, pid, born, beat, seen_at, runs in rows
-            if is_alive(Heartbeat(ProcessIdentity(name, machine, names, pid, born), beat, float(seen_at)), self._owner)
+            ActiveWorker(owner.pid, owner.machine.partition("/")[0], runs[owner.id])
+            for owner in owners
+            if owner.id in runs
         ]
 
     def _write_heartbeat(self) -> None:
-        if self._claimed and self._lost_lease():
+        if self._claimed and self._leases.is_lost():
             self._claimed = {key: claim for key, claim in self._claimed.items() if self._owns(claim[0])}
         self._is_writer = True
-        self.db.execute(
-            "INSERT OR REPLACE INTO owners (id, machine, names, pid, born, beat, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*self._owner, uptime(), str(time.time())),
-        )
+        self._leases.renew()
 
     def _release_expired_leases(self) -> None:
         """Release the claims of processes that are dead."""
-        for *owner, beat, seen_at in self.db.execute(
-            "SELECT id, machine, names, pid, born, beat, seen_at FROM owners"
-        ).fetchall():
-            if not is_alive(Heartbeat(ProcessIdentity(*owner), beat, float(seen_at)), self._owner):
-                self._release_claims(owner[0], "queued")
+        for heartbeat in self._leases.heartbeats():
+            if not self._leases.is_valid(heartbeat):
+                self._release_claims(heartbeat.owner.id, "queued")
         for (owner,) in self.db.execute(
             "SELECT DISTINCT owner FROM runs WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM owners)"
         ).fetchall():
@@ -412,4 +400,4 @@ class SqliteStore(StoreEdits):
         self.db.execute(
             "UPDATE runs SET status = ?, owner = NULL, updated_at = ? WHERE owner = ?", (status, timestamp(), owner)
         )
-        self.db.execute("DELETE FROM owners WHERE id = ?", (owner,))
+        self._leases.end(owner)

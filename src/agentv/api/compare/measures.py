@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from agentv.errors import FormatError, suggest
+from agentv.errors import FormatError
 from agentv.evaluators.trajectory.wording import call_label
 from agentv.model.comparison import CallPair, CaseReference, CaseSide, Measure, Measures
 from agentv.scoring.calls import calls_from_trace
 from agentv.scoring.statistics import paired_bootstrap, paired_difference
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,7 +72,8 @@ class TargetColumns:
             self._add_amount("input_tokens", row, usage.input_tokens)
             self._add_amount("output_tokens", row, usage.output_tokens)
         self._add_amount("cost_usd", row, record.cost_usd)
-        if record.latency_ms is not None and abs(record.latency_ms) <= MAX_AMOUNT:
+        # The time until a run was given up is no latency of the agent.
+        if record.latency_ms is not None and record.error is None and abs(record.latency_ms) <= MAX_AMOUNT:
             self.latencies.append(record.latency_ms)
             self.latency_rows.append(row)
         return True

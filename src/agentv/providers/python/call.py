@@ -11,13 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.normalize import describe_exception, failure_from_exception
 from agentv.formats.objects import is_class_of
 from agentv.formats.reader import is_reply_object, read_chunks, read_reply
 from agentv.model.request import Request
-from agentv.model.response import ProviderResponse
+from agentv.model.response import NOT_STARTED, ProviderResponse
 from agentv.process.threads import call_in_thread, raised_by_user_code
 from agentv.providers.base import failure
 from agentv.providers.python.agents import find_agent
@@ -62,7 +63,7 @@ class AgentCallable:
             async with self._lock:
                 await self._prepare()
         if self._load_error is not None:
-            raise self._load_error.with_traceback(None)
+            return not_started(self._load_error)
         assert self._call is not None  # noqa: S101 - one or the other
         try:
             result = await self._call(request)
@@ -103,6 +104,13 @@ class AgentCallable:
             self._instance = make() if _is_async(_method(result)) else await call_in_thread(make)
             return bind_agent(self._instance)
         return bind_agent(result, self._args)
+
+
+def not_started(error: Exception) -> ProviderResponse:
+    """Return the failure of every run of a target whose code could not be loaded."""
+    response = failure_from_exception(error)
+    assert response.error is not None  # noqa: S101 - it is a failure
+    return replace(response, error=replace(response.error, retryable=False, code=NOT_STARTED))
 
 
 class PythonSession(AgentCallable):
@@ -165,7 +173,8 @@ async def _call_function(call: Callable[..., Any], argument_kind: str, is_async:
 def _instance(request: Request) -> Request:
     """Copy a request if user code could modify it, because other runs use the same one."""
     plain = all(
-        type(each.content) is str and not each.tool_calls and not each.metadata for each in request.input_messages
+        type(message.content) is str and not message.tool_calls and not message.metadata
+        for message in request.input_messages
     )
     return request if plain and not request.vars else deepcopy(request)
 
@@ -206,7 +215,7 @@ def _method(agent: Any) -> Any:
         return agent  # its own signature is more specific than that of `__call__`
     cls = agent if is_class else type(agent)
     for name in METHODS:
-        if any(name in each.__dict__ for each in cls.__mro__ if each is not object):
+        if any(name in base.__dict__ for base in cls.__mro__ if base is not object):
             return getattr(agent, name)
     return None
 
@@ -216,7 +225,7 @@ def _is_async(call: Any) -> bool:
     while isinstance(call, partial):
         call = call.func
     called = getattr(call, "__call__", None)  # noqa: B004 - an object whose call is asynchronous
-    return any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in (call, called))
+    return any(inspect.iscoroutinefunction(item) or inspect.isasyncgenfunction(item) for item in (call, called))
 
 
 def _argument_kind(function: Callable[..., Any]) -> str:
