@@ -146,7 +146,7 @@ def _open_reporters(prepared: Prepared, args: EvalArgs) -> list[Reporter]:
     if not args.quiet and not args.as_json:
         reporters.append(LiveProgress(sys.stderr, redactor) if can_redraw(sys.stderr) else PlainProgress(sys.stderr))
     reporters.append(make_printer(args, redactor, has_target=bool(args.targets)))
-    return reporters + open_github_reporters(prepared, as_json=args.as_json)
+    return reporters + open_github_reporters(prepared.evals, redactor, as_json=args.as_json)
 
 
 def stop_on_signals(engine: Engine) -> None:
