@@ -26,7 +26,8 @@ def find_evals(paths: Iterable[str | Path]) -> list[Path]:
         except FormatError as error:
             problems.append(Problem("", str(error), "whole"))
         except OSError as error:
-            problems.append(Problem("", f"{str(name)!r} cannot be read: {error.strerror}", "whole"))
+            unread = str(error.filename or name)
+            problems.append(Problem("", f"{unread!r} cannot be read: {error.strerror}", "whole"))
     if problems:
         raise SpecError(problems)
     return list(files)
@@ -46,8 +47,13 @@ def _evals_of(path: Path) -> list[Path]:
     return inside
 
 
+def _raise(error: OSError) -> None:
+    """Raise the error of a folder that cannot be read: its evals would be left out unnoticed."""
+    raise error
+
+
 def _evals_in(folder: Path) -> Iterator[Path]:
-    for parent, folders, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder, onerror=_raise):
         folders[:] = [name for name in folders if not name.startswith(".") and name not in IGNORED_FOLDERS]
         paths = (Path(parent, name) for name in names if name.endswith(SUFFIXES))
         # No named pipes, since reading one blocks. A broken link is included, and reported when it is read.

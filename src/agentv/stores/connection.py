@@ -141,7 +141,10 @@ class Connection:
             msg = f"{self.name}: a number is too large to be kept"
             raise StoreError(msg) from error
         except OSError as error:
-            msg = f"{self.name} cannot be written: {error.strerror}; name another place with `store`, or use --no-store"
+            unreadable = self._path.is_file() and not os.access(self._path, os.R_OK)
+            action = "read" if unreadable else "written"
+            fix = "change its permissions, or name another store" if unreadable else REMEDY
+            msg = f"{self.name} cannot be {action}: {error.strerror}; {fix}"
             raise StoreError(msg) from error
 
 
@@ -172,14 +175,29 @@ def _open_read_only(path: Path) -> sqlite3.Connection:
     raise PermissionError(EACCES, "Permission denied")
 
 
+REMEDY = "name another place with `store`, or use --no-store"
+_EXPLANATIONS = {
+    "FULL": "the disk is full. What was finished before is in it; make room and resume",
+    "READONLY": f"it cannot be written; {REMEDY}",
+    "CANTOPEN": f"it cannot be opened, or a file beside it cannot be made; {REMEDY}",
+    "BUSY": f"another process has held it for {BUSY_TIMEOUT_S:g} s; try again when that one is done",
+    "LOCKED": f"another process has held it for {BUSY_TIMEOUT_S:g} s; try again when that one is done",
+    "PROTOCOL": f"its file system does not keep the locks that SQLite needs; {REMEDY}",
+    "IOERR": "the disk or file system reported an error while it was read or written; check the disk. "
+    "What was finished before is in it",
+    "NOTADB": "it is damaged, or no run store; move it away, and a new one is made",
+    "CORRUPT": "it is damaged; move it away, and a new one is made",
+}
+"""Explanations of errors by the first word of SQLite's name of the error."""
+
+
 def _explain(error: sqlite3.Error) -> str:
+    """Return the cause of an error of SQLite and a remedy, with SQLite's own words."""
     text = str(error)
-    if "full" in text:
-        return "the disk is full. What was finished before is in it; make room and resume"
-    if "readonly" in text or "unable to open" in text:
-        return "it cannot be written; name another place with `store`, or use --no-store"
-    if "locked" in text:
-        return f"another process has held it for {BUSY_TIMEOUT_S:g} s; try again when that one is done"
-    if "not a database" in text or "malformed" in text:
-        return f"it is damaged, or no run store ({text}); move it away, and a new one is made"
-    return f"{text}. What was finished before is in it"
+    name = getattr(error, "sqlite_errorname", "").removeprefix("SQLITE_").partition("_")[0]
+    if not name and "not a database" in text:
+        name = "NOTADB"
+    if name not in _EXPLANATIONS:
+        return f"{text}. What was finished before is in it"
+    cause, _, rest = _EXPLANATIONS[name].partition(";")
+    return f"{cause} ({text}){';' if rest else ''}{rest}"

@@ -30,6 +30,9 @@ def migrate(connection: sqlite3.Connection, name: str) -> None:
             f"this one knows {len(migrations)}): update agentv, or name another store"
         )
         raise StoreError(msg)
+    if version < 0:
+        msg = f"{name}: it is damaged, or no run store (its version is {version}); move it away, and a new one is made"
+        raise StoreError(msg)
     if version == 0:
         tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
         application_id = connection.execute("PRAGMA application_id").fetchone()[0]
