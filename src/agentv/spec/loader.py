@@ -15,6 +15,7 @@ from agentv.evals import CheckedCase, ConfiguredEvaluator, Eval, Limits, Target
 from agentv.spec.cases import CaseReader, encode_case
 from agentv.spec.dataset import SearchPaths, open_dataset, validate_dataset
 from agentv.spec.discovery import SUFFIXES, find_evals
+from agentv.spec.evaluators import CASE_NEVER_FAILS
 from agentv.spec.file_format import EvalEntry
 from agentv.spec.project import (
     Project,
@@ -171,7 +172,7 @@ class Loader:
             skipped=counts.skipped,
             repeats=counts.repeats,
             has_only=counts.only,
-            warnings=(*self._warnings(dataset), *self._evaluator_warnings(checks, counts)),
+            warnings=(*self._warnings(dataset), *self._evaluator_warnings(checks, counts, defaults.threshold)),
         )
 
     def _build_entry(self, data: dict[str, Any]) -> EvalEntry | None:
@@ -192,9 +193,13 @@ class Loader:
         files = dataset.files if dataset else ()
         return (*self._project.warnings, *own, *(warning for file in files for warning in file.warnings))
 
-    def _evaluator_warnings(self, checks: Sequence[ConfiguredEvaluator], counts: CaseCounts) -> list[Problem]:
+    def _evaluator_warnings(
+        self, checks: Sequence[ConfiguredEvaluator], counts: CaseCounts, threshold: float | None
+    ) -> list[Problem]:
         """Return the warnings of evaluators, with their locations."""
         warnings = [*(as_warning(warning) for checked in checks for warning in checked.warnings), *counts.warnings]
+        if threshold == 0 and not any(checked.evaluator.required for checked in checks):
+            warnings.append(Problem("defaults.threshold", CASE_NEVER_FAILS))
         return [self._source.locate(warning) if self._source else warning for warning in warnings]
 
     def _inputs(self, dataset: Dataset | None, targets: Iterable[Target]) -> tuple[str, ...]:
