@@ -74,7 +74,15 @@ def _find_resumable(args: EvalArgs) -> ResumePlan:
 
 def _prepare(args: EvalArgs) -> Prepared:
     evals = load(list(args.paths), args.targets or None)
-    return prepare(evals, args.options, no_exec=args.no_exec, dry=args.dry_run)
+    prepared = prepare(evals, args.options, no_exec=args.no_exec, dry=args.dry_run)
+    if args.min_pass_rate is None and args.max_regressions is None:
+        return prepared
+    if args.resumes and args.max_regressions is not None and args.baseline is None:
+        fail_usage("--max-regressions of a resumed execution needs a --baseline: the last execution is this one")
+    from agentv.api.gates import load_gates  # noqa: PLC0415 - it loads all of `compare`, for rare options
+
+    gates = load_gates(args.paths, args.min_pass_rate, args.max_regressions, args.baseline)
+    return replace(prepared, gates=gates)
 
 
 def show_plan(prepared: Prepared, *, as_json: bool) -> None:
@@ -127,6 +135,8 @@ def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> 
             summary = asyncio.run(execute(ready, reporters, out=args.out, on_start=stop_on_signals, session=session))
     except AgentVError as error:
         return report_abort(error, hint, has_begun=has_begun)
+    for gate in summary.gates or ():
+        click.echo(gate, err=True)
     if hint and summary.status == "interrupted":
         click.echo(f"go on with it: {hint}", err=True)
     elif hint and isinstance(summary.stopped, str):
