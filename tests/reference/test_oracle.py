@@ -1,4 +1,4 @@
-"""Does the oracle itself say what the seeds and `trajectory.md` say?"""
+"""The oracle agrees with scenarios whose scores are known."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def one(entry: Json, call: Json, **more: Json) -> bool:
 
 # ---------------------------------------------------------------- scenarios of tool_trajectory
 
-SEED = {
+SCENARIOS = {
     "minimum_calls_met_pass_from_output_messages": (
         trajectory("any_order", minimums={"s": 3}),
         said("s", "s", "s"),
@@ -97,10 +97,10 @@ SEED = {
 }
 
 
-@pytest.mark.parametrize("name", SEED)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_scenarios(name: str) -> None:
-    """Every scenario has the score the seed gives."""
-    config, reply, score, status = SEED[name]
+    """Every scenario has its known score."""
+    config, reply, score, status = SCENARIOS[name]
     assert not config_errors(config)
     result = judge(config, reply)
     assert (result.score, result.status) == (score, status)

@@ -24,8 +24,8 @@ from agentv.model.events import Attempt
 from agentv.model.response import ResponseError, TokensUsage, Unread
 from agentv.model.results import EvaluatorResult, ResultRecord
 from agentv.model.stored import Claim, ExecutionRow, ResultRow
-from agentv.stores import connection as migrations
 from agentv.stores import leases as owners
+from agentv.stores import migrations
 from agentv.stores.connection import Connection
 from agentv.stores.leases import Heartbeat, ProcessIdentity, is_alive, this_process
 from agentv.stores.sqlite import SqliteStore

@@ -33,9 +33,10 @@ from agentv.run.claims import SharedClaims
 from agentv.run.costs import with_limits
 from agentv.run.engine import Engine
 from agentv.run.options import DEFAULT_CONCURRENCY
-from agentv.run.plan import PlanCounts, count_runs, plan_runs, plan_shard
+from agentv.run.plan import PlanCounts, count_runs, plan_runs
 from agentv.run.records import new_id, now
 from agentv.run.resume import find_superseded
+from agentv.run.shards import plan_shard
 from agentv.run.store_writer import StoreWriter
 from agentv.run.summary import ExecutionEnd, PlanNames, Totals
 from agentv.spec.targets import add_plain_blocks, make_provider
@@ -52,7 +53,8 @@ if TYPE_CHECKING:
     from agentv.protocols import OpenProvider, Provider, Reporter
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
-    from agentv.run.plan import PlannedRun, ShardPlan
+    from agentv.run.plan import PlannedRun
+    from agentv.run.shards import ShardPlan
 
 MAX_NAMED = 5
 
@@ -351,7 +353,7 @@ class _RunningExecution:
             (perf_counter() - self._start_time) * 1000,
             engine.interrupted,
             error is not None,
-            stopped=None if engine.interrupted else engine.spending.stop_reason(planned - runs, planned),
+            stopped=None if engine.interrupted else engine.stop_reason(planned - runs, planned),
             warnings=engine.spending.warnings,
         )
         summary = self._totals.summary(outcomes, out=() if reporters.error else out)
@@ -384,6 +386,8 @@ class _RunningExecution:
         """Return an error if planned runs have no result although nothing stopped the execution."""
         engine, runs, planned = self.engine, self._totals.runs, self._prepared.planned.runs
         fail_fast = self._prepared.options.fail_fast
-        if runs >= planned or engine.interrupted or fail_fast or engine.spending.reached is not None:
+        if runs >= planned or engine.interrupted or fail_fast:
+            return None
+        if engine.spending.reached is not None or engine.unreachable:
             return None
         return FormatError(f"only {runs:,} of {planned:,} planned runs were found: a dataset changed under way")

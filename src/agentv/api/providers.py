@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agentv.errors import AgentVError
 from agentv.model.request import Request, Scope
+from agentv.model.response import NOT_STARTED
 from agentv.protocols import OpenProvider, ProviderSettings
 from agentv.providers.base import failure
 from agentv.spec.environment import env_variables
@@ -93,7 +94,7 @@ class FailedSession:
     async def invoke(self, request: Request) -> ProviderResponse:
         """Return the failure."""
         del request
-        return failure("transport", self._message)
+        return failure("transport", self._message, code=NOT_STARTED)
 
     async def close(self) -> None:
         """Do nothing."""

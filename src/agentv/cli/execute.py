@@ -129,6 +129,8 @@ def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> 
         return report_abort(error, hint, has_begun=has_begun)
     if hint and summary.status == "interrupted":
         click.echo(f"go on with it: {hint}", err=True)
+    elif hint and isinstance(summary.stopped, str):
+        click.echo(f"go on with it, errors included: {hint} --retry-errors", err=True)
     return summary.exit_code
 
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from agentv.model.results import RunResult
     from agentv.run.attempt import RunAttempts
     from agentv.run.options import RunOptions
-    from agentv.run.plan import PlannedRun, ShardPlan
+    from agentv.run.plan import PlannedRun
+    from agentv.run.shards import ShardPlan
 
 
 def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources

@@ -73,7 +73,7 @@ def test_a_stream_with_something_wrong_in_it_never_crashes(name: str) -> None:
     )
 )
 def test_any_value_can_be_described_and_its_longest_text_pointed_at(value: Any) -> None:
-    from agentv.matching.diff import at_steps, bad_pointer, pointer_steps  # noqa: PLC0415 - the other side
+    from agentv.matching.json_pointer import at_steps, bad_pointer, pointer_steps  # noqa: PLC0415 - the other side
 
     assert describe_shape(value)
     pointer = longest_text(value)

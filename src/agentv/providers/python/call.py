@@ -11,13 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.normalize import describe_exception, failure_from_exception
 from agentv.formats.objects import is_class_of
 from agentv.formats.reader import is_reply_object, read_chunks, read_reply
 from agentv.model.request import Request
-from agentv.model.response import ProviderResponse
+from agentv.model.response import NOT_STARTED, ProviderResponse
 from agentv.process.threads import call_in_thread, raised_by_user_code
 from agentv.providers.base import failure
 from agentv.providers.python.agents import find_agent
@@ -62,7 +63,7 @@ class AgentCallable:
             async with self._lock:
                 await self._prepare()
         if self._load_error is not None:
-            raise self._load_error.with_traceback(None)
+            return not_started(self._load_error)
         assert self._call is not None  # noqa: S101 - one or the other
         try:
             result = await self._call(request)
@@ -103,6 +104,13 @@ class AgentCallable:
             self._instance = make() if _is_async(_method(result)) else await call_in_thread(make)
             return bind_agent(self._instance)
         return bind_agent(result, self._args)
+
+
+def not_started(error: Exception) -> ProviderResponse:
+    """Return the failure of every run of a target whose code could not be loaded."""
+    response = failure_from_exception(error)
+    assert response.error is not None  # noqa: S101 - it is a failure
+    return replace(response, error=replace(response.error, retryable=False, code=NOT_STARTED))
 
 
 class PythonSession(AgentCallable):
