@@ -12,7 +12,8 @@ from tempfile import TemporaryDirectory
 
 from agentv.api.evaluate import load
 from agentv.api.execution import prepare
-from agentv.api.resume import begin, command_of, new_execution, open_store_file
+from agentv.api.resume import begin, command_of, new_execution
+from agentv.api.store_files import open_store_file
 from agentv.model.events import Attempt, RunFinished
 from agentv.model.response import ProviderResponse
 from agentv.model.results import ResultRecord

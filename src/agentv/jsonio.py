@@ -49,14 +49,20 @@ def parse_json(data: bytes | bytearray | memoryview | str) -> Any:
 
 
 def _parse_tolerantly(data: bytes | str) -> Any:
-    from json import JSONDecodeError, JSONDecoder  # noqa: PLC0415 - takes a millisecond, for malformed JSON only
-
     text = data if isinstance(data, str) else data.decode("utf-8-sig", "replace")
-    decoder = JSONDecoder(parse_constant=lambda _: None, parse_int=_parse_int, strict=False)
+    document = text.removeprefix("\ufeff")
     try:
-        return scrub(decoder.decode(text.removeprefix("\ufeff")))
+        return scrub(parse_with_hooks(document, strict=False, parse_constant=lambda _: None, parse_int=_parse_int))
     except RecursionError:
         raise _too_deep() from None
+
+
+def parse_with_hooks(text: str | bytes, *, strict: bool = True, **hooks: Any) -> Any:
+    """Parse JSON with the standard library's parser, which has hooks; raise `ValueError` if it is malformed."""
+    from json import JSONDecodeError, loads  # noqa: PLC0415 - takes a millisecond, and is rarely needed
+
+    try:
+        return loads(text, strict=strict, **hooks)
     except JSONDecodeError as error:
         msg = f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
         raise FormatError(msg, format="json") from None

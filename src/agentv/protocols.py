@@ -194,6 +194,14 @@ class Evaluator(Protocol):
         ...
 
 
+class CompositeEvaluator(Evaluator, Protocol):
+    """Evaluator whose field `nested` holds the configurations of others."""
+
+    def with_inner(self, inner: tuple[Any, ...]) -> "Evaluator":
+        """Return a copy that consists of these `ConfiguredEvaluator`s, which were made of the configurations."""
+        ...
+
+
 @runtime_checkable
 class ProviderSession(Protocol):
     """Open provider: the state of one execution, such as a connection."""

@@ -155,19 +155,6 @@ class TestStored:
             assert secret not in text
         assert secret.encode() not in b"".join(path.read_bytes() for path in run.folder.glob(".agentv/runs.db*"))
 
-    def test_an_older_store_is_brought_forward(self, run: Command) -> None:
-        write(run, names=("clear",))
-        run.inside("eval", "a.eval.yaml")
-        with sqlite3.connect(run.folder / ".agentv/runs.db") as db:
-            db.execute("DROP INDEX runs_unread")
-            db.execute("ALTER TABLE runs DROP COLUMN unread")
-            db.execute("PRAGMA user_version = 2")
-        db.close()
-        assert shown(run, "runs", "show")["runs"][0]["unread"] is None
-        write(run)
-        assert run.inside("eval", "a.eval.yaml").code == 0
-        assert [row["partly_understood"] for row in shown(run, "executions", "list")["executions"]] == [1, 0]
-
     def test_a_newer_store_is_refused(self, run: Command) -> None:
         write(run)
         run.inside("eval", "a.eval.yaml")
@@ -192,7 +179,7 @@ class TestRescore:
         run.inside("eval", "a.eval.yaml")
         assert run.inside("rescore", "--plain-block", "chart", "--out", "results.jsonl").code == 0
         assert [record.get("unread") for record in run.records()] == [PLACES[1:]]
-        assert shown(run, "runs", "show", "last", "--case", "aaa")["target"]["plain_blocks"] == ["chart"]
+        assert shown(run, "runs", "show", "last", "--case", "aaa")["target_settings"]["plain_blocks"] == ["chart"]
 
     def test_another_type_changes_nothing(self, run: Command) -> None:
         write(run, names=("aaa",))
@@ -374,7 +361,9 @@ class TestPlainBlocks:
         assert result.code == 0
         assert "partly" not in result.out
         rows = shown(run, "runs", "show")["runs"]
-        found = {row["target_id"]: shown(run, "runs", "show", row["id"])["target"]["plain_blocks"] for row in rows}
+        found = {
+            row["target"]: shown(run, "runs", "show", row["id"])["target_settings"]["plain_blocks"] for row in rows
+        }
         assert found == {"agent": ["map", "chart"], "scripted": ["chart", "map"]}
 
     def test_the_setting_takes_part_in_the_key(self, run: Command) -> None:
@@ -390,7 +379,7 @@ class TestPlainBlocks:
     def test_a_target_without_it_keeps_its_snapshot(self, run: Command) -> None:
         write(run, python("charts"))
         run.inside("eval", "a.eval.yaml")
-        target = shown(run, "runs", "show", "last", "--case", "a")["target"]
+        target = shown(run, "runs", "show", "last", "--case", "a")["target_settings"]
         assert target == python("charts")
 
     def test_a_resume_goes_on_with_the_option(self, run: Command) -> None:

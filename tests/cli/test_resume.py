@@ -85,7 +85,8 @@ class TestResuming:
         assert asked(run) == ["b", "c"]
         assert statuses(run.records()) == {"a": "pass", "b": "pass", "c": "pass"}
         stored = json.loads(run("runs", "show", "last", "--case", "b", "--json").out)
-        assert [each["round"] for each in stored["attempts"]] == [1, 2]
+        assert [each["round"] for each in stored["attempt_log"]] == [1, 2]
+        assert (stored["rounds"], stored["attempts"]) == (2, 1)
 
     def test_an_edited_case_runs_again_and_an_untouched_one_does_not(self, run: Command) -> None:
         witness(run, "a", "b")

@@ -32,7 +32,7 @@ def execution(run: Command) -> Json:
 def shown(run: Command) -> list[tuple[str, str]]:
     """The runs that are part of the last execution, with the questions that they were asked."""
     lines = [json.loads(line) for line in run("executions", "export").out.splitlines()[1:]]
-    return [(line["case_id"], line["case"]["input_messages"][0]["content"]) for line in lines if not line["replaced"]]
+    return [(line["case_id"], line["case"]["input_messages"][0]["content"]) for line in lines if not line["superseded"]]
 
 
 def edit(run: Command, before: str, after: str, name: str = "a.eval.yaml") -> None:

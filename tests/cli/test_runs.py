@@ -77,7 +77,7 @@ class TestLooking:
         assert [message["role"] for message in whole["messages"]] == ["user", "assistant"]
         assert whole["case"]["id"] == "a"
         assert whole["evaluators"] == [minimum(search=1)]
-        assert whole["target"]["provider"] == "mock"
+        assert (whole["target"], whole["target_settings"]["provider"]) == ("scripted", "mock")
 
     @pytest.mark.parametrize(
         ("arguments", "words"),
@@ -108,7 +108,7 @@ class TestLooking:
 class TestListingRuns:
     def listed(self, run: Command, *options: str) -> list[Json]:
         found = json.loads(run.inside("runs", "list", "--json", *options).out)
-        assert found["schema"] == "agentv.runs/1"
+        assert found["schema"] == "agentv.runs/2"
         return list(found["runs"])
 
     def test_runs_are_listed_with_their_ids_the_last_execution_first(self, filled: Command) -> None:
@@ -120,7 +120,7 @@ class TestListingRuns:
         assert [row["execution_id"] for row in rows] == [name] * 3
         assert all(f"    {row['id']}\n" in result.out for row in rows)
         shown = json.loads(filled.inside("runs", "show", rows[0]["id"], "--json").out)
-        for name in ("id", "execution_id", "case_id", "target_id", "status", "started_at", "tokens_usage"):
+        for name in ("id", "execution_id", "case_id", "target", "status", "started_at", "tokens_usage"):
             assert shown[name] == rows[0][name]
         assert {row["case_id"]: row["result"] for row in rows} == {
             "a": {"status": "pass", "score": 1.0},
@@ -231,9 +231,9 @@ class TestMoving:
         result = run.inside("runs", "import", "old.jsonl")
         assert result.out.startswith("imported execution-7: 2 runs")
         rows = json.loads(run.inside("runs", "show", "--json").out)["runs"]
-        assert [row["verdict"] for row in rows] == ["skipped", "error"]
-        assert (rows[0]["input_tokens"], rows[0]["output_tokens"], rows[0]["total_tokens"]) == (12, 5, 17)
-        assert (rows[0]["latency_ms"], rows[0]["case_id"], rows[0]["target_id"]) == (250.0, "greeting", "langgraph-dev")
+        assert [row["result"]["status"] for row in rows] == ["skipped", "error"]
+        assert rows[0]["tokens_usage"] == {"input_tokens": 12, "output_tokens": 5, "total_tokens": 17}
+        assert (rows[0]["latency_ms"], rows[0]["case_id"], rows[0]["target"]) == (250.0, "greeting", "langgraph-dev")
         stored = json.loads(run.inside("runs", "show", rows[0]["id"], "--json").out)
         (call,) = stored["messages"][1]["tool_calls"]
         assert (call["tool"], call["input"], call["output"]) == ("weather", {"city": "Bern"}, "sunny")
@@ -249,7 +249,7 @@ class TestMoving:
         assert (result.code, result.lines[0]["status"], result.lines[0]["target"]) == (0, "pass", "langgraph-dev")
 
     @pytest.mark.parametrize(
-        "line", ['{"schema": "agentv.run/9"}', "[1]", '{"messages": []}', "{", '{"schema": "agentv.run/1"}']
+        "line", ['{"schema": "agentv.run/9"}', "[1]", '{"messages": []}', "{", '{"schema": "agentv.run/2"}']
     )
     def test_what_is_no_run_is_refused_and_nothing_is_imported(self, run: Command, line: str) -> None:
         run.write("bad.jsonl", json.dumps(OLD) + "\n" + line + "\n")

@@ -93,14 +93,14 @@ def clean(value: Any) -> Any:
 @st.composite
 def runs(draw: Any) -> StoredRun:
     case = Case(id=draw(TEXTS), input_messages=draw(MESSAGES))
-    case_id, target_id, eval_id = clean(case.id), clean(draw(TEXTS)), clean(draw(TEXTS))
+    case_id, target, eval_id = clean(case.id), clean(draw(TEXTS)), clean(draw(TEXTS))
     response = draw(st.one_of(st.none(), RESPONSES))
     record = ResultRecord(
         execution_id=NAME,
         run_id=f"{NAME}-{KEY}",
         eval_id=draw(st.sampled_from([eval_id, "another"])),
         case_id=case_id,
-        target=target_id,
+        target=target,
         repeat=0,
         attempts=1,
         status=draw(st.sampled_from(["pass", "fail", "error"])),
@@ -125,22 +125,22 @@ def runs(draw: Any) -> StoredRun:
         eval_id=eval_id,
         case_id=case_id,
         persona_id=None,
-        target_id=target_id,
+        target=target,
         repeat=0,
         place=clean(draw(TEXTS)),
         # A run that is run again has the earlier result and a new time of start.
         status=draw(st.sampled_from(["completed", "error", "running", "cancelled"] if has_result else ["queued"])),
-        tries=draw(st.integers(1, 5)),
+        rounds=draw(st.integers(1, 5)),
         started_at=draw(st.sampled_from([record.started_at, "2026-11-17T00:00:00.000Z"])),
         created_at="2026-11-16T00:00:00.000Z",
         updated_at="2026-11-16T00:00:00.000Z",
-        replaced=draw(st.booleans()),
+        superseded=draw(st.booleans()),
         content=dump_json([case, draw(st.lists(st.dictionaries(TEXTS, VALUES, max_size=3), max_size=2))]),
-        target=dump_json({"name": target_id, "settings": draw(VALUES)}),
+        target_settings=dump_json({"name": target, "settings": draw(VALUES)}),
         line=dump_json(record) if has_result else None,
         response=dump_json(response) if has_result and response is not None else None,
         sides=dump_json([None, ["a", ["b"], {"1": "c"}]]) if has_result and draw(st.booleans()) else None,
-        attempts=tuple((1, attempt) for attempt in sorted(draw(ATTEMPTS), key=lambda one: one.number)),
+        attempt_log=tuple((1, attempt) for attempt in sorted(draw(ATTEMPTS), key=lambda one: one.number)),
     )
 
 
@@ -160,7 +160,7 @@ def test_a_store_gives_back_what_was_put_into_it(tmp_path_factory: Any, run: Sto
     store.add(ExecutionRow(id=NAME, status="pass", started_at="x"), [run])
     assert list(store.stored_runs(NAME)) == [run]
     unread = run.line and msgspec.json.decode(run.line, type=ResultRecord).unread
-    assert [row.unread for row in store.runs(NAME)] == ([] if run.replaced else [unread or None])
+    assert [row.unread for row in store.runs(NAME)] == ([] if run.superseded else [unread or None])
     store.close()
 
 
@@ -179,9 +179,9 @@ def test_an_execution_comes_back(name: str, paths: list[str], options: Any) -> N
 def test_what_an_agent_put_beside_its_messages_is_its_output() -> None:
     run = StoredRun(
         *(KEY, 0, "e", "c", None, "t", 0, "", "completed", 1, None, "", ""),
-        replaced=False,
+        superseded=False,
         content=dump_json([Case(id="c", input_messages=()), []]),
-        target=b"{}",
+        target_settings=b"{}",
         line=None,
         response=dump_json(ProviderResponse(metadata={"output": {"total": 3}})),
         sides=None,

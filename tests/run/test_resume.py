@@ -36,7 +36,7 @@ def test_results_of_edited_cases_are_not_counted_and_leave_the_execution() -> No
     known = {
         "kept": Outcome("completed", "pass", 1),
         "removed": Outcome("completed", "pass", 1),
-        "edited before": Outcome("completed", "pass", 1, replaced=True),
+        "edited before": Outcome("completed", "pass", 1, superseded=True),
         "failed": Outcome("completed", "fail", 1),
     }
     assert count_kept(known, ("fail",)) == 2

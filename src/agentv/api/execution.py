@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from agentv.api.judges import is_judge, judge_target, make_judges, used_targets
 from agentv.api.providers import find_secrets, open_providers
 from agentv.api.reporting import ReporterGroup
-from agentv.api.resume import replay_result
+from agentv.api.runs import replay_result
 from agentv.api.score import trace_follower
 from agentv.errors import AgentVError, FormatError, Problem, SpecError, StoreError
 from agentv.evals import iter_evaluators
@@ -196,12 +196,12 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
     claims: SharedClaims | None = None,
 ) -> Engine:
     """Return the engine for these runs, with the providers, trace followers and judges of a prepared execution."""
-    followers = {eval_.id: trace_follower(eval_.folder) for eval_ in prepared.evals}
+    follower_of = cache(trace_follower)
     engine = Engine(
         execution_id,
         runs,
         prepared.opened,
-        lambda planned: followers[planned.eval.id],
+        lambda planned: follower_of(planned.target.folder or planned.eval.folder),
         prepared.options,
         on_result,
         prepared.part,

@@ -31,9 +31,12 @@ def find_secrets(target: Target, provider: Provider, environment: Mapping[str, s
     return {name: environment[name] for name in names if name in environment}
 
 
-def scope_of(eval_: Eval) -> Scope:
-    """Return the folders that a provider of this eval is opened with."""
-    return Scope(root=eval_.root, folder=eval_.folder)
+def scope_of(eval_: Eval, target: str = "") -> Scope:
+    """Return the folders of an eval, or those that the provider of one of its targets or judges is opened with."""
+    name = target.rpartition("\0")[2]  # the key of a judge has a prefix
+    folders = {each.name: each.folder for each in (*eval_.judges, *eval_.targets)}
+    folder = folders.get(name) or eval_.folder
+    return Scope(root=eval_.root, folder=folder, eval_folder="" if folder == eval_.folder else eval_.folder)
 
 
 async def open_provider(provider: Provider, scope: Scope) -> OpenProvider | str:
@@ -69,9 +72,9 @@ async def open_providers(
     evals: Iterable[Eval], providers: Mapping[ProviderKey, Provider], opened: dict[ProviderKey, OpenProvider]
 ) -> AsyncIterator[None]:
     """Open the providers, add them to `opened` and close them at the end; one that fails gets a `FailedSession`."""
-    scopes = {eval_.id: scope_of(eval_) for eval_ in evals}
+    by_id = {eval_.id: eval_ for eval_ in evals}
     for key, provider in providers.items():
-        result = await open_provider(provider, scopes[key[0]])
+        result = await open_provider(provider, scope_of(by_id[key[0]], key[1]))
         if isinstance(result, str):
             result = OpenProvider(ProviderSettings(), FailedSession(f"the target could not be opened: {result}"))
         opened[key] = result

@@ -11,8 +11,9 @@ import msgspec
 from msgspec import Struct
 
 from agentv.api.providers import close_providers, find_secrets, open_provider
-from agentv.api.resume import open_store_file, project_store, translate_damage
+from agentv.api.runs import translate_damage
 from agentv.api.score import Scorer, trace_follower
+from agentv.api.store_files import open_store_file, project_store
 from agentv.errors import AgentVError, Problem, SpecError, StoreError
 from agentv.formats.plain_blocks import plain_block_problem, unknown_block_name
 from agentv.jsonio import dump_json
@@ -189,8 +190,7 @@ def find_targets(path: str) -> list[ProjectTarget]:
         names = selected if isinstance(selected, (str, list)) else None
         for target in select_targets((), names, own_targets, project.targets)[0]:
             first = targets[_key(target)]
-            folder = first.folder if first.evals else eval_path.resolve().parent
-            targets[_key(target)] = first._replace(folder=folder, evals=(*first.evals, source.file))
+            targets[_key(target)] = first._replace(evals=(*first.evals, source.file))
     return list(targets.values())
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from agentv.api import resume as api
 from agentv.api.judges import open_judge_cache
 from agentv.api.reporting import replay_execution
+from agentv.api.store_files import existing_store, open_store_file, store_path
 from agentv.cli.exit_codes import report_abort
 from agentv.cli.outputs import STEP_SUMMARY, in_github, make_printer, open_files
 from agentv.errors import AgentVError
@@ -57,7 +58,7 @@ def find_resumable(args: EvalArgs) -> ResumePlan:
     name, paths = args.resume, args.paths
     if name and Path(name).exists():  # `--resume evals/`: a path after an option whose value is optional
         name, paths = "", (name, *paths)
-    store = api.existing_store(paths)
+    store = existing_store(paths)
     execution = api.find_execution_to_resume(store, name or "")
     earlier = execution.command
     merged = api.with_earlier(args.options, earlier)
@@ -111,11 +112,11 @@ def open_session(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None) ->
     if plan is not None:
         session = _resume(prepared, args, plan)
     else:
-        path = None if args.no_store or args.watch else api.store_path(prepared.evals)
+        path = None if args.no_store or args.watch else store_path(prepared.evals)
         if path is None:
             yield None
             return
-        store = api.open_store_file(path)
+        store = open_store_file(path)
         if not args.quiet:
             _mention_unfinished(store)
         command = api.command_of(args.paths, args.targets, prepared.options, store=path)
@@ -141,7 +142,7 @@ def with_judge_cache(prepared: Prepared, path: Path | None = None, *, is_stored:
     if not prepared.judges or not is_stored:
         yield prepared
         return
-    cache = open_judge_cache(path or api.store_path(prepared.evals), lambda message: click.echo(message, err=True))
+    cache = open_judge_cache(path or store_path(prepared.evals), lambda message: click.echo(message, err=True))
     try:
         yield prepared if cache is None else replace(prepared, judge_cache=cache)
     finally:

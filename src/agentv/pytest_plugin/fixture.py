@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import convert
 
-from agentv.api.evaluate import EventCollector, load, run_coroutine
+from agentv.api.evaluate import EventCollector, load
 from agentv.api.execution import execute, prepare
 from agentv.errors import Problem, SpecError
+from agentv.process.threads import run_coroutine
 from agentv.reports.console import render_unread
 from agentv.reports.diff import Extent, render_error, render_evaluator
 from agentv.reports.terminal import Style, clean, clean_lines

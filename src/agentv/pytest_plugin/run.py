@@ -169,7 +169,7 @@ class EvalRunner:
         for name, provider in prepared.providers.items():
             if opened is not None and is_judge(name):
                 continue
-            result = await open_provider(provider, scope_of(self._eval))
+            result = await open_provider(provider, scope_of(self._eval, name[1]))
             if isinstance(result, str):
                 await close_providers(providers.values())
                 self._errors[target.name] = prepared.redactor.text(f"the target could not be opened: {result}")

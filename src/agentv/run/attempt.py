@@ -185,7 +185,7 @@ async def try_run(
             try:
                 responses = (await _attempt(session, history.request, policy),)
             except asyncio.CancelledError as error:
-                error.__dict__[LOG] = history.interrupted_log()
+                setattr(error, LOG, history.interrupted_log())
                 raise
             finally:
                 limiter.release(permit, responses)
@@ -195,7 +195,8 @@ async def try_run(
             if is_stopping() or not await _back_off((history,), limiter, is_stopping):
                 return None
     except asyncio.CancelledError as error:
-        error.__dict__.setdefault(LOG, history.log)
+        if not hasattr(error, LOG):
+            setattr(error, LOG, history.log)
         raise
 
 

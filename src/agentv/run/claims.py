@@ -129,10 +129,10 @@ class SharedClaims:
             self.seen.update(planned.key for planned in runs)
         finished = [planned for planned in runs if self._is_finished(planned.key)]
         if finished:
-            await self._restore([planned.key for planned in finished if self._known[planned.key].replaced])
+            await self._restore([planned.key for planned in finished if self._known[planned.key].superseded])
             await self._report_stored(finished)
         to_run = [planned for planned in runs if not self._is_finished(planned.key)] if finished else runs
-        claimed = await self._writer.claim(to_run, self._tries)
+        claimed = await self._writer.claim(to_run, self._rounds)
         self._claimed_elsewhere.update({planned.key: planned for planned in to_run if planned.key not in claimed})
         return [planned for planned in to_run if planned.key in claimed]
 
@@ -176,9 +176,9 @@ class SharedClaims:
         for result in results:
             self._on_stored(by_key[result.key], result)
 
-    def _tries(self, key: str) -> int:
+    def _rounds(self, key: str) -> int:
         outcome = self._known.get(key)
-        return outcome.tries if outcome else 0
+        return outcome.rounds if outcome else 0
 
     def _is_finished(self, key: str) -> bool:
         return keeps_result(self._known.get(key), self._rerun)

@@ -24,9 +24,9 @@ def keeps_result(outcome: Outcome | None, rerun: Collection[str] = ()) -> bool:
 
 def count_kept(known: Mapping[str, Outcome], rerun: Collection[str] = ()) -> int:
     """Return the number of stored runs that keep their results, without those of edited cases."""
-    return sum(keeps_result(outcome, rerun) and not outcome.replaced for outcome in known.values())
+    return sum(keeps_result(outcome, rerun) and not outcome.superseded for outcome in known.values())
 
 
 def find_superseded(known: Mapping[str, Outcome], planned: Collection[str]) -> list[str]:
     """Return the keys of stored runs that are not in the complete plan: their cases were edited or removed."""
-    return [key for key, outcome in known.items() if key not in planned and not outcome.replaced]
+    return [key for key, outcome in known.items() if key not in planned and not outcome.superseded]

@@ -175,13 +175,13 @@ class StoreWriter:
         self._put(_StoreCall(function, answer))
         return await answer
 
-    async def claim(self, runs: Sequence[PlannedRun], tries: Callable[[str], int]) -> set[str]:
+    async def claim(self, runs: Sequence[PlannedRun], rounds: Callable[[str], int]) -> set[str]:
         """Claim these runs; return the keys of those that this process may run."""
         if self.error is not None or not runs:
             return set()
         contents = self._redactor.lines([planned.content for planned in runs])
         claims = [
-            self._make_claim(planned, content, tries(planned.key))
+            self._make_claim(planned, content, rounds(planned.key))
             for planned, content in zip(runs, contents, strict=True)
         ]
         answer: asyncio.Future[set[str]] = self._loop.create_future()
@@ -205,23 +205,23 @@ class StoreWriter:
         self._queue.put(item)
         self._flush.set()
 
-    def _make_claim(self, planned: PlannedRun, content: bytes, tries: int) -> Claim:
+    def _make_claim(self, planned: PlannedRun, content: bytes, rounds: int) -> Claim:
         case, target = planned.case, planned.target
         settings = self._targets.get(id(target.settings))
         if settings is None:
             settings = self._targets[id(target.settings)] = self._redactor.line(dump_json(target.settings))
-        eval_id, target_id = self._redact_names(planned.eval.id, target.name)
+        eval_id, target_name = self._redact_names(planned.eval.id, target.name)
         return Claim(
             key=planned.key,
             position=planned.order,
             eval_id=eval_id,
             case_id=case.case.id if content is planned.content else _decode_case(content)[0].id,
-            target_id=target_id,
+            target=target_name,
             repeat=planned.repeat,
             place=str(case.location or ""),
             content=content,
-            target=settings,
-            tries=tries,
+            target_settings=settings,
+            rounds=rounds,
         )
 
     def _redact_names(self, *names: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from agentv.spec.validation import (
 
 if TYPE_CHECKING:
     from agentv.model.conversation import Message
+    from agentv.protocols import CompositeEvaluator, Evaluator
 
 
 NOTHING_CHECKED = "checks nothing: add `evaluators` or tool calls in `expected_messages`"
@@ -132,11 +133,11 @@ def _check_mapping(config: Mapping[str, Any], text: bytes, path: str) -> _Checke
     return None, [*problems, *inner]
 
 
-def _configure(evaluator: Any, config: Mapping[str, Any], path: str) -> _Checked:
+def _configure(evaluator: Evaluator, config: Mapping[str, Any], path: str) -> _Checked:
     nested = evaluator.nested
     inner, problems = _check_each(getattr(evaluator, nested), f"{path}.{nested}") if nested else ([], [])
     if inner and not problems:
-        evaluator = evaluator.with_inner(tuple(inner))
+        evaluator = cast("CompositeEvaluator", evaluator).with_inner(tuple(inner))
     problems = [*problems, *evaluator.check(path)]
     if problems:
         return None, problems

@@ -181,10 +181,10 @@ def add_plain_blocks(target: Target, names: Sequence[str]) -> Target:
     if not names:
         return target
     blocks = list(dict.fromkeys([*target.settings.get("plain_blocks", ()), *names]))
-    made = target.instance
-    if isinstance(made, msgspec.Struct) and "plain_blocks" in made.__struct_fields__:
-        made = with_fields(made, plain_blocks=tuple(blocks))
-    return target._replace(settings={**target.settings, "plain_blocks": blocks}, instance=made)
+    provider = target.instance
+    if isinstance(provider, msgspec.Struct) and "plain_blocks" in provider.__struct_fields__:
+        provider = with_fields(provider, plain_blocks=tuple(blocks))
+    return target._replace(settings={**target.settings, "plain_blocks": blocks}, instance=provider)
 
 
 def select_targets(
@@ -203,9 +203,9 @@ def select_targets(
             f"choose with `target`: {', '.join(known)}" if known else "define one in `targets`, here or in agentv.yaml"
         )
         return (), [Problem("", f"no target to test: {fix}", "whole")]
-    unknown_target = [name for name in names if name not in known]
+    unknown = [name for name in names if name not in known]
     path = "--target" if requested else "target" if own_names is not None else ""
-    if unknown_target and not known:
-        return (), [Problem(path, f"{unknown_target[0]!r} is not defined: add it to `targets`, here or in agentv.yaml")]
-    problems = [Problem(path, choice_message(name, list(known))) for name in unknown_target]
+    if unknown and not known:
+        return (), [Problem(path, f"{unknown[0]!r} is not defined: add it to `targets`, here or in agentv.yaml")]
+    problems = [Problem(path, choice_message(name, list(known))) for name in unknown]
     return tuple(known[name] for name in dict.fromkeys(names) if name in known), problems

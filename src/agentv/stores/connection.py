@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import MsgspecError
 
 from agentv.errors import StoreError
+from agentv.files import PRIVATE_MODE, restrict_to_owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 FOLDER = ".agentv"
 FILE = "runs.db"
 GITIGNORE = "runs.db*\n"
-PRIVATE_MODE = 0o600
 
 
 def default_path(root: str | Path) -> Path:
@@ -41,7 +41,7 @@ def ensure_private_file(path: Path) -> tuple[int, int]:
     try:
         status = os.fstat(file)
         if stat.S_IMODE(status.st_mode) != PRIVATE_MODE:
-            os.fchmod(file, PRIVATE_MODE)
+            restrict_to_owner(file)
     finally:
         os.close(file)
     ignore = path.parent / ".gitignore"

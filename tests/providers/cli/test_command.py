@@ -366,7 +366,7 @@ def test_messages_of_a_program_that_failed_are_kept(folder: Path) -> None:
     [
         (("agentv-no-such-program",), "PATH"),
         (("plain",), "'./plain'"),
-        (("./missing",), "relative to the eval's folder"),
+        (("./missing",), "relative to the working directory"),
         (("./plain",), "chmod +x"),
         (("./lost",), "interpreter"),
         (("./headless",), "#!/bin/sh"),

@@ -22,6 +22,7 @@ from agentv.providers.transport.client import (
     TransportError,
     failure_from,
     failure_in_stream,
+    find_proxy,
     join_url,
     merge_headers,
     read_json,
@@ -180,6 +181,39 @@ def test_a_proxy_of_the_environment_is_used_and_gets_its_login(monkeypatch: pyte
         assert refusal("http://direct.invalid/", {}).code == "unreachable"
         assert send(url, {}).status == 200  # this machine itself is never asked through a proxy
     assert seen == [("http://model.invalid/v1/x", "Basic dXNlcjpwdw=="), (url + "/", None)]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "LocalHost",
+        "localhost.",
+        "agent.localhost",
+        "127.0.0.1",
+        "127.0.0.2",
+        "127.255.255.254",
+        "127.1",
+        "user:pw@127.8.8.8",
+        "[::1]",
+        "[0:0:0:0:0:0:0:1]",
+        "[::ffff:127.0.0.1]",
+    ],
+)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_this_machine_is_never_asked_through_a_proxy(host: str, scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://proxy.invalid:3128")
+    monkeypatch.setenv("no_proxy", "")
+    assert find_proxy(f"{scheme}://{host}:8123/run") is None
+    assert find_proxy(f"{scheme}://{host}") is None
+
+
+@pytest.mark.parametrize("host", ["localhost.example.com", "mylocalhost", "128.0.0.1", "127.example.com", "[::2]"])
+def test_other_hosts_are_asked_through_the_proxy(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy.invalid:3128")
+    monkeypatch.setenv("no_proxy", "")
+    assert find_proxy(f"http://{host}:8123/run") == "http://proxy.invalid:3128"
 
 
 def test_a_proxy_that_cannot_be_used_is_not_gone_around(monkeypatch: pytest.MonkeyPatch) -> None:

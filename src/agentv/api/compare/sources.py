@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agentv.api.evaluate import Execution
-from agentv.api.resume import decode_record, decode_sides, existing_store, find, replay_result
-from agentv.api.runs import case_of
+from agentv.api.runs import case_of, decode_record, decode_sides, find, replay_result
+from agentv.api.store_files import existing_store
 from agentv.errors import FormatError, StoreError
 from agentv.model.results import RESULT_SCHEMA, ResultRecord
 from agentv.run.options import RunOptions

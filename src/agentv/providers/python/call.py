@@ -165,7 +165,8 @@ async def _call_function(call: Callable[..., Any], argument_kind: str, is_async:
 def _instance(request: Request) -> Request:
     """Copy a request if user code could modify it, because other runs use the same one."""
     plain = all(
-        type(each.content) is str and not each.tool_calls and not each.metadata for each in request.input_messages
+        type(message.content) is str and not message.tool_calls and not message.metadata
+        for message in request.input_messages
     )
     return request if plain and not request.vars else deepcopy(request)
 
@@ -206,7 +207,7 @@ def _method(agent: Any) -> Any:
         return agent  # its own signature is more specific than that of `__call__`
     cls = agent if is_class else type(agent)
     for name in METHODS:
-        if any(name in each.__dict__ for each in cls.__mro__ if each is not object):
+        if any(name in base.__dict__ for base in cls.__mro__ if base is not object):
             return getattr(agent, name)
     return None
 
@@ -216,7 +217,7 @@ def _is_async(call: Any) -> bool:
     while isinstance(call, partial):
         call = call.func
     called = getattr(call, "__call__", None)  # noqa: B004 - an object whose call is asynchronous
-    return any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in (call, called))
+    return any(inspect.iscoroutinefunction(item) or inspect.isasyncgenfunction(item) for item in (call, called))
 
 
 def _argument_kind(function: Callable[..., Any]) -> str:

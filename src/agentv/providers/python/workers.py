@@ -13,7 +13,7 @@ from msgspec import Struct
 from agentv.jsonio import MAX_BYTES, dump_json
 from agentv.model.request import Request, Scope  # noqa: TC001 - fields of structs
 from agentv.process import Command
-from agentv.providers.cli.command import CommandTemplate
+from agentv.providers.cli.command import CommandTemplate, working_directory
 from agentv.providers.cli.stream import WorkerPool
 
 if TYPE_CHECKING:
@@ -47,12 +47,14 @@ class WorkerCommand(CommandTemplate, frozen=True, kw_only=True):
 class WorkerSession:
     """Session of a `python` target with worker processes, started on demand and replaced when they end."""
 
-    def __init__(self, function: str, args: dict[str, Any], scope: Scope, max_workers: int) -> None:
+    def __init__(
+        self, function: str, args: dict[str, Any], scope: Scope, max_workers: int, cwd: str | None = None
+    ) -> None:
         job = Job(function=function, args=args, scope=scope)
         command = WorkerCommand(
             command=_command(),
             env=(),
-            folder=scope.folder or ".",
+            folder=working_directory(scope, cwd),
             max_output_bytes=MAX_BYTES,
             job=dump_json(job) + b"\n",
         )

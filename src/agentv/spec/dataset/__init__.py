@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from agentv.errors import FormatError, Location, Problem, SpecError
+from agentv.jsonio import parse_with_hooks
 from agentv.spec.dataset.columns import CaseTemplate, RowFilter, row_to_case
 from agentv.spec.dataset.files import DatasetFileName, find_files, open_file
 from agentv.spec.dataset.sampling import Sampler
@@ -197,15 +198,13 @@ def find_duplicate_keys(text: bytes) -> list[str]:
     # A quick check: a lost key loses its quotes too.
     if text.count(b'"') == encoded.count(b'"'):
         return []
-    from json import loads  # noqa: PLC0415 - rarely needed
-
     duplicates: list[str] = []
 
     def check(pairs: list[tuple[str, Any]]) -> None:
         names = [name for name, _ in pairs]
         duplicates.extend(name for name in dict.fromkeys(names) if names.count(name) > 1)
 
-    loads(text, object_pairs_hook=check)
+    parse_with_hooks(text, object_pairs_hook=check)
     return duplicates
 
 
