@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from agentv.errors import Problem, SpecError
 from agentv.evals import ConfiguredEvaluator, iter_evaluators
 from agentv.registry import EVALUATORS, evaluator_names, find_evaluator
+from agentv.spec.command_line import split_command
 from agentv.spec.validation import (
     TOO_DEEP,
     build,
@@ -123,6 +124,11 @@ def _check_mapping(config: Mapping[str, Any], text: bytes, path: str) -> _Checke
     if "-" in name:
         config = {**config, "type": name.replace("-", "_")}
         text = msgspec.json.encode(config)
+    if isinstance(config.get("command"), str):
+        split, problems = split_command(config, name, path)
+        if problems:
+            return None, problems
+        text = msgspec.json.encode(split)
     evaluator, problems = build(cls, text, path)
     if evaluator is not None:
         return _configure(evaluator, config, path)
