@@ -294,7 +294,7 @@ class TestFormats:
         assert code == 1
         assert "\x1b[31mB is worse than A" in text
         assert "\x1b[31mLOST\x1b[0m c0" in text
-        plain = two("compare", "a.jsonl", "b.jsonl", env={"PYTHONIOENCODING": "ascii"})
+        plain = two.process("compare", "a.jsonl", "b.jsonl", env={"PYTHONIOENCODING": "ascii"})
         assert plain.out.isascii()
         assert (plain.code, "\x1b" in plain.out) == (0, False)
 

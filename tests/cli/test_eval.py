@@ -446,7 +446,7 @@ class TestWords:
 
     def test_a_terminal_that_knows_ascii_only_gets_ascii(self, run: Command) -> None:
         mixed(run)
-        result = run("eval", "mixed.eval.yaml", env={"PYTHONIOENCODING": "ascii"})
+        result = run.process("eval", "mixed.eval.yaml", env={"PYTHONIOENCODING": "ascii"})
         assert result.code == 3
         assert result.out.isascii()
         assert "x search called 0 times" in result.out

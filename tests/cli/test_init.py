@@ -77,6 +77,6 @@ def test_a_folder_with_spaces_gets_a_command_that_can_be_typed(run: Command) -> 
 @pytest.mark.skipif(sys.platform != "linux", reason="file systems are mounted in another way elsewhere")
 def test_a_full_disk_is_told_by_name(run: Command) -> None:
     with mounted(run.folder / "small", "size=4k"):
-        result = run("init", "small/project")
+        result = run.process("init", "small/project")
     assert result.code == 2
     assert result.err == "small/project cannot be written: No space left on device\n"

@@ -175,7 +175,7 @@ class TestHarm:
     def test_a_full_disk_leaves_what_can_be_read(self, run: Command, name: str) -> None:
         run.write("a.eval.yaml", FULL)
         with mounted(run.folder / "small", "size=16k"):
-            result = run("eval", "a.eval.yaml", "--out", f"small/{name}", "--json", "--out", "results.jsonl")
+            result = run.process("eval", "a.eval.yaml", "--out", f"small/{name}", "--json", "--out", "results.jsonl")
             data = (run.folder / "small" / name).read_bytes()
             names = [path.name for path in (run.folder / "small").iterdir()]
         if name == "results.md":  # it fits, as it always does
@@ -197,7 +197,7 @@ class TestHarm:
             "a.eval.yaml", {"targets": [mocked(calls("guess" * 2_000))], "cases": cases(*[f"c{n}" for n in range(50)])}
         )
         with mounted(run.folder / "small", "size=64k"):
-            result = run("eval", "a.eval.yaml", "--dump-traces", "small/traces", "--json")
+            result = run.process("eval", "a.eval.yaml", "--dump-traces", "small/traces", "--json")
             whole = [path.read_bytes() for path in (run.folder / "small").rglob("*.json")]
         assert result.code == 3
         assert "small/traces cannot be written: No space left on device" in result.err

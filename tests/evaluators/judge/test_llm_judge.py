@@ -13,6 +13,7 @@ from agentv.evaluators.judge.evidence import Evidence, make_fence, visible
 from agentv.evaluators.judge.prompt import find_nonce, scripted
 from agentv.evaluators.judge.transcript import FIRST, LAST, Step, truncate_steps
 from agentv.model.results import EvaluatorResult
+from tests.support.examples import examples
 
 ANSWER = "I refunded order A-17 and wrote to the customer."
 REPLY: list[Any] = [
@@ -112,9 +113,7 @@ def test_after_the_second_time_it_is_an_error_that_says_what_was_said() -> None:
     assert len(judge.prompts) == 2
 
 
-@pytest.mark.parametrize(
-    "wrapping", ["{}", "```json\n{}\n```", "Let me think about it.\n\n{}\n\nThat is all.", "{} and again {}"]
-)
+@pytest.mark.parametrize("wrapping", ["{}", "```json\n{}\n```", "Let me think about it.\n\n{}\n\nThat is all."])
 def test_a_verdict_may_stand_amid_other_words(wrapping: str) -> None:
     judge = Listener(wrapping.replace("{}", GOOD))
     assert agentv.score(REPLY, [{"type": "llm_judge", "rubric": ["A"]}], judge=judge).status == "pass"
@@ -293,7 +292,7 @@ def random_words() -> Callable[[bytes], str]:
     return lambda content: sha256(b"secret" + content).hexdigest()[:16]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text())
 def test_no_text_ends_its_block(text: str) -> None:
     fence = make_fence(random_words(), [text])
@@ -310,7 +309,7 @@ def test_a_word_that_stands_in_the_data_is_not_used() -> None:
     assert make_fence(lambda _: next(given_words), ["this is known"]).word == "fresh"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(min_size=1), st.integers(0, 50), st.integers(1, 50))
 def test_every_part_of_a_text_is_a_quotation_of_it(text: str, start: int, length: int) -> None:
     part = visible(text)[start : start + length]
@@ -338,3 +337,24 @@ def test_long_transcripts_are_folded_by_the_stated_rule(number: int, size: int, 
         assert "steps 6 to 4990 are left out: 4985 of tool_call search" in dict(folded.steps[FIRST].fields)["text"]
         assert folded.steps[FIRST].texts == (), "our own words are nothing to quote"
         assert "4985 are only counted" in folded.note
+
+
+PADDED = [
+    {"role": "assistant", "tool_calls": [{"tool": "delete_all" if at == 30 else "search", "output": "x" * 2_000}]}
+    for at in range(60)
+]
+
+
+@pytest.mark.parametrize("composite", [False, True], ids=["alone", "inside of a composite"])
+@pytest.mark.parametrize("kind", ["llm_judge", "trajectory_judge"])
+def test_what_padding_pushed_out_of_the_transcript_is_told(kind: str, composite: bool) -> None:
+    check: Any = {"type": kind, "name": "careful", "max_chars": 10_000, "goal" if kind[0] == "t" else "criterion": "ok"}
+    check |= {"show": ["tool_calls"]} if kind == "llm_judge" else {}
+    whole = {"type": "all_of", "name": "careful", "evaluators": [check]} if composite else check
+    judge = scripted({"items": [{"id": "criterion", "met": True, "quote": "search", "reason": ""}]})
+    result = agentv.score(
+        {"output_messages": [*PADDED, {"role": "assistant", "content": "Done."}]}, [whole], judge=judge
+    )
+    (warning,) = [each for each in result.warnings if each.startswith("careful: the judge was not shown everything: ")]
+    assert "are left out: " in warning
+    assert "1 of tool_call delete_all" in warning
