@@ -231,6 +231,7 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
         claims=claims,
     )
     engine.judges = make_judges(prepared, engine)
+    engine.redact = prepared.redactor.text
     return engine
 
 

@@ -165,7 +165,7 @@ def _open_reporters(prepared: Prepared, args: EvalArgs) -> list[Reporter]:
         reporters.append(LiveProgress(sys.stderr, redactor) if can_redraw(sys.stderr) else PlainProgress(sys.stderr))
     show_agent_output(reporters, redactor, is_quiet=args.quiet)
     reporters.append(make_printer(args, redactor, has_target=bool(args.targets)))
-    return reporters + open_github_reporters(prepared, as_json=args.as_json)
+    return reporters + open_github_reporters(prepared.evals, redactor, as_json=args.as_json)
 
 
 def show_agent_output(reporters: list[Reporter], redactor: Redactor, *, is_quiet: bool) -> None:
