@@ -334,7 +334,7 @@ WRONG: list[tuple[str, Any]] = [
     ("targets", [{"name": "t", "provider": "mock", "reply": {"output_messages": [{"role": 1}]}}]),
     ("targets", [{"name": "t", "provider": "mock", "reply": {"error": {"message": "busy", "retry_after_s": -1}}}]),
     ("targets", [{"name": "t", "provider": "cli"}]),
-    ("targets", [{"name": "t", "provider": "cli", "command": "python3 agent.py"}]),
+    ("targets", [{"name": "t", "provider": "cli", "command": " "}]),
     ("defaults", {"evaluators": [{"forbidden": ["a"]}]}),
     ("defaults", {"evaluators": ["tool_trajectory"]}),
     (

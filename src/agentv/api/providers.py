@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agentv.errors import AgentVError
 from agentv.model.request import Request, Scope
 from agentv.model.response import NOT_STARTED
-from agentv.protocols import OpenProvider, ProviderSettings
+from agentv.protocols import LoadingSession, OpenProvider, ProviderSettings
 from agentv.providers.base import failure
 from agentv.spec.environment import env_variables
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 ProviderKey = tuple[str, str]
 """The id of an eval and the name of a target."""
 OPEN_TIMEOUT_S = 60.0
+LOAD_TIMEOUT_S = 600.0
+"""Time for the import of user code: some libraries take minutes on a cold disk."""
 CLOSE_TIMEOUT_S = 30.0
 
 
@@ -51,6 +53,10 @@ async def open_provider(provider: Provider, scope: Scope) -> OpenProvider | str:
         await close_providers([OpenProvider.of(provider, session)])
         about = f"{type(provider).__name__!r} replaces `invoke` of a provider that returns a session"
         return f"{about}: wrap the session that `super().open(scope)` returns"
+    if isinstance(session, LoadingSession):
+        with suppress(TimeoutError):  # the first request waits for the rest
+            async with asyncio.timeout(LOAD_TIMEOUT_S):
+                await session.load_code()
     return OpenProvider.of(provider, session)
 
 

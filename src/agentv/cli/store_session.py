@@ -181,7 +181,9 @@ def _print_resumed(session: StoreSession, prepared: Prepared, *, is_unchanged: b
     total = prepared.planned.runs
     # Which results belong to cases that were edited since is found out case by case, while running.
     is_part = is_unchanged and done <= total
-    state = f"{done:,} of {total:,} runs are done" if is_part else f"{done:,} results are kept, {total:,} runs planned"
+    verb = "is" if (total if is_part else done) == 1 else "are"
+    kept, planned = pluralize(done, "result"), pluralize(total, "run")
+    state = f"{done:,} of {planned} {verb} done" if is_part else f"{kept} {verb} kept, {planned} planned"
     click.echo(f"resuming {session.execution.id}: {state}", err=True)
 
 
@@ -194,7 +196,7 @@ def _mention_unfinished(store: Store) -> None:
     done = count_kept(store.outcomes(last.id))
     paths = shlex.join(api.paths_of(last.command, store))
     click.echo(
-        f"the last execution, {last.id}, stopped after {done:,} of {last.planned:,} runs;"
+        f"the last execution, {last.id}, stopped after {done:,} of {pluralize(last.planned, 'run')};"
         f" go on with it: agentv eval {paths} --resume",
         err=True,
     )

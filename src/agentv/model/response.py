@@ -65,6 +65,10 @@ class ResponseError(Struct, frozen=True, kw_only=True):
     """Time to wait that the target asked for (`Retry-After`); only where it did."""
 
 
+TRACEBACK, PRINTED = "traceback", "printed"
+"""Keys in the metadata of a Python agent's reply: the traceback of its exception, and the text that it printed."""
+
+
 class Unread(Struct, frozen=True, kw_only=True):
     """A place of a reply that was not understood and may hold tool calls."""
 

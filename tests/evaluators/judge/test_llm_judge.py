@@ -113,9 +113,7 @@ def test_after_the_second_time_it_is_an_error_that_says_what_was_said() -> None:
     assert len(judge.prompts) == 2
 
 
-@pytest.mark.parametrize(
-    "wrapping", ["{}", "```json\n{}\n```", "Let me think about it.\n\n{}\n\nThat is all.", "{} and again {}"]
-)
+@pytest.mark.parametrize("wrapping", ["{}", "```json\n{}\n```", "Let me think about it.\n\n{}\n\nThat is all."])
 def test_a_verdict_may_stand_amid_other_words(wrapping: str) -> None:
     judge = Listener(wrapping.replace("{}", GOOD))
     assert agentv.score(REPLY, [{"type": "llm_judge", "rubric": ["A"]}], judge=judge).status == "pass"
@@ -339,3 +337,24 @@ def test_long_transcripts_are_folded_by_the_stated_rule(number: int, size: int, 
         assert "steps 6 to 4990 are left out: 4985 of tool_call search" in dict(folded.steps[FIRST].fields)["text"]
         assert folded.steps[FIRST].texts == (), "our own words are nothing to quote"
         assert "4985 are only counted" in folded.note
+
+
+PADDED = [
+    {"role": "assistant", "tool_calls": [{"tool": "delete_all" if at == 30 else "search", "output": "x" * 2_000}]}
+    for at in range(60)
+]
+
+
+@pytest.mark.parametrize("composite", [False, True], ids=["alone", "inside of a composite"])
+@pytest.mark.parametrize("kind", ["llm_judge", "trajectory_judge"])
+def test_what_padding_pushed_out_of_the_transcript_is_told(kind: str, composite: bool) -> None:
+    check: Any = {"type": kind, "name": "careful", "max_chars": 10_000, "goal" if kind[0] == "t" else "criterion": "ok"}
+    check |= {"show": ["tool_calls"]} if kind == "llm_judge" else {}
+    whole = {"type": "all_of", "name": "careful", "evaluators": [check]} if composite else check
+    judge = scripted({"items": [{"id": "criterion", "met": True, "quote": "search", "reason": ""}]})
+    result = agentv.score(
+        {"output_messages": [*PADDED, {"role": "assistant", "content": "Done."}]}, [whole], judge=judge
+    )
+    (warning,) = [each for each in result.warnings if each.startswith("careful: the judge was not shown everything: ")]
+    assert "are left out: " in warning
+    assert "1 of tool_call delete_all" in warning
