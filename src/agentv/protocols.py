@@ -228,6 +228,15 @@ class BatchSession(ProviderSession, Protocol):
         ...
 
 
+@runtime_checkable
+class LoadingSession(ProviderSession, Protocol):
+    """Session that loads code; this happens before the first request and counts as time of no run."""
+
+    async def load_code(self) -> None:
+        """Load the code; an error is the reply to every request."""
+        ...
+
+
 class Provider(Protocol):
     """Settings of a target and the code that talks to it; `agentv.ProviderBase` is its base class.
 

@@ -15,6 +15,7 @@ from agentv.jsonio import dump_json
 from agentv.redaction import MIN_LENGTH, Redactor
 from agentv.redaction.credential_patterns import credential_finders, is_credential_field
 from agentv.redaction.known_secrets import Secret, make_view
+from tests.support.examples import examples
 
 # Put together here, so that nobody's scanner takes this file for a leak.
 RANDOM = "a1B2c3D4e5F6g7H8i9J0" * 3
@@ -330,7 +331,7 @@ PLACES: tuple[Callable[[str, Any], Any], ...] = (
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(secrets, documents, st.sampled_from(sorted(FORMS)), st.sampled_from(PLACES), st.tuples(texts, texts))
 def test_no_form_of_a_planted_secret_is_left(
     secret: str, document: Any, form: str, place: Callable[[str, Any], Any], around: tuple[str, str]
@@ -421,7 +422,7 @@ pieces = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=examples(600))
 @given(st.lists(pieces, max_size=8).map("".join))
 @example("://\x01" + "é" * 500 + "@")
 @example("a" * 60 + "\n" + base64_of("hunter2"))
@@ -433,7 +434,7 @@ def test_the_first_look_misses_nothing_that_a_close_one_finds(text: str) -> None
             assert finder.quick_check(make_view(line))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.lists(pieces, max_size=8).map("".join))
 def test_lines_and_texts_are_redacted_alike_and_once_is_enough(text: str) -> None:
     redactor = Redactor({"A": PLANTED, "B": "hunter2", "C": "éé/é/é"})

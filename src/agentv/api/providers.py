@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from agentv.errors import AgentVError
 from agentv.model.request import Request, Scope
-from agentv.protocols import OpenProvider, ProviderSettings
+from agentv.model.response import NOT_STARTED
+from agentv.protocols import LoadingSession, OpenProvider, ProviderSettings
 from agentv.providers.base import failure
 from agentv.spec.environment import env_variables
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 ProviderKey = tuple[str, str]
 """The id of an eval and the name of a target."""
 OPEN_TIMEOUT_S = 60.0
+LOAD_TIMEOUT_S = 600.0
+"""Time for the import of user code: some libraries take minutes on a cold disk."""
 CLOSE_TIMEOUT_S = 30.0
 
 
@@ -50,6 +53,10 @@ async def open_provider(provider: Provider, scope: Scope) -> OpenProvider | str:
         await close_providers([OpenProvider.of(provider, session)])
         about = f"{type(provider).__name__!r} replaces `invoke` of a provider that returns a session"
         return f"{about}: wrap the session that `super().open(scope)` returns"
+    if isinstance(session, LoadingSession):
+        with suppress(TimeoutError):  # the first request waits for the rest
+            async with asyncio.timeout(LOAD_TIMEOUT_S):
+                await session.load_code()
     return OpenProvider.of(provider, session)
 
 
@@ -93,7 +100,7 @@ class FailedSession:
     async def invoke(self, request: Request) -> ProviderResponse:
         """Return the failure."""
         del request
-        return failure("transport", self._message)
+        return failure("transport", self._message, code=NOT_STARTED)
 
     async def close(self) -> None:
         """Do nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 MAX_NAMED = 5
 """Number of executions that a message names."""
+_LAST = re.compile(r"(?:last(?:~([0-9]{1,9}))?)?")
 decode_record = msgspec.json.Decoder(ResultRecord).decode
 _decode_sides = msgspec.json.Decoder(list[tuple[str, list[str], dict[int, str]] | None]).decode
 _decode_content = msgspec.json.Decoder(tuple[Case, list[Any]]).decode
@@ -42,13 +44,18 @@ class NamedRuns(NamedTuple):
 
 
 def find(store: Store, name: str) -> ExecutionRow:
-    """Return the execution with this id or unique beginning of an id; the newest one for `last` or an empty name."""
-    if name in ("", "last"):
-        newest = store.executions(1)
-        if not newest:
-            msg = f"{store.name} holds no execution yet; `agentv eval` makes one"
+    """Return the execution with this id or unique beginning of an id.
+
+    `last` or an empty name is the newest one, `last~1` the one before it, and so on.
+    """
+    if back := _LAST.fullmatch(name):
+        wanted = int(back[1] or 0) + 1
+        newest = store.executions(wanted)
+        if len(newest) < wanted:
+            held = f"only {len(newest)} of them" if newest else "no execution"
+            msg = f"{store.name} holds {held} yet; `agentv eval` makes one"
             raise StoreError(msg)
-        return store.find_execution(newest[0].id)[0]
+        return store.find_execution(newest[-1].id)[0]
     executions = store.find_execution(name)
     if not executions:
         msg = f"{store.name} holds no execution {name!r}; `agentv executions list` shows those there are"

@@ -64,6 +64,7 @@ POSITIVE = click.IntRange(min=1)
 SECONDS = NumberType("seconds", min=0, min_open=True, max=86_400)
 DOLLARS = NumberType("US dollars", min=0, min_open=True, max=1_000_000_000)
 SHARE = NumberType(min=0, max=1, min_open=True, max_open=True)
+PASS_RATE = NumberType("share of runs", min=0, max=1, min_open=True)
 
 PLAIN_BLOCKS = click.option(
     "--plain-block",
@@ -190,6 +191,9 @@ class CompareArgs(Struct, frozen=True, kw_only=True):
     target_a: str | None
     target_b: str | None
     fail_on: str | None
+    max_regressions: int | None
+    min_pass_rate: float | None
+    allow_missing: bool
     out: str | None
     form: str | None
     as_json: bool

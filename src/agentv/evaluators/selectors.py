@@ -10,7 +10,8 @@ from agentv.errors import EvaluationError, Problem, UndecidedError
 from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Finding, cached
 from agentv.evaluators.call_checks import n_times, unread_calls
 from agentv.jsonio import dump_json
-from agentv.matching.diff import MAX_DIGITS, MAX_QUOTED, NOTHING, at_step, quote
+from agentv.matching.diff import MAX_QUOTED, quote
+from agentv.matching.json_pointer import MAX_DIGITS, NOTHING, at_step
 from agentv.matching.text import name_match
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.results import EvaluatorResult

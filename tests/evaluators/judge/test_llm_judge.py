@@ -15,6 +15,7 @@ from agentv.evaluators.judge.evidence import Evidence, make_fence, visible
 from agentv.evaluators.judge.prompt import find_nonce, scripted
 from agentv.evaluators.judge.transcript import FIRST, LAST, Step, truncate_steps
 from agentv.model.results import EvaluatorResult
+from tests.support.examples import examples
 
 ANSWER = "I refunded order A-17 and wrote to the customer."
 REPLY: list[Any] = [
@@ -350,7 +351,7 @@ def random_words() -> Callable[[bytes], str]:
     return lambda content: sha256(b"secret" + content).hexdigest()[:16]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text())
 def test_no_text_ends_its_block(text: str) -> None:
     fence = make_fence(random_words(), [text])
@@ -367,7 +368,7 @@ def test_a_word_that_stands_in_the_data_is_not_used() -> None:
     assert make_fence(lambda _: next(given_words), ["this is known"]).word == "fresh"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(min_size=1), st.integers(0, 50), st.integers(1, 50))
 def test_every_part_of_a_text_is_a_quotation_of_it(text: str, start: int, length: int) -> None:
     part = visible(text)[start : start + length]

@@ -40,6 +40,7 @@ Mode = Literal["single", "batch", "stream"]
 _NAME_IN_BRACES = re.compile(r"(?<!\$)\{([A-Za-z][A-Za-z0-9_-]*)\}")  # `${NAME}` is for the program to read
 _TEXT_OF_CASE = re.compile(r"\{(prompt|case_id)\}")
 """Placeholders whose values come from the case, and so may be anything."""
+_NAME_IN_TWO_BRACES = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")
 _VARIABLE = re.compile(r"[^\s=$%{}\0]+")
 _REFUSED: dict[str, tuple[str, ...]] = {
     "batch": ("prompt", "case_id", "attempt"),
@@ -70,7 +71,12 @@ def check_command(command: tuple[str, ...] | str, mode: Mode, path: str) -> Iter
 def _check_argument(argument: str, mode: Mode, path: str) -> Iterator[Problem]:
     if "\0" in argument:
         yield Problem(path, "holds a NUL, which no argument can")
-    for name in _NAME_IN_BRACES.findall(argument):
+    for name in _NAME_IN_TWO_BRACES.findall(argument):
+        meant = name if name in PLACEHOLDERS else closest(name, PLACEHOLDERS, 0.7)
+        written = f"`{{{{ {name} }}}}` is not replaced in a command"
+        others = f"the placeholders are {', '.join(f'`{{{each}}}`' for each in PLACEHOLDERS)}"
+        yield Problem(path, f"{written}: write `{{{meant}}}`" if meant else f"{written}: {others}")
+    for name in _NAME_IN_BRACES.findall(_NAME_IN_TWO_BRACES.sub("", argument)):
         if name in _REFUSED.get(mode, ()):
             yield Problem(path, f"`{{{name}}}` is for `mode: single`; with `mode: {mode}` {_INSTEAD[mode]}")
         meant = None if name in PLACEHOLDERS else closest(name, PLACEHOLDERS, 0.7)
@@ -116,7 +122,8 @@ class Cli(ProviderBase, kw_only=True):
     mode: Literal["single", "batch", "stream"] = "single"
     """`single`: one process for each attempt; `batch`: one for many cases; `stream`: one that stays up."""
     command: Annotated[tuple[str, ...], Meta(min_length=1)]
-    """The program and its arguments, a list; `{prompt}` and the like in an argument stand for the request's."""
+    """The program and its arguments: a list, or a text that is split like that of a shell, though no shell is started.
+    `{prompt}` and the like in an argument stand for the request's."""
     env: tuple[str, ...] = ()
     """Names of environment variables that the program may see, beside PATH, HOME, LANG and TMPDIR."""
     cwd: Annotated[str, Meta(min_length=1)] | None = None
