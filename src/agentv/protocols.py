@@ -391,12 +391,22 @@ class Store(Protocol):
         ...
 
     def write(
-        self, execution_id: str, claims: Sequence[Claim], results: Sequence[ResultRow], rerun: Collection[str] = ()
+        self,
+        execution_id: str,
+        claims: Sequence[Claim],
+        results: Sequence[ResultRow],
+        rerun: Collection[str] = (),
+        starts: Sequence[tuple[str, str]] = (),
     ) -> tuple[set[str], set[str]]:
         """Claim runs and write results in one transaction; return the keys that were claimed, and those written.
 
-        Runs whose verdict is in `rerun` (`error`, `fail`) may be claimed although they have a result.
+        Runs whose verdict is in `rerun` (`error`, `fail`) may be claimed although they have a result. `starts` are the
+        keys of claimed runs that have started, each with the time.
         """
+        ...
+
+    def release_dead_claims(self) -> None:
+        """Release the claims of dead processes, as far as the store can be written."""
         ...
 
     def heartbeat(self) -> None:
@@ -446,6 +456,10 @@ class Store(Protocol):
 
     def runs(self, execution_id: str) -> Iterator[RunRow]:
         """Yield the runs of an execution in plan order, without texts."""
+        ...
+
+    def find_own_id(self, own_id: str) -> list[tuple[str, str]]:
+        """Return the executions and keys of imported runs that had this id before."""
         ...
 
     def stored_runs(self, execution_id: str, key: str | None = None) -> Iterator[StoredRun]:

@@ -70,6 +70,12 @@ def find(store: Store, name: str) -> ExecutionRow:
 
 def resolve(store: Store, name: str) -> NamedRuns:
     """Return the execution or run with this id or unique beginning of an id; the newest execution for `last`."""
+    own = store.find_own_id(name)
+    if len(own) == 1:
+        return NamedRuns(find(store, own[0][0]), own[0][1])
+    if own:
+        msg = f"{len(own)} runs had the id {name!r}: name one by its execution and key, as `agentv runs list` does"
+        raise StoreError(msg)
     head, _, tail = name.rpartition("-")
     if head and "-" in head and not any(row.id == name for row in store.find_execution(name)):
         execution = find(store, head)
@@ -146,4 +152,5 @@ def response_of(run: StoredRun, plain_blocks: tuple[str, ...] = ()) -> ProviderR
 def conversation_of(run: StoredRun) -> tuple[Message, ...]:
     """Return the conversation, as far as it was stored."""
     response = response_of(run)
-    return (*case_of(run)[0].input_messages, *((response and response.output_messages) or ()))
+    input_messages = case_of(run)[0].input_messages
+    return input_messages if response is None else response.conversation(input_messages)

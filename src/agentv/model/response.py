@@ -119,3 +119,15 @@ class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     echo_end: int | None = None
     """Set when the messages may begin with an echo of the request that could not be aligned with it: the index in
     `output_messages` after the last user message. `None` when there is no doubt."""
+
+    def answer_message(self) -> Message | None:
+        """Return the answer as a message if none of `output_messages` holds it, as of an agent that sent a text."""
+        messages = self.output_messages or ()
+        if not self.text.strip() or any(each.role == "assistant" and each.text == self.text for each in messages):
+            return None
+        return Message(role="assistant", content=self.text)
+
+    def conversation(self, input_messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Return the whole conversation, which ends with the answer."""
+        answer = self.answer_message()
+        return (*input_messages, *(self.output_messages or ()), *(() if answer is None else (answer,)))

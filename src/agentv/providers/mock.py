@@ -82,8 +82,10 @@ def _check_reply(reply: Any, path: str) -> list[Problem]:
     problems = [
         Problem(f"{path}.{key}", f"unknown key {key!r}{suggest(key, REPLY_KEYS)}", "key")
         for key in reply
-        if key not in REPLY_KEYS
+        if key not in REPLY_KEYS and key != "output"
     ]
+    if not isinstance(reply.get("output", {}), dict):
+        problems.append(Problem(f"{path}.output", "expected a mapping: the structured output of an agent is an object"))
     try:
         return problems + [Problem(path, warning, "whole") for warning in decode_response(reply).warnings]
     except FormatError as error:

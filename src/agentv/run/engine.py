@@ -138,6 +138,8 @@ class Engine:
     async def _work(self) -> None:
         while batch := await self._next_batch():
             started_at = now()
+            if self._claimed is not None:
+                self._claimed.mark_started(batch, started_at)
             outcomes = await within_run_timeout(self._attempt(batch), self._options.run_timeout_s, len(batch))
             if self.spending.reached is not None and not self._stopping:
                 self.halt()
