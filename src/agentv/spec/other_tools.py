@@ -66,7 +66,7 @@ _ASSERTIONS: dict[str, str] = {
         "trajectory:goal-success task_completion goal_accuracy trajectory_llm_as_judge task_adherence plan_adherence"
     ),
 }
-"""What to write here, and the names that it has elsewhere."""
+"""Configurations of ours, and the names of the same assertion elsewhere."""
 _WITHOUT: dict[str, str] = {
     "it needs embeddings": "similar semantic_similarity embedding_similarity",
     "it needs a service or a library of yours": "classifier moderation bleu meteor rouge perplexity is-sql is-html pi",
