@@ -82,6 +82,8 @@ class Context(Struct, frozen=True, kw_only=True):
     """`False` if a part of the reply that may hold a call was not understood: `calls` is then a lower bound."""
     unread: tuple[Unread, ...] = ()
     """Places of the reply that were not understood, each with its reason."""
+    incomplete: tuple[Unread, ...] = ()
+    """Places of the reply with text that was redacted or cut: what is not found there may have been there."""
     expected_messages: tuple[Message, ...] | None = None
     """Expected messages of the case; `None` if it has none."""
     config: Mapping[str, Any] = {}

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agentv.api.resume import decode_record, find, translate_damage
 from agentv.errors import FormatError, StoreError
+from agentv.formats.incomplete import mark_incomplete
 from agentv.formats.openai import to_openai
 from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.reader import decode_response
@@ -23,6 +24,7 @@ from agentv.formats.run_export import (
     write_run,
 )
 from agentv.jsonio import parse_json
+from agentv.model.marks import may_have_gap
 from agentv.model.request import Case
 from agentv.model.stored import ExecutionRow
 from agentv.run.records import new_id, now
@@ -79,6 +81,8 @@ def response_of(run: StoredRun, plain_blocks: tuple[str, ...] = ()) -> ProviderR
     if run.response is None:
         return None
     response = decode_response(parse_json(run.response))
+    if may_have_gap(run.response):
+        response = mark_incomplete(response)
     return replace(response, unread=drop_plain_blocks(response.unread, plain_blocks)) if plain_blocks else response
 
 

@@ -34,7 +34,7 @@ SCHEMA = "agentv.context/1"
 _MAX_LINE = 300
 _LEFT_OUT = frozenset((
     *("success", "text", "output_messages", "trace", "trace_ref", "trace_summary", "error", "warnings"),
-    *("unread", "echo_end"),
+    *("unread", "incomplete", "echo_end"),
 ))  # fmt: skip
 """Fields of the reply that are passed separately, or are meaningless for a successful reply."""
 
@@ -54,6 +54,7 @@ def context_json(ctx: Context, config: dict[str, Any]) -> bytes:
             "calls_source": ctx.calls_source,
             "calls_complete": ctx.calls_complete,
             "unread": ctx.unread,
+            "incomplete": ctx.incomplete,
             "response": {name: getattr(response, name) for name in response.__struct_fields__ if name not in _LEFT_OUT},
             "expected_messages": ctx.expected_messages,
             "config": config,
@@ -193,6 +194,9 @@ class Code(EvaluatorBase, kw_only=True):
     timeout_s: Annotated[float, Meta(gt=0, le=86_400)] = 30.0
     """The time limit; then it is ended with everything that it started."""
     limits: CodeLimits = CodeLimits()
+    """Resource limits of the program."""
+    accepts_incomplete: bool = False
+    """States that it looks at `incomplete` itself; otherwise replies that were redacted or cut are undecided."""
 
     executes: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
@@ -222,6 +226,11 @@ class Code(EvaluatorBase, kw_only=True):
         wrong = [(at, name) for at, name in enumerate(self.env) if not _VARIABLE.fullmatch(name)]
         problems += [Problem(f"{path}.env[{at}]", f"{expected}; got {name!r}") for at, name in wrong]
         return problems
+
+    @property
+    def handles_incomplete(self) -> bool:  # type: ignore[override]  # a setting here
+        """True if its author says so."""
+        return self.accepts_incomplete
 
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
         """Return the verdict that the program prints, without the values of its environment variables."""

@@ -206,11 +206,18 @@ class FunctionEvaluator(EvaluatorBase, kw_only=True):
 
     timeout_s: Seconds = TIMEOUT_S
     """The time limit."""
+    accepts_incomplete: bool = False
+    """States that it looks at `incomplete` itself; otherwise replies that were redacted or cut are undecided."""
 
     function: ClassVar[Callable[..., Any]]
     """The function itself, so that tests can call it."""
     options: ClassVar[tuple[str, ...]] = ()
     """The names of its parameters after the first."""
+
+    @property
+    def handles_incomplete(self) -> bool:  # type: ignore[override]  # a setting here
+        """True if its author says so."""
+        return self.accepts_incomplete
 
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
         """Return the result for the value that the function returns."""
@@ -357,6 +364,8 @@ class Python(EvaluatorBase, kw_only=True):
     """A target that the function asks, with `await ctx.ask(NAME, messages)`."""
     timeout_s: Seconds = TIMEOUT_S
     """The time limit."""
+    accepts_incomplete: bool = False
+    """States that it looks at `incomplete` itself; otherwise replies that were redacted or cut are undecided."""
 
     executes: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
@@ -370,6 +379,11 @@ class Python(EvaluatorBase, kw_only=True):
             ("It is sunny in Paris, and since you ask, it was sunny yesterday too.", False),
         )
     )
+
+    @property
+    def handles_incomplete(self) -> bool:  # type: ignore[override]  # a setting here
+        """True if its author says so."""
+        return self.accepts_incomplete
 
     @property
     def asks(self) -> tuple[str, ...]:

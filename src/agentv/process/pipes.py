@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from agentv.model.marks import cut_mark
 from agentv.process.command import Command, ProcessResult
 
 _MAX_TAIL = 2_000
@@ -60,7 +61,7 @@ class BoundedOutput:
 
 def omission_marker(size: int) -> bytes:
     """Return the line that replaces `size` bytes."""
-    return f"\n[… {size:,} bytes left out …]\n".encode()
+    return cut_mark(size).encode()
 
 
 def add_stderr_note(error: BaseException, stderr: BoundedOutput) -> None:

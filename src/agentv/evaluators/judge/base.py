@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from shlex import quote as shell_quote
-from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct, to_builtins
 
@@ -128,6 +128,9 @@ class JudgeBase(EvaluatorBase, kw_only=True):
     """The size of the transcript that the judge is shown; a longer one is truncated, which the judge is told."""
     require_calibration: RequiredCalibration | None = None
     """Makes it an error unless `agentv calibrate` found this judge to agree with people on this rubric."""
+
+    handles_incomplete: ClassVar[bool] = True
+    """The judge is told which marks stand for missing text; it never sees secrets."""
 
     @property
     def asks(self) -> tuple[str | None, ...]:

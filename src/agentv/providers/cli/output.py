@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
+from agentv.formats.incomplete import NOT_FOUND
 from agentv.formats.reader import TEXT_SHAPE, detect_reply, looks_like_reply, read_reply
 from agentv.formats.response import REPLY_KEYS
 from agentv.jsonio import parse_json, scrub_text
 from agentv.model.conversation import Message
-from agentv.model.response import ProviderResponse, ResponseError
+from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.process import ProcessResult
 from agentv.process.pipes import OutputLine
 from agentv.providers.base import failure
@@ -64,7 +65,8 @@ def read_printed(printed: Printed, limit: int, messages: Sequence[Message]) -> P
         if looks_like_reply(text):
             msg = f"the reply is cut off: {cut}"
             raise FormatError(msg)
-        return ProviderResponse(text=text.rstrip("\r\n"), warnings=(cut,))
+        place = Unread(path="text", reason=f"{cut}, {NOT_FOUND}")
+        return ProviderResponse(text=text.rstrip("\r\n"), warnings=(cut,), incomplete=(place,))
     shape, response = detect_reply(text.rstrip("\r\n"), messages)
     overlooked = _overlooked_reply(text, printed.place) if shape == TEXT_SHAPE else ()
     return replace(response, warnings=(*response.warnings, *overlooked)) if overlooked else response

@@ -9,12 +9,14 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.detect import text_pointer_hint
+from agentv.formats.incomplete import with_cut_end
 from agentv.formats.reader import UNKNOWN, UNKNOWN_SHAPE, detect_reply, read_reply
 from agentv.jsonio import parse_json, scrub_text
 from agentv.model.response import ProviderResponse
 from agentv.providers.http.pointers import PointerValues, add_pointed, error_of, read_pointed
 from agentv.providers.http.request import is_json
 from agentv.providers.transport.client import TransportError, failure_in_stream, read_json, redact_url, transport_error
+from agentv.providers.transport.failures import cut_body_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,6 +124,8 @@ def _read_text(answer: HttpResponse, settings: ReplySettings, messages: Sequence
     """Read plain text, or JSON that is declared as text."""
     text = _text_of(answer)
     value = _json_in(text)
+    if answer.is_cut and value is None and text.lstrip()[:1] in ("{", "["):
+        raise cut_body_error(answer)
     if value is not None:
         response = _read_value(value, settings, messages, answer)
         kind = answer.content_type or "nothing of its type"
@@ -132,7 +136,8 @@ def _read_text(answer: HttpResponse, settings: ReplySettings, messages: Sequence
         kind = answer.content_type or "nothing of its type"
         msg = f"`reply` points into JSON, and the endpoint sent {kind}: leave it out to take the text as the answer"
         raise FormatError(msg)
-    return with_shape(read_reply(text, messages), "text/plain")
+    response = with_shape(read_reply(text, messages), "text/plain")
+    return with_cut_end(response, "the compressed reply ended early") if answer.is_cut else response
 
 
 def _json_in(text: str) -> Any:

@@ -97,6 +97,8 @@ class HttpResponse(Struct, frozen=True, kw_only=True):
     body: bytes = b""
     truncated: bool = False
     """True if the body is longer than the limit, so that the rest was not read."""
+    is_cut: bool = False
+    """True if the compressed body ended early, so that the rest of it is missing."""
     url: str = ""
     """URL without credentials."""
     hidden: tuple[str, ...] = ()
@@ -230,11 +232,19 @@ def read_json(answer: HttpResponse) -> Any:
     try:
         return parse_json(answer.body)
     except FormatError as error:
+        if answer.is_cut:
+            raise cut_body_error(answer) from None
         kind = answer.content_type or "no content type"
         hint = "; a proxy or a login page in between?" if _is_html(answer) else ""
         words = redact_url(body_excerpt(answer.body), answer.hidden)
         msg = f"{answer.url} answered {answer.status} with {kind} where JSON was expected{hint} ({error}): {words}"
         raise transport_error(msg, kind="protocol", code="malformed") from None
+
+
+def cut_body_error(answer: HttpResponse) -> TransportError:
+    """Return the error for a compressed body that ended early."""
+    msg = f"the compressed reply of {answer.url} ended early: it was cut off"
+    return transport_error(msg, retryable=True, code="cut_off")
 
 
 def error_message(body: Any) -> str | None:
