@@ -273,7 +273,9 @@ class ProviderSettings(Struct, frozen=True, kw_only=True):
     executes: bool = False
     """`True` if it runs code of the user; `--no-exec` rejects it."""
     secret_names: Sequence[str] = ()
-    """Environment variables whose values must not appear in results, beside those written as `${NAME}`."""
+    """Environment variables whose values must not appear in results, whatever their names look like."""
+    variable_names: Sequence[str] = ()
+    """Environment variables that it uses beside those written as `${NAME}`: those that look like secrets are some."""
 
     @classmethod
     def of(cls, provider: object) -> "ProviderSettings":

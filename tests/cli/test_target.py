@@ -256,4 +256,4 @@ def test_what_a_variable_holds_is_never_read_as_a_placeholder(run: Command, monk
     assert asked.header("x-v") == f"{HOSTILE} check"
     assert parse_qs(urlsplit(asked.path).query)["v"] == [HOSTILE]
     said = json.loads(run.inside("target", "check", "cli", "--prompt", "Hi", "--json").out)
-    assert said["response"]["text"] == "[redacted:HOSTILE]|Hi [redacted:HOSTILE]"
+    assert said["response"]["text"] == f"{HOSTILE}|Hi {HOSTILE}"

@@ -17,7 +17,7 @@ from msgspec.json import decode
 from msgspec.structs import replace
 
 from agentv.api.judges import is_judge, judge_target, make_judges, used_targets
-from agentv.api.providers import find_secrets, open_providers
+from agentv.api.providers import find_secrets, make_redactor, open_providers
 from agentv.api.reporting import ReporterGroup
 from agentv.api.resume import replay_result
 from agentv.api.score import trace_follower
@@ -28,7 +28,6 @@ from agentv.jsonio import dump_json
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.model.results import Summary
 from agentv.protocols import ProviderSettings
-from agentv.redaction import Redactor
 from agentv.run.claims import SharedClaims
 from agentv.run.costs import with_limits
 from agentv.run.engine import Engine
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from agentv.model.events import Attempt, AttemptFinished
     from agentv.model.stored import StoredResult
     from agentv.protocols import OpenProvider, Provider, Reporter
+    from agentv.redaction import Redactor
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun, ShardPlan
@@ -141,7 +141,7 @@ def prepare(
         planned=planned,
         providers=providers,
         judges=judges,
-        redactor=Redactor(secrets),
+        redactor=make_redactor(evals, secrets),
         part=part,
     )
 

@@ -21,6 +21,7 @@ from agentv.process import Command, InteractivePipe, run
 from agentv.process.command import ResourceLimits, with_limits
 from agentv.process.pipes import BoundedOutput
 from agentv.redaction import Redactor
+from agentv.redaction.secret_variables import is_secret_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -234,7 +235,8 @@ class Code(EvaluatorBase, kw_only=True):
 
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
         """Return the verdict that the program prints, without the values of its environment variables."""
-        redactor = Redactor({name: os.environ[name] for name in self.env if name in os.environ})
+        given = {name: os.environ[name] for name in self.env if name in os.environ}
+        redactor = Redactor({name: value for name, value in given.items() if is_secret_variable(name, value)})
         command = tuple(str(find_file(word, ctx.scope)) if _is_file(word) else word for word in self.command)
         try:
             with TemporaryDirectory(prefix="agentv-check-", ignore_cleanup_errors=True) as folder:

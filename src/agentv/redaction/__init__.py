@@ -36,6 +36,19 @@ _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _NEEDLESS_ESCAPE = re.compile(rb"\\(?=/|u00[2-7])")
 _ANONYMOUS = "[redacted]"
 
+Keep = Mapping[str, Any]
+"""Keys of an object whose values are not redacted, with `None`; or with the same for the objects inside of them."""
+NOTHING: Keep = {}
+RECORD_NAMES: Keep = {
+    **dict.fromkeys(("execution_id", "run_id", "eval_id", "case_id", "persona_id", "target", "place", "tags")),
+    "evaluators": dict.fromkeys(("name", "type")),
+}
+"""Identifiers in a result record: the author wrote them in files, and runs are found by them."""
+CASE_NAMES: Keep = dict.fromkeys(("id", "tags", "name", "type"))
+"""The same in a stored case with its evaluators."""
+TARGET_NAMES: Keep = dict.fromkeys(("name", "provider", "model"))
+"""The same in the settings of a target, as they are written."""
+
 _RankedFinder = tuple[int, Finder]
 """A finder with its rank: of overlapping matches, the label of the smallest rank is used."""
 
@@ -57,21 +70,24 @@ class Redactor:
         )
         self._numbers = {int(value): rank for rank, value in enumerate(values) if _WHOLE_NUMBER(value)}
 
-    def lines(self, data: Sequence[bytes]) -> Sequence[bytes]:
+    def lines(self, data: Sequence[bytes], keep: Keep = NOTHING) -> Sequence[bytes]:
         """Redact many JSON texts as `line` does; one quick check covers all of them."""
         joined = b"\n".join(data)
         if not _NEEDLESS_ESCAPE.search(joined) and not _suspects(self._finders, make_view(joined)):
             return data
-        return [self.line(item) for item in data]
+        return [self.line(item, keep) for item in data]
 
-    def line(self, data: bytes) -> bytes:
-        """Redact one JSON text as `dump_json` writes it; return the same object if there is nothing to redact."""
+    def line(self, data: bytes, keep: Keep = NOTHING) -> bytes:
+        """Redact one JSON text as `dump_json` writes it; return the same object if there is nothing to redact.
+
+        `keep` maps keys of its object to `None` if their values stay as they are, else to the keys inside of them.
+        """
         suspects = self._finders if _NEEDLESS_ESCAPE.search(data) else _suspects(self._finders, make_view(data))
         if not suspects:
             return data
         try:
             value = parse_json(data)
-            clean = self._redact_value(value, suspects)
+            clean = self._redact_value(value, suspects, keep=keep)
             if clean == value:
                 return data
             return dump_json(clean) + (b"\n" if data.endswith(b"\n") else b"")
@@ -82,20 +98,22 @@ class Redactor:
         """Redact plain text, such as a message for the terminal."""
         return self._redact(text, self._finders)
 
-    def _redact_value(self, value: Any, suspects: Iterable[_RankedFinder], *, secret: bool = False) -> Any:
+    def _redact_value(
+        self, value: Any, suspects: Iterable[_RankedFinder], *, secret: bool = False, keep: Keep = NOTHING
+    ) -> Any:
         """Copy a value with all its strings redacted; with `secret`, its key says that all of it is secret."""
         if type(value) is str:
             return self._redact(value, suspects, credential_span(value) if secret else None)
         if type(value) is list:
-            return [self._redact_value(item, suspects, secret=secret) for item in value]
+            return [self._redact_value(item, suspects, secret=secret, keep=keep) for item in value]
         if type(value) is dict:
-            return self._redact_object(value, suspects)
+            return self._redact_object(value, suspects, keep)
         # Only the whole number counts: one that contains the digits of a secret does so by chance.
         if type(value) is int and value in self._numbers:
             return self._labels[self._numbers[value]]
         return value
 
-    def _redact_object(self, value: dict[str, Any], suspects: Iterable[_RankedFinder]) -> dict[str, Any]:
+    def _redact_object(self, value: dict[str, Any], suspects: Iterable[_RankedFinder], keep: Keep) -> dict[str, Any]:
         # Lists of headers are recorded as `{"name": "Authorization", "value": "…"}`.
         is_header = is_credential_field(value.get("name"))
         clean: dict[str, Any] = {}
@@ -103,8 +121,12 @@ class Redactor:
             name = self._redact(key, suspects)
             while name != key and (name in value or name in clean):  # two secrets, one label
                 name += "_"
+            inside = keep.get(key, NOTHING)
+            if inside is None:
+                clean[key] = item
+                continue
             secret = is_header if key == "value" else is_credential_field(key)
-            clean[name] = self._redact_value(item, suspects, secret=secret)
+            clean[name] = self._redact_value(item, suspects, secret=secret, keep=inside)
         return clean
 
     def _redact_invalid_json(self, data: bytes) -> bytes:

@@ -14,6 +14,7 @@ import yaml
 from agentv.errors import FormatError
 from agentv.jsonio import dump_json, parse_json
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
+from agentv.redaction import RECORD_NAMES
 from agentv.registry import find_reporter, reporter_names
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ class RecordFile:
 
     def handle_many(self, events: Sequence[RunFinished]) -> None:
         """Write several results in one step, or as many of them as there is space for."""
-        entries = [self.encode(event.line or self._redactor.line(dump_json(event.record))) for event in events]
+        entries = [
+            self.encode(event.line or self._redactor.line(dump_json(event.record), RECORD_NAMES)) for event in events
+        ]
         try:
             self._write(b"".join(entries))
         except OSError:
@@ -149,7 +152,7 @@ class JsonStream:
         if isinstance(event, ExecutionStarted):
             return
         value = event.record if isinstance(event, RunFinished) else event.summary
-        self._stream.write(escape_controls(self._redactor.line(dump_json(value))) + b"\n")
+        self._stream.write(escape_controls(self._redactor.line(dump_json(value), RECORD_NAMES)) + b"\n")
         self._stream.flush()
 
 
