@@ -22,6 +22,7 @@ from agentv.process.command import ResourceLimits, with_limits
 from agentv.process.pipes import BoundedOutput
 from agentv.redaction import Redactor
 from agentv.redaction.secret_variables import is_secret_variable
+from agentv.redaction.shortening import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,8 +145,7 @@ def _fail(message: str, stderr: BoundedOutput | None = None) -> Any:
     """Raise `EvaluationError` with this message and the last line of stderr, which says most."""
     lines = stderr.tail().splitlines() if stderr else []
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    cut = last if len(last) <= _MAX_LINE else f"{last[:_MAX_LINE]}…"
-    raise EvaluationError(f"{message}: {scrub_text(cut)}" if cut else message)
+    raise EvaluationError(f"{message}: {shorten(scrub_text(last), _MAX_LINE)}" if last else message)
 
 
 def _signal_name(number: int) -> str:

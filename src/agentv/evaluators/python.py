@@ -19,6 +19,7 @@ from agentv.files import is_import_path
 from agentv.jsonio import scrub, scrub_text
 from agentv.matching.diff import quote
 from agentv.model.results import EvaluatorResult
+from agentv.redaction.shortening import shorten
 from agentv.scoring.scorer import reaches
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def _sentences(value: Any, key: str) -> tuple[str, ...]:
 
 def _sentence(value: Any) -> str:
     text = scrub_text(value if isinstance(value, str) else quote(value))
-    return text if len(text) <= MAX_SENTENCE else f"{text[:MAX_SENTENCE]}…"
+    return shorten(text, MAX_SENTENCE)
 
 
 TIMEOUT_S = 30.0
@@ -330,7 +331,7 @@ def reason_of(error: BaseException) -> str:
         words = " ".join(str(error).split())
     except Exception:  # noqa: BLE001 - code of somebody's, which may fail even at that
         words = "its text is itself an error"
-    words = words if len(words) <= _MAX_REASON else f"{words[:_MAX_REASON]}…"
+    words = shorten(words, _MAX_REASON)
     frames = extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename.replace(chr(92), '/').rpartition('/')[2]}, line {frames[-1].lineno})"
     return f"{type(error).__name__}{': ' if words else ''}{words}{place if frames else ''}"

@@ -17,6 +17,7 @@ from agentv.model.conversation import Message, ToolCall
 from agentv.model.marks import has_gap
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
+from agentv.redaction.shortening import WINDOW, shorten_start
 from agentv.scoring.scorer import name_incomplete
 
 MESSAGE, CALL = "messages", "tool_calls"
@@ -392,23 +393,27 @@ def plain(text: str, *, ignore_case: bool = False, trim: bool = False) -> str:
 
 def excerpt(text: str) -> str:
     """Return the beginning of a text in quotation marks."""
-    # Only the part that is shown, so that a text of megabytes costs no more than any other.
-    return quote(text[: MAX_QUOTED + 1])
+    # Not all of it, so that a text of megabytes costs no more than any other.
+    return quote(text[: MAX_QUOTED + WINDOW])
 
 
 def ending(text: str) -> str:
     """Return the end of a text in quotation marks."""
     if len(text) <= MAX_QUOTED - 2:
         return quote(text)
-    tails = (quote("…" + text[-length:]) for length in (MAX_QUOTED - 10, MAX_QUOTED // 2))
+    tails = (quote(shorten_start(text, length)) for length in (MAX_QUOTED - 9, MAX_QUOTED // 2))
     # Escapes make a text longer, and its end must not be cut off here.
-    return next((tail for tail in tails if not tail.endswith("…")), quote("…" + text[-MAX_QUOTED // 8 :]))
+    return next((tail for tail in tails if not tail.endswith("…")), quote(shorten_start(text, MAX_QUOTED // 8)))
 
 
 def around(text: str, at: int) -> str:
     """Return the surroundings of this character in quotation marks."""
     start = max(0, at - MAX_QUOTED // 4)
-    return quote(("…" if start else "") + text[start : start + MAX_QUOTED])
+    surroundings = text[start : start + MAX_QUOTED + WINDOW]
+    if not start:
+        return quote(surroundings)
+    before = shorten_start(text[max(0, start - WINDOW) : start + len(surroundings)], len(surroundings) + 1)
+    return quote(before)
 
 
 def join_excerpts(texts: Sequence[str]) -> str:

@@ -34,6 +34,7 @@ from agentv.model.conversation import ToolCall
 from agentv.model.marks import has_gap
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
+from agentv.redaction.shortening import shorten
 from agentv.scoring.scorer import name_incomplete
 
 
@@ -392,7 +393,7 @@ class LoopDetection(EvaluatorBase, kw_only=True):
         cycle = calls[loop.start : loop.start + loop.length]
         by_name = self.input_match == "ignore"
         label = ", ".join(call.tool if by_name else wording.call_label(call) for call in cycle)
-        label = label if len(label) <= MAX_QUOTED else label[: MAX_QUOTED - 1] + "…"
+        label = shorten(label, MAX_QUOTED)
         rounds = f"{n_times(loop.rounds)} in a row (loop: {n_times(self.times)} or more)"
         return f"calls {loop.start} to {loop.end - 1} are [{label}] {rounds}"
 

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from msgspec import UNSET
 
 from agentv.model.events import ExecutionFinished, RunFinished
+from agentv.redaction.shortening import shorten
 from agentv.reports.diff import render_evaluator
 from agentv.reports.terminal import Style, as_ascii, clean, clean_lines, format_duration, pluralize
 
@@ -167,7 +168,7 @@ def other_warnings(warnings: Iterable[str], unread: Sequence[Unread]) -> tuple[s
 
 
 def _shorten(text: str) -> str:
-    return clean(text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…")
+    return clean(shorten(text, MAX_LENGTH))
 
 
 def _replies(count: int) -> str:

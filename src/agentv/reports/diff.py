@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from agentv.jsonio import dump_json
 from agentv.matching.diff import quote
+from agentv.redaction.shortening import shorten
 from agentv.reports.terminal import Style, as_ascii, clean, clean_lines, display_width, fit
 
 if TYPE_CHECKING:
@@ -214,4 +215,4 @@ def _value(value: Any) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit:,} more characters)"
+    return text if len(text) <= limit else f"{shorten(text, limit)} ({len(text) - limit + 1:,} more characters)"

@@ -16,6 +16,7 @@ from agentv.jsonio import dump_json
 from agentv.matching.diff import MAX_QUOTED, quote
 from agentv.model.conversation import Message
 from agentv.model.judging import JudgeReply, JudgeUsage, sum_usage
+from agentv.redaction.shortening import shorten
 from agentv.scoring.scorer import reaches
 
 if TYPE_CHECKING:
@@ -209,6 +210,6 @@ def item_details(decision: Decision) -> dict[str, Any]:
         "value": round(decision.value, 6),
         "weight": decision.point.weight,
         "required": decision.point.required,
-        "quote": decision.quote[:MAX_QUOTED],
-        "reason": decision.reason[:MAX_QUOTED],
+        "quote": shorten(decision.quote, MAX_QUOTED),
+        "reason": shorten(decision.reason, MAX_QUOTED),
     }

@@ -17,6 +17,7 @@ from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.process import ProcessResult
 from agentv.process.pipes import OutputLine
 from agentv.providers.base import failure
+from agentv.redaction.shortening import WINDOW, shorten, shorten_start
 
 _MAX_LAST_LINES = 1_000
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
@@ -81,11 +82,9 @@ def _overlooked_reply(text: str, place: str) -> tuple[str, ...]:
 
 def last_lines(printed: bytes) -> str:
     """Return the end of the output of a program, from the beginning of a line if possible."""
-    text = scrub_text(printed[-4 * _MAX_LAST_LINES :].decode("utf-8", "replace")).strip()
-    if len(text) <= _MAX_LAST_LINES:
-        return text
-    end = text[-_MAX_LAST_LINES:]
-    return "…" + (end.partition("\n")[2] or end)
+    text = scrub_text(printed[-4 * (_MAX_LAST_LINES + WINDOW) :].decode("utf-8", "replace")).strip()
+    end = shorten_start(text, _MAX_LAST_LINES)
+    return end if end is text else "…" + (end.partition("\n")[2] or end[1:])
 
 
 def describe_exit(done: ProcessResult) -> str:
@@ -166,5 +165,4 @@ def _broken(line: OutputLine, remark: str) -> Record:
 
 def quote_line(data: bytes) -> str:
     """Return the beginning of a line, for messages."""
-    text = scrub_text(data[: 4 * _MAX_QUOTED].decode("utf-8", "replace"))
-    return repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…")
+    return repr(shorten(scrub_text(data[: 4 * (_MAX_QUOTED + WINDOW)].decode("utf-8", "replace")), _MAX_QUOTED))

@@ -17,6 +17,7 @@ from agentv.providers.http.pointers import PointerValues, add_pointed, error_of,
 from agentv.providers.http.request import is_json
 from agentv.providers.transport.client import TransportError, failure_in_stream, read_json, redact_url, transport_error
 from agentv.providers.transport.failures import cut_body_error
+from agentv.redaction.shortening import WINDOW, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,8 +54,8 @@ def read_document(answer: HttpResponse, settings: ReplySettings, messages: Seque
     if kind in _UNSPECIFIED or (kind.startswith("text/") and kind not in _PAGES):
         return _read_text(answer, settings, messages)
     page = " A proxy or a login page in between?" if kind in _PAGES else ""
-    words = redact_url(_text_of(answer)[:200], answer.hidden) if kind in _PAGES else ""
-    begins = f" It begins: {' '.join(words.split())}" if words else ""
+    words = redact_url(_text_of(answer), answer.hidden) if kind in _PAGES else ""
+    begins = f" It begins: {shorten(' '.join(words[: 2 * WINDOW].split()), 200)}" if words else ""
     msg = f"{answer.url} answered {answer.status} with {kind}, where JSON or text was expected.{page}{begins}"
     raise transport_error(msg, kind="protocol", code="malformed")
 

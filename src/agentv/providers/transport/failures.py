@@ -12,6 +12,9 @@ from msgspec import UNSET, Struct, UnsetType
 from agentv.errors import FormatError, ProviderError
 from agentv.jsonio import parse_json, scrub_text
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
+from agentv.redaction import MIN_LENGTH
+from agentv.redaction.known_secrets import TruncatedSecret
+from agentv.redaction.shortening import WINDOW, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -262,13 +265,15 @@ def error_message(body: Any) -> str | None:
 
 def body_excerpt(body: bytes) -> str:
     """Return the beginning of a body, on one line."""
-    return _shorten(body[: 4 * MAX_QUOTED].decode("utf-8", "replace"))
+    return _shorten(body[: 4 * (MAX_QUOTED + WINDOW)].decode("utf-8", "replace"))
 
 
 def redact_url(text: str, hidden: Iterable[str]) -> str:
-    """Return the text without the credentials that were sent."""
+    """Return the text without the credentials that were sent, also where it was cut within one of them."""
     for secret in hidden:
         text = text.replace(secret, "[redacted]")
+        for start, end in sorted(TruncatedSecret(secret, MIN_LENGTH).find_spans(text, odd=False), reverse=True):
+            text = f"{text[:start]}[redacted]{text[end:]}"
     return text
 
 
@@ -334,4 +339,4 @@ def _is_html(answer: HttpResponse) -> bool:
 
 def _shorten(text: str) -> str:
     words = " ".join(scrub_text(text).split())
-    return words if len(words) <= MAX_QUOTED else words[:MAX_QUOTED] + "…"
+    return shorten(words, MAX_QUOTED)
