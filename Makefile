@@ -1,7 +1,7 @@
 # GNU make 3.81 (macOS) and later.
 
 # The first of these that is new enough and can make an environment; `make PYTHON=/path/to/python` picks another.
-PYTHON ?= $(shell for python in python3.11 python3 python3.13 python3.12; do \
+PYTHON ?= $(shell for python in python3.11 python3 python3.14 python3.13 python3.12; do \
 	$$python -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$python && break; done)
 
 BIN := .venv/bin

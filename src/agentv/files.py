@@ -5,6 +5,7 @@ User code is named `package.module:name`, or `./checks.py:name` for a file in th
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from hashlib import blake2b
@@ -15,14 +16,22 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentv.errors import FormatError, suggest
+from agentv.errors import FormatError
 from agentv.model.request import Scope
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
 
 
 MAX_BYTES = 64 * 1024 * 1024
+PRIVATE_MODE = 0o600
+
+
+def restrict_to_owner(file: int) -> None:
+    """Let only its owner read and write an open file; on Windows, where a folder's rights count, change nothing."""
+    if hasattr(os, "fchmod"):  # Windows has it since Python 3.13, for the read-only flag alone
+        os.fchmod(file, PRIVATE_MODE)
 
 
 def find_in_root(root: str | Path, name: str, folder: str | Path | None = None) -> Path:
@@ -71,6 +80,8 @@ class _LoadedFile(NamedTuple):
 
 
 _loaded: dict[str, _LoadedFile] = {}
+_roots: set[Path] = set()
+"""Roots of projects that were added to the import path."""
 _lock = RLock()
 """Held while a file is imported, so that threads that need the same file import it once."""
 
@@ -87,22 +98,30 @@ def is_import_path(text: str) -> bool:
 
 
 def find_file(name: str, scope: Scope | None) -> Path:
-    """Return a file of the eval's folder, or else of the project's; raise `FormatError` if there is none."""
+    """Return a file of the folder in the scope, or else of the project's or the eval's; raise `FormatError` if none."""
     here = str(Path.cwd())
     scope = scope or Scope(root=here, folder=here)
-    try:
-        return find_in_root(scope.root, name, scope.folder)
-    except FormatError as error:
+    first_error: FormatError | None = None
+    for folder in (scope.folder, None, *([scope.eval_folder] if scope.eval_folder else [])):
         try:
-            return find_in_root(scope.root, name)
-        except FormatError:
-            raise error from None
+            return find_in_root(scope.root, name, folder)
+        except FormatError as error:
+            first_error = first_error or error
+    assert first_error is not None  # noqa: S101 - two folders were searched
+    raise first_error
 
 
 def load_object(import_path: str, scope: Scope | None) -> Any:
-    """Import an object named `module:name` or `file.py:name`; raise `FormatError` if it does not exist."""
+    """Import an object named `module:name` or `file.py:name`; raise `FormatError` if it does not exist.
+
+    Modules in the project's root can be imported, unless an installed one has the same name.
+    """
     name, _, attribute = import_path.rpartition(":")
-    result: Any = _load_file(find_file(name, scope)) if is_file_name(name) else _load_module(name, attribute)
+    root = Path.cwd() if scope is None else Path(scope.root).resolve()
+    with _lock:
+        _add_to_import_path(root)
+        _roots.add(root)
+    result: Any = _load_file(find_file(name, scope)) if is_file_name(name) else _load_module(name, attribute, root)
     for part in attribute.split("."):
         if not hasattr(result, part):
             public = [known for known in dir(result) if not known.startswith("_")]
@@ -112,15 +131,26 @@ def load_object(import_path: str, scope: Scope | None) -> Any:
     return result
 
 
-def _load_module(name: str, attribute: str) -> ModuleType:
+def _load_module(name: str, attribute: str, root: Path) -> ModuleType:
     try:
-        return import_module(name)
+        module = import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name.partition(".")[0] and error.name != name:
             raise  # the module exists, and one of its own imports is missing
         file = f"./{name.replace('.', '/')}.py:{attribute}"
         msg = f"there is no module {name!r} on the Python path; a file beside the eval is written {file!r}"
         raise FormatError(msg) from None
+    place = Path(getattr(module, "__file__", None) or root)
+    other = next((folder for folder in _roots if place.is_relative_to(folder) and folder not in root.parents), root)
+    if other != root and not place.is_relative_to(root) and _has_module(root, name):
+        msg = f"the module {name!r} of {other} is imported already, and {root} has another: name the file instead"
+        raise FormatError(msg)
+    return module
+
+
+def _has_module(root: Path, name: str) -> bool:
+    path = root.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
 
 
 class _UncachedLoader(SourceFileLoader):

@@ -196,6 +196,14 @@ class Evaluator(Protocol):
         ...
 
 
+class CompositeEvaluator(Evaluator, Protocol):
+    """Evaluator whose field `nested` holds the configurations of others."""
+
+    def with_inner(self, inner: tuple[Any, ...]) -> "Evaluator":
+        """Return a copy that consists of these `ConfiguredEvaluator`s, which were made of the configurations."""
+        ...
+
+
 @runtime_checkable
 class ProviderSession(Protocol):
     """Open provider: the state of one execution, such as a connection."""
@@ -219,6 +227,15 @@ class BatchSession(ProviderSession, Protocol):
 
     async def invoke_many(self, requests: Sequence[Request]) -> Sequence[ProviderResponse]:
         """Send requests and return one reply for each, in the same order."""
+        ...
+
+
+@runtime_checkable
+class LoadingSession(ProviderSession, Protocol):
+    """Session that loads code; this happens before the first request and counts as time of no run."""
+
+    async def load_code(self) -> None:
+        """Load the code; an error is the reply to every request."""
         ...
 
 
@@ -274,6 +291,8 @@ class ProviderSettings(Struct, frozen=True, kw_only=True):
     """`True` if it runs code of the user; `--no-exec` rejects it."""
     secret_names: Sequence[str] = ()
     """Environment variables whose values must not appear in results, whatever their names look like."""
+    urls: Sequence[str] = ()
+    """Addresses that it sends to, for `--no-exec`."""
     variable_names: Sequence[str] = ()
     """Environment variables that it uses beside those written as `${NAME}`: those that look like secrets are some."""
 

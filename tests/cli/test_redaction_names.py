@@ -5,16 +5,16 @@ import sys
 
 import pytest
 
-from tests.cli.command import Command, Json, cases
+from tests.support.command import Command, Json, cases
 
 AGENT = "import json, os; print(json.dumps({'text': 'by ' + os.environ['MODEL'] + ' with ' + os.environ['API_KEY']}))"
 
 
+ENVIRONMENT = {"MODEL": "gpt-4o-mini", "BUILD": "20261116", "API_KEY": "refund-case"}
+
+
 @pytest.fixture
-def project(run: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
-    monkeypatch.setenv("MODEL", "gpt-4o-mini")
-    monkeypatch.setenv("BUILD", "20261116")
-    monkeypatch.setenv("API_KEY", "refund-case")
+def project(run: Command) -> Command:
     target = {
         "name": "gpt-4o-mini",
         "provider": "cli",
@@ -29,18 +29,18 @@ def project(run: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 
 def test_names_and_ids_stay_as_they_are(project: Command) -> None:
-    result = project.inside("eval", "gpt-4o-mini.eval.yaml", "--json", "--out", "results.jsonl")
+    result = project("eval", "gpt-4o-mini.eval.yaml", "--json", "--out", "results.jsonl", env=ENVIRONMENT)
     assert result.code == 1
     for record in (result.lines[0], project.records()[0]):
         assert (record["case_id"], record["target"], record["eval_id"]) == ("refund-case", "gpt-4o-mini", "gpt-4o-mini")
         assert record["evaluators"][0]["name"] == "20261116"
-    assert "redacted" not in project.inside("runs", "list").out
-    assert "redacted" not in project.inside("eval", "gpt-4o-mini.eval.yaml").out.partition("gpt-4o-mini")[0]
+    assert "redacted" not in project("runs", "list", env=ENVIRONMENT).out
+    assert "redacted" not in project("eval", "gpt-4o-mini.eval.yaml", env=ENVIRONMENT).out.partition("gpt-4o-mini")[0]
 
 
 def test_an_execution_with_such_names_is_resumed(project: Command) -> None:
-    project.inside("eval", "gpt-4o-mini.eval.yaml", "--fail-fast", "--max-concurrency", "1")
-    result = project.inside("eval", "--resume", "--json")
+    project("eval", "gpt-4o-mini.eval.yaml", "--fail-fast", "--max-concurrency", "1", env=ENVIRONMENT)
+    result = project("eval", "--resume", "--json", env=ENVIRONMENT)
     assert result.code == 1
     assert [line["case_id"] for line in result.lines[:-1]] == ["refund-case", "gpt-4o-mini-1"]
 
@@ -51,5 +51,5 @@ def test_a_variable_that_the_target_marks_is_redacted(project: Command) -> None:
         "name: gpt-4o-mini", "name: agent"
     )
     project.write("other.eval.yaml", text)
-    line = json.loads(project.inside("eval", "other.eval.yaml", "--json").out.splitlines()[0])
+    line = json.loads(project("eval", "other.eval.yaml", "--json", env=ENVIRONMENT).out.splitlines()[0])
     assert line["candidate"].startswith("by [redacted:MODEL]")

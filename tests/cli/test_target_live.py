@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command import Command, Json
-from tests.endpoints.server import Endpoint, serving
-from tests.langgraph.server import COMMAND, KEY, shared_server
-from tests.wires.server import Server, running
+from tests.fakes.endpoint import Endpoint, serving
+from tests.fakes.langgraph.server import COMMAND, KEY, shared_server
+from tests.fakes.model_server.server import Server, running
+from tests.support.command import Command, Json
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "providers.md"
 TITLE = "## What each provider reports"
@@ -141,7 +141,7 @@ def seen(run: Command, target: Json) -> set[str]:
     prompt = target.pop("prompt", "Hello")
     prices = {"script-1": PRICE}
     run.write("agentv.yaml", {"prices": prices, "targets": [{"name": "it", "timeout_s": 30, **target}]})
-    result = run.inside("target", "check", "it", "--json", "--prompt", prompt)
+    result = run("target", "check", "it", "--json", "--prompt", prompt)
     assert result.code == 0, result.out + result.err
     return reported(json.loads(result.out))
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentv.api.compare.sources import read_records
 from agentv.api.reporting import ReporterGroup
-from agentv.api.resume import decode_record
+from agentv.api.runs import decode_record
 from agentv.errors import FormatError
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.model.response import ProviderResponse

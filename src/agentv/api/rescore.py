@@ -47,7 +47,7 @@ class _StoredReplies:
         self._execution_id = execution_id
         self._plain_blocks = plain_blocks
         self.rows: list[RunRow] = [row for row in store.runs(execution_id) if row.verdict is not None]
-        self._keys = {(row.eval_id, row.target_id, row.case_id, row.repeat): row.key for row in self.rows}
+        self._keys = {(row.eval_id, row.target, row.case_id, row.repeat): row.key for row in self.rows}
 
     def find(self, eval_id: str, target: str, case_id: str, repeat: int) -> ProviderResponse | None:
         key = self._keys.get((eval_id, target, case_id, repeat))
@@ -76,7 +76,7 @@ def prepare_rescore(
         msg = f"{execution.id} has no finished runs"
         raise StoreError(msg)
     evals = _evals_from_files(replies, paths) if paths else _stored_evals(store, execution.id, replies)
-    known = {(row.eval_id, row.target_id, row.case_id, row.repeat) for row in replies.rows}
+    known = {(row.eval_id, row.target, row.case_id, row.repeat) for row in replies.rows}
 
     def is_stored(planned: PlannedRun) -> bool:
         return (planned.eval.id, planned.target.name, planned.case.case.id, planned.repeat) in known
@@ -99,7 +99,7 @@ def _evals_from_files(replies: _StoredReplies, paths: Sequence[str | Path]) -> l
         evals = [replace(evals[0], id=next(iter(stored_ids)))]
     changed = []
     for eval_ in evals:
-        names = {row.target_id: None for row in replies.rows if row.eval_id == eval_.id}
+        names = {row.target: None for row in replies.rows if row.eval_id == eval_.id}
         repeats = max((row.repeat for row in replies.rows if row.eval_id == eval_.id), default=0) + 1
         cases = [replace(case, repeat=repeats, skip=False, only=False) for case in eval_.cases]
         targets = tuple(replies.target(eval_.id, name) for name in names)
@@ -118,7 +118,7 @@ def _stored_evals(store: Store, execution_id: str, replies: _StoredReplies) -> l
             repeats[row.case_id] = max(repeats.get(row.case_id, 0), row.repeat + 1)
             first.setdefault(row.case_id, row.key)
         cases = list(_stored_cases(store, execution_id, first, repeats))
-        targets = tuple(replies.target(eval_id, name) for name in {row.target_id: None for row in rows})
+        targets = tuple(replies.target(eval_id, name) for name in {row.target: None for row in rows})
         evals.append(_with_cases(Eval(id=eval_id, cases=(), targets=targets), cases))
     return with_project_judges(evals)
 

@@ -13,7 +13,8 @@ import click
 
 from agentv import __version__
 from agentv.cli.exit_codes import ExitCode, print_error, print_problems, redirect_to_devnull
-from agentv.errors import AgentVError, suggest
+from agentv.errors import AgentVError
+from agentv.suggestions import suggest
 
 COMMANDS = {
     "eval": "Run evals and report the results.",
@@ -113,9 +114,7 @@ def main(prog_name: str = "agentv") -> None:
             _print_json(*reason)
             print_error(f"agentv: {reason[0]}")
             sys.exit(reason[1])
-        from traceback import print_exc  # noqa: PLC0415 - 2 ms that only a bug needs
-
-        print_exc()
+        sys.excepthook(type(error), error, error.__traceback__)
         print_error(BUG_REPORT)
         sys.exit(ExitCode.BUG)
     finally:

@@ -6,12 +6,13 @@ from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn
 
 from msgspec import UNSET, Meta
 
-from agentv.errors import EvaluationError, Problem, UndecidedError, suggest
+from agentv.errors import EvaluationError, Problem, UndecidedError
 from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Finding, cached
 from agentv.evaluators.call_checks import n_times, unread_calls
 from agentv.jsonio import dump_json
-from agentv.matching.diff import MAX_DIGITS, MAX_QUOTED, NOTHING, at_step, quote
+from agentv.matching.diff import MAX_QUOTED, quote
 from agentv.matching.gaps import known_parts
+from agentv.matching.json_pointer import MAX_DIGITS, NOTHING, at_step
 from agentv.matching.text import name_match
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.marks import has_gap
@@ -19,6 +20,7 @@ from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
 from agentv.redaction.shortening import WINDOW, shorten_start
 from agentv.scoring.scorer import name_incomplete
+from agentv.suggestions import suggest
 
 MESSAGE, CALL = "messages", "tool_calls"
 ROOTS = ("answer", MESSAGE, CALL, "reasoning", "metadata")

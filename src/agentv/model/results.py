@@ -140,6 +140,8 @@ class ResultRecord(Struct, frozen=True, kw_only=True, gc=False):
     """Places of the reply that were not understood, so that calls may be missing; only if there are any."""
     calls_complete: bool | UnsetType = UNSET
     """Written only where it is false: `trace_summary` is then a lower bound."""
+    tags: tuple[str, ...] | UnsetType = UNSET
+    """Tags of the case; only if it has any."""
 
 
 class OutcomeCounts(Struct, frozen=True, kw_only=True):
@@ -296,7 +298,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     score: float | None
     """Mean score of the measured runs."""
     latency_ms: Distribution | None
-    """Distribution of the latencies."""
+    """Distribution of the latencies of runs with a usable reply."""
     tokens_usage: TokensUsage | None
     """Sum of the reported tokens."""
     cost_usd: float | None
@@ -313,6 +315,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Outcomes by eval."""
     targets: dict[str, OutcomeCounts]
     """Outcomes by target."""
+    tags: dict[str, OutcomeCounts] | UnsetType = UNSET
+    """Outcomes by tag, ordered by name; only if cases have tags, and of very many tags the first."""
     repeats: Repeats | None = None
     """Statistics of repeated cases; only if a case was run more than once."""
     out: tuple[str, ...] = ()

@@ -59,6 +59,11 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return ()
 
     @property
+    def urls(self) -> tuple[str, ...]:
+        """Addresses that it sends to, beside those in its settings."""
+        return ()
+
+    @property
     def variable_names(self) -> tuple[str, ...]:
         """Environment variables that it uses beside those written as `${NAME}`."""
         return ()
@@ -70,14 +75,8 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     async def open(self, scope: Scope) -> ProviderSession | None:
         """Acquire resources and return the session; `None` if the provider itself is the session."""
-        self.__dict__["scope"] = scope
+        del scope
         return None
-
-    @property
-    def scope(self) -> Scope:
-        """Folders that it was opened with, for a provider that is its own session."""
-        scope: Scope = self.__dict__["scope"]
-        return scope
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """Return the reply to a request, for a provider that is its own session."""
@@ -102,4 +101,4 @@ def failure(
 
 def attach_partial_reply(cancelled: BaseException, response: ProviderResponse) -> None:
     """Attach the part of a reply that had arrived to the `CancelledError` that ends `invoke`."""
-    cancelled.__dict__[PARTIAL_REPLY] = response
+    setattr(cancelled, PARTIAL_REPLY, response)

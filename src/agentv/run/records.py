@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from agentv.model.results import RunResult
     from agentv.run.attempt import RunAttempts
     from agentv.run.options import RunOptions
-    from agentv.run.plan import PlannedRun, ShardPlan
+    from agentv.run.plan import PlannedRun
+    from agentv.run.shards import ShardPlan
 
 
 def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
@@ -59,6 +60,7 @@ def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
         shard=shard.shard(planned) if shard else UNSET,
         unread=response.unread or UNSET,
         calls_complete=result.calls_complete,
+        tags=tuple(dict.fromkeys(case.tags)) or UNSET,
     )
     if options.include_messages or options.include_trace:
         return with_conversation(record, case.input_messages, response, options)

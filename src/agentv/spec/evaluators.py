@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from agentv.errors import Problem, SpecError
 from agentv.evals import ConfiguredEvaluator, iter_evaluators
 from agentv.registry import EVALUATORS, evaluator_names, find_evaluator
+from agentv.spec.command_line import split_command
 from agentv.spec.validation import (
     TOO_DEEP,
     build,
@@ -23,6 +24,7 @@ from agentv.spec.validation import (
 
 if TYPE_CHECKING:
     from agentv.model.conversation import Message
+    from agentv.protocols import CompositeEvaluator, Evaluator
 
 
 NOTHING_CHECKED = "checks nothing: add `evaluators` or tool calls in `expected_messages`"
@@ -122,6 +124,11 @@ def _check_mapping(config: Mapping[str, Any], text: bytes, path: str) -> _Checke
     if "-" in name:
         config = {**config, "type": name.replace("-", "_")}
         text = msgspec.json.encode(config)
+    if isinstance(config.get("command"), str):
+        split, problems = split_command(config, name, path)
+        if problems:
+            return None, problems
+        text = msgspec.json.encode(split)
     evaluator, problems = build(cls, text, path)
     if evaluator is not None:
         return _configure(evaluator, config, path)
@@ -132,11 +139,11 @@ def _check_mapping(config: Mapping[str, Any], text: bytes, path: str) -> _Checke
     return None, [*problems, *inner]
 
 
-def _configure(evaluator: Any, config: Mapping[str, Any], path: str) -> _Checked:
+def _configure(evaluator: Evaluator, config: Mapping[str, Any], path: str) -> _Checked:
     nested = evaluator.nested
     inner, problems = _check_each(getattr(evaluator, nested), f"{path}.{nested}") if nested else ([], [])
     if inner and not problems:
-        evaluator = evaluator.with_inner(tuple(inner))
+        evaluator = cast("CompositeEvaluator", evaluator).with_inner(tuple(inner))
     problems = [*problems, *evaluator.check(path)]
     if problems:
         return None, problems

@@ -198,8 +198,8 @@ class Loader:
         return [self._source.locate(warning) if self._source else warning for warning in warnings]
 
     def _inputs(self, dataset: Dataset | None, targets: Iterable[Target]) -> tuple[str, ...]:
-        named = [target.settings.get("file") for target in targets]
-        return (*self._texts(dataset), *(str(self._folder / name) for name in named if isinstance(name, str)))
+        named = [(target.folder or self._folder, target.settings.get("file")) for target in targets]
+        return (*self._texts(dataset), *(str(Path(folder, name)) for folder, name in named if isinstance(name, str)))
 
     def _texts(self, dataset: Dataset | None) -> tuple[str, ...]:
         files = [self._project.file, self._source.path if self._source else None]

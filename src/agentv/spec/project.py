@@ -72,7 +72,7 @@ def load_project(path: Path) -> Project:
         raise SpecError([source.locate(problem) for problem in problems])
     return Project(
         path.parent,
-        targets,
+        [target._replace(folder=str(path.parent)) for target in targets],
         entry.defaults,
         checks,
         (*source.warnings, *(source.locate(as_warning(warning)) for check in checks for warning in check.warnings)),

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 
 import msgspec
 
-from agentv.errors import Location, Problem, suggest
+from agentv.errors import Location, Problem
+from agentv.jsonio import parse_with_hooks
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from agentv.evals import CheckedCase
@@ -56,10 +58,8 @@ def _parse(text: bytes, path: str) -> tuple[Any, list[Problem]]:
 
 def _truncated_reason(text: bytes) -> str:
     """Return the reason why msgspec calls a text truncated, which it also does for a lone surrogate."""
-    import json  # noqa: PLC0415 - only needed for a mistake
-
     try:
-        json.loads(text)
+        parse_with_hooks(text)
     except (ValueError, RecursionError):
         return "it breaks off; the whole object stands on one line"
     return "a text holds half a character (a lone surrogate such as '\\ud800'); write the whole character"

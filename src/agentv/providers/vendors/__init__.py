@@ -1,20 +1,26 @@
-"""Requests to a model of a vendor: send one, and read the reply, whole or streamed."""
+"""Models of vendors: the settings that all have, and requests whose replies are whole or streamed."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import suppress
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Protocol
+from urllib.parse import urlsplit
 
+from msgspec import Meta
 from msgspec.structs import replace
 
-from agentv.errors import FormatError
+from agentv.errors import FormatError, Problem
 from agentv.formats.sse import ServerEvent, SseDecoder
 from agentv.formats.unread import with_unread_fields
-from agentv.providers.base import attach_partial_reply, failure
+from agentv.providers.base import ProviderBase, attach_partial_reply, failure
 from agentv.providers.transport.client import (
+    HttpClient,
     TransportError,
+    check_address,
+    check_headers,
     failure_from,
     failure_in_stream,
     read_json,
@@ -24,11 +30,11 @@ from agentv.providers.transport.client import (
 from agentv.providers.transport.failures import body_excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
 
     from agentv.model.request import Request
     from agentv.model.response import ProviderResponse
-    from agentv.providers.transport.client import HttpClient, HttpResponse
+    from agentv.providers.transport.client import HttpResponse
 
 
 _EVENTS = "text/event-stream"
@@ -71,20 +77,136 @@ class ModelSession:
     """Open provider of a model: an HTTP client, and the endpoint that it sends requests to."""
 
     def __init__(
-        self, client: HttpClient, url: str, make_body: Callable[[Request], dict[str, Any]], dialect: Dialect
+        self,
+        client: HttpClient,
+        url: str,
+        make_body: Callable[[Request], dict[str, Any]],
+        dialect: Dialect,
+        key_hint: str = "",
     ) -> None:
         self._client = client
         self._url = url
         self._make_body = make_body
         self._dialect = dialect
+        self._key_hint = key_hint
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """Return the reply of the model."""
-        return await ask_model(self._client, self._url, self._make_body(request), self._dialect)
+        response = await ask_model(self._client, self._url, self._make_body(request), self._dialect)
+        error = response.error
+        if error is None or error.code != "unauthorized" or not self._key_hint:
+            return response
+        return replace(response, error=replace(error, message=f"{error.message}; {self._key_hint}"))
 
     async def close(self) -> None:
         """Close all connections."""
         await self._client.close()
+
+
+class ModelProvider(ProviderBase, kw_only=True):
+    """Settings that all models of vendors have."""
+
+    key_name: ClassVar[str]
+    """Environment variable of the API key."""
+    own_host: ClassVar[str]
+    """Host of the vendor, the only one that this key is sent to."""
+    own_fields: ClassVar[tuple[str, ...]]
+    """Fields of the body that `extra_body` must not have."""
+
+    model: Annotated[str, Meta(min_length=1)]
+    """Name of the model."""
+    base_url: Annotated[str, Meta(min_length=1)]
+    """URL of the server, with or without `/v1` and a trailing slash."""
+    api_key: str | None = None
+    """API key; by default, for the vendor's own server, the value of its environment variable. Else none is sent."""
+    headers: dict[str, str] = {}
+    """Further headers; they replace ours of the same name."""
+    temperature: float | None = None
+    """Sampling temperature; the model's own default without it."""
+    stream: bool = False
+    """True to stream the reply."""
+    extra_body: dict[str, Any] = {}
+    """Further fields of the body; `null` removes one that we would send."""
+
+    @property
+    def secret_names(self) -> tuple[str, ...]:
+        """Environment variable of the key, if `api_key` is not given and the server is the vendor's own."""
+        return (self.key_name,) if self.api_key is None and self.is_own_host else ()
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """URL of the server, which may be the default."""
+        return (self.base_url,)
+
+    @property
+    def is_own_host(self) -> bool:
+        """True if `base_url` is a server of the vendor itself: the vendor's key is sent to no other."""
+        return is_host_of(self.base_url, self.own_host)
+
+    @property
+    def key(self) -> str:
+        """API key that is sent; empty for none."""
+        value = self.api_key
+        if value is None:
+            value = os.environ.get(self.key_name, "") if self.is_own_host else ""
+        return value.strip()
+
+    @property
+    def key_hint(self) -> str:
+        """Advice for a server that requires a key and was sent none, though the environment has the vendor's."""
+        if self.api_key is not None or self.is_own_host or not os.environ.get(self.key_name):
+            return ""
+        return f"{self.key_name} is sent to {self.own_host} only: write `api_key: ${{{self.key_name}}}` to send it here"
+
+    def check(self, path: str) -> list[Problem]:
+        """Return the problems of the settings as a whole."""
+        return [
+            *check_address(self.base_url, f"{path}.base_url"),
+            *check_headers(self.headers, f"{path}.headers"),
+            *_check_extra_body(self.extra_body, self.own_fields, path),
+        ]
+
+
+def is_host_of(url: str, host: str) -> bool:
+    """Return whether a URL leads to this host, or one below it, and nowhere else, by a secure connection."""
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return False
+    # What programs disagree on, such as a backslash or a user, leads elsewhere for some of them.
+    if parts.scheme != "https" or "@" in parts.netloc or "\\" in url:
+        return False
+    name = parts.hostname or ""
+    return name == host or name.endswith(f".{host}")
+
+
+async def open_session(
+    headers: Mapping[str, str],
+    url: str,
+    make_body: Callable[[Request], dict[str, Any]],
+    dialect: Dialect,
+    key_hint: str = "",
+) -> ModelSession:
+    """Return a session with an HTTP client; nothing is sent yet."""
+    client = HttpClient(headers=headers)
+    await client.open()
+    return ModelSession(client, url, make_body, dialect, key_hint)
+
+
+def _check_extra_body(body: Mapping[str, Any], own: Iterable[str], path: str) -> list[Problem]:
+    """Return the problems of an `extra_body`: fields with a setting of their own, or set by the provider."""
+    return [Problem(f"{path}.extra_body.{name}", _instead(name), "key") for name in own if name in body]
+
+
+def _instead(name: str) -> str:
+    if name in ("messages", "input"):
+        return f"{name!r} is made of the case's input"
+    return f"{name!r} has a setting of its own: write `{name}` beside `extra_body`"
+
+
+def with_extra(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body with the extra fields, and without null values."""
+    return {name: value for name, value in {**body, **extra}.items() if value is not None}
 
 
 async def ask_model(client: HttpClient, url: str, body: Mapping[str, Any], dialect: Dialect) -> ProviderResponse:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from agentv.errors import Problem, closest, suggest
+from agentv.errors import Problem
 from agentv.spec.cases import CAMEL_CASE, FILE_PREFIX, MESSAGE_FIELDS
 from agentv.spec.file_format import CaseEntry, NotEntry
 from agentv.spec.validation import unknown_key_message
+from agentv.suggestions import closest, suggest
 from agentv.templating import MISSING, Template, check_keys, iter_placeholders, lookup, to_text
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def read_cell(field: str, text: str) -> Any:
     if not text.strip():
         return ABSENT
     if field == "tags":
-        return [tag for each in text.split(",") if (tag := each.strip())]
+        return [tag for part in text.split(",") if (tag := part.strip())]
     if field in ("skip", "only"):
         return {"true": True, "false": False}.get(text.strip().lower(), text)
     try:
@@ -89,7 +90,7 @@ class CaseTemplate:
         self.problems: list[Problem] = []
         """Problems of the template itself, independent of the rows."""
         for name, value in config.items():
-            empty = [found.path for found in iter_placeholders(value, name) if not found.name]
+            empty = [placeholder.path for placeholder in iter_placeholders(value, name) if not placeholder.name]
             self.problems += [Problem(path, "{{ }} names no column") for path in dict.fromkeys(empty)]
             self.problems += check_keys(value, name)
         template = Template(_resolve)
