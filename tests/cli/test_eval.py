@@ -106,7 +106,7 @@ class TestExitCodes:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["eval"], "name an eval file or a folder of them"),
+            (["eval"], "no evals here: name an eval file or a folder of them"),
             (["eval", "mixed.eval.yaml", "--nope"], "No such option '--nope'"),
             (["eval", "mixed.eval.yaml", "--repeat", "0"], "--repeat"),
             (["eval", "mixed.eval.yaml", "--timeout", "nan"], "--timeout"),

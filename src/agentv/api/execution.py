@@ -39,6 +39,7 @@ from agentv.run.shards import plan_shard
 from agentv.run.store_writer import StoreWriter
 from agentv.run.summary import ExecutionEnd, PlanNames, Totals
 from agentv.spec.targets import add_plain_blocks, make_provider
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     import asyncio
@@ -182,11 +183,30 @@ def _nothing_selected(evals: list[Eval], options: RunOptions, planned: PlanCount
         return Problem("", f"no case to run: all {planned.skipped} selected say `skip`", "whole")
     if planned.left_out:
         return Problem("", f"no case to run: {planned.left_out} selected, but others say `only`", "whole")
+    if options.tags and (problem := _unknown_tags(evals, options)):
+        return problem
     selectors = [*(f"--case {glob}" for glob in options.cases), *(f"--tag {tag}" for tag in options.tags)]
     ids = [repr(case.case.id) for eval_ in evals for case, _ in zip(eval_.cases, range(MAX_NAMED), strict=False)]
     more = ["…"] if sum(eval_.count for eval_ in evals) > MAX_NAMED else []
     known = ", ".join([*ids[:MAX_NAMED], *more])
     return Problem("", f"no case selected by {' '.join(selectors)}; there are {known}", "whole")
+
+
+def _unknown_tags(evals: list[Eval], options: RunOptions) -> Problem | None:
+    """Return the problem of tags that no case has, with the tags that there are."""
+    known = dict.fromkeys(tag for eval_ in evals for case in eval_.cases for tag in case.case.tags)
+    unknown = [tag for tag in options.tags if tag not in known]
+    if len(unknown) < len(options.tags):
+        return None
+    if not known:
+        return Problem("", f"no case has the tag {unknown[0]!r}: none has any `tags`", "whole")
+    names = sorted(known)
+    more = ["…"] if len(names) > MAX_NAMED else []
+    listed = f"the tags are {', '.join([*names[:MAX_NAMED], *more])}"
+    hint = suggest(unknown[0], names)
+    return Problem(
+        "", f"no case has the tag {unknown[0]!r}{f'{hint} T{listed[1:]}' if hint else f'; {listed}'}", "whole"
+    )
 
 
 def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between its callers
@@ -212,6 +232,7 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
         claims=claims,
     )
     engine.judges = make_judges(prepared, engine)
+    engine.redact = prepared.redactor.text
     return engine
 
 

@@ -8,6 +8,7 @@ import signal
 import sys
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -25,6 +26,7 @@ from agentv.errors import AgentVError, SpecError
 from agentv.providers.python.printing import set_display
 from agentv.reports.progress import LiveProgress, PlainProgress, can_redraw
 from agentv.reports.terminal import Style, clean, pluralize, render_warnings
+from agentv.spec.project import evals_here
 
 if TYPE_CHECKING:
     from agentv.api.execution import Prepared
@@ -49,7 +51,7 @@ def run_command(args: EvalArgs) -> int:
         if plan.is_complete and not args.dry_run:
             return print_complete(plan, args)
     if not args.paths:
-        fail_usage("name an eval file or a folder of them, or resume an execution with --resume")
+        args = replace(args, paths=(_default_path(),))
     if args.watch:
         if conflict := watch_conflict(args):
             fail_usage(conflict)
@@ -65,6 +67,17 @@ def run_command(args: EvalArgs) -> int:
         show_plan(prepared, as_json=args.as_json)
         return ExitCode.OK
     return _run(prepared, args, plan)
+
+
+def _default_path() -> str:
+    """Return the path of a command without one: the project that the current folder belongs to."""
+    path = evals_here(Path.cwd())
+    if path is None:
+        fail_usage(
+            "no evals here: name an eval file or a folder of them, resume an execution with --resume,"
+            " or begin with `agentv init`"
+        )
+    return path
 
 
 def _find_resumable(args: EvalArgs) -> ResumePlan:
@@ -154,7 +167,7 @@ def _open_reporters(prepared: Prepared, args: EvalArgs) -> list[Reporter]:
         reporters.append(LiveProgress(sys.stderr, redactor) if can_redraw(sys.stderr) else PlainProgress(sys.stderr))
     show_agent_output(reporters, redactor, is_quiet=args.quiet)
     reporters.append(make_printer(args, redactor, has_target=bool(args.targets)))
-    return reporters + open_github_reporters(prepared, as_json=args.as_json)
+    return reporters + open_github_reporters(prepared.evals, redactor, as_json=args.as_json)
 
 
 def show_agent_output(reporters: list[Reporter], redactor: Redactor, *, is_quiet: bool) -> None:

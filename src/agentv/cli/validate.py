@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -11,18 +12,25 @@ from agentv.errors import AgentVError, SpecError
 from agentv.jsonio import dump_json
 from agentv.reports.terminal import Style, clean, pluralize, render_warnings
 from agentv.spec.loader import load_evals, load_projects
-from agentv.spec.project import PROJECT_FILE
+from agentv.spec.project import PROJECT_FILE, evals_here
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
     """Check eval files without running anything; report all problems with their locations.
 
+    Without a PATH, the project of the current folder is checked.
+
     Exit code: 0 no problem, 2 some problems.
     """
+    if not paths:
+        here = evals_here(Path.cwd())
+        if here is None:
+            fail_usage("no evals here: name an eval file or a folder of them")
+        paths = (here,)
     projects = [path for path in paths if path.replace("\\", "/").rpartition("/")[2] == PROJECT_FILE]
     try:
         load_projects(projects)

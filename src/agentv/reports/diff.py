@@ -169,6 +169,8 @@ def render_evaluator(
         lines += [f"  {line}" for line in render_diff(rows, sides.unit, style, extent)]
     undecided = [str(item) for item in result.details.get("undecided") or ()]
     error = [str(result.details["error"])] if "error" in result.details else []
+    if error and "judge" in result.details and "reply" in result.details:
+        error.append(f"the judge replied: {result.details['reply']}")
     sentences = [
         (style.paint("red", style.mark("miss")), result.misses),
         (style.paint("yellow", "?"), undecided),

@@ -78,6 +78,8 @@ class Engine:
         """Targets that were given up because they cannot be reached or started."""
         self.breaks_circuits = True
         """`False` to try every run, however often its target could not be reached."""
+        self.redact: Callable[[str], str] = str
+        """Redaction of texts that are cut in records."""
         self.interrupted = False
         self.broken: AgentVError | None = None
         """Error that ended the plan early."""
@@ -195,6 +197,8 @@ class Engine:
                 started_at,
                 self._options,
                 self._shard,
+                sides,
+                self.redact,
             ),
             response=response,
             sides=sides,

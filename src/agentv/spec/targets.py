@@ -16,7 +16,7 @@ from agentv.registry import PROVIDERS, find_provider, provider_names
 from agentv.spec.command_line import at_command, split_command
 from agentv.spec.environment import substitute
 from agentv.spec.validation import build, choice_message, join_path, short_repr, to_json
-from agentv.suggestions import suggest
+from agentv.suggestions import closest, suggest
 from agentv.templating import escape_placeholders
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _check_target(data: Any, path: str) -> tuple[Target | None, list[Problem]]:
         return None, [Problem(path, f"expected a mapping with a `name` and a `provider`, got {short_repr(data)}")]
     problems = []
     name, provider = data.get("name"), data.get("provider")
-    if not isinstance(name, str) or not name:
+    if (not isinstance(name, str) or not name) and not any(closest(key, ("name",)) for key in data):
         problems.append(Problem(f"{path}.name", "required: the name that `target` and results use"))
     if not isinstance(provider, str):
         return None, [*problems, Problem(f"{path}.provider", f"required; one of {', '.join(PROVIDERS)}")]
