@@ -18,6 +18,8 @@ from agentv.cli.options import (
     POSITIVE,
     QUIET,
     SECONDS,
+    STORE,
+    TRUST_PROJECT,
     VERBOSE,
     EvalArgs,
     ShardType,
@@ -55,6 +57,8 @@ from agentv.cli.options import (
 @click.option("--retry-errors", is_flag=True, help="Resume, and run the errors again.")
 @click.option("--rerun-failed", is_flag=True, help="Resume, and run the failures again.")
 @click.option("--no-store", is_flag=True, help="Store nothing.")
+@STORE
+@TRUST_PROJECT
 @click.option(
     "--persist",
     type=click.Choice(["summary", "messages", "full"]),

@@ -135,7 +135,7 @@ def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> 
     has_begun = False
     try:
         reporters = _open_reporters(prepared, args)  # first: a file that cannot be written must leave no execution
-        cache = with_judge_cache(prepared, is_stored=not args.no_store)
+        cache = with_judge_cache(prepared, args.store_file, is_stored=not args.no_store)
         with open_session(prepared, args, plan) as session, cache as ready:
             gc.freeze()
             gc.enable()

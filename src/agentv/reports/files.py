@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 _CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
 
 
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+"""Flag that refuses a file that is a link; Windows has none."""
+
+
 def open_private(path: Path, flags: int = os.O_TRUNC) -> tuple[int, bool]:
     """Open a file for its owner only; return it, and whether it is a regular file.
 
