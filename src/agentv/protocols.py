@@ -82,6 +82,8 @@ class Context(Struct, frozen=True, kw_only=True):
     """`False` if a part of the reply that may hold a call was not understood: `calls` is then a lower bound."""
     unread: tuple[Unread, ...] = ()
     """Places of the reply that were not understood, each with its reason."""
+    incomplete: tuple[Unread, ...] = ()
+    """Places of the reply with text that was redacted or cut: what is not found there may have been there."""
     expected_messages: tuple[Message, ...] | None = None
     """Expected messages of the case; `None` if it has none."""
     config: Mapping[str, Any] = {}
@@ -288,7 +290,11 @@ class ProviderSettings(Struct, frozen=True, kw_only=True):
     executes: bool = False
     """`True` if it runs code of the user; `--no-exec` rejects it."""
     secret_names: Sequence[str] = ()
-    """Environment variables whose values must not appear in results, beside those written as `${NAME}`."""
+    """Environment variables whose values must not appear in results, whatever their names look like."""
+    urls: Sequence[str] = ()
+    """Addresses that it sends to, for `--no-exec`."""
+    variable_names: Sequence[str] = ()
+    """Environment variables that it uses beside those written as `${NAME}`: those that look like secrets are some."""
 
     @classmethod
     def of(cls, provider: object) -> "ProviderSettings":

@@ -107,23 +107,23 @@ class TestExitCodes:
         run.write("agentv.yaml", {"targets": [mocked(calls("search"))]})
         run.write("evals/one.eval.yaml", {"cases": cases("a")})
         run.write("evals/deep/two.eval.yaml", {"cases": cases("b")})
-        result = run.inside("eval", "--json", "--no-store")
+        result = run("eval", "--json", "--no-store")
         assert (result.code, [line.get("case_id") for line in result.lines]) == (0, ["b", "a", None])
-        assert run.inside("validate").out.count(": ok, 1 case") == 2
+        assert run("validate").out.count(": ok, 1 case") == 2
 
     def test_without_a_project_the_evals_of_the_folder_are_run(self, run: Command) -> None:
-        assert "no evals here: name an eval file or a folder of them" in run.inside("eval").err
-        assert run.inside("validate").code == 2
+        assert "no evals here: name an eval file or a folder of them" in run("eval").err
+        assert run("validate").code == 2
         run.write("one.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a")})
-        assert run.inside("eval", "--no-store").code == 0
+        assert run("eval", "--no-store").code == 0
 
     def test_a_tag_that_no_case_has_is_guessed(self, run: Command) -> None:
         run.write("one.eval.yaml", {"targets": [mocked("ok")], "cases": cases("a", tags=["slow", "refund"])})
-        result = run.inside("eval", "one.eval.yaml", "--tag", "slwo")
+        result = run("eval", "one.eval.yaml", "--tag", "slwo")
         assert result.code == 2
         assert "no case has the tag 'slwo'; did you mean 'slow'? The tags are refund, slow\n" in result.err
-        assert "no case has the tag 'x'; the tags are refund, slow\n" in run.inside("eval", "--tag", "x").err
-        assert run.inside("eval", "--tag", "slow", "--tag", "x", "--dry-run").code == 0
+        assert "no case has the tag 'x'; the tags are refund, slow\n" in run("eval", "--tag", "x").err
+        assert run("eval", "--tag", "slow", "--tag", "x", "--dry-run").code == 0
 
     @pytest.mark.parametrize(
         ("arguments", "words"),

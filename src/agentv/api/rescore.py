@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from agentv.api.evaluate import load
@@ -11,7 +12,8 @@ from agentv.api.execution import prepare
 from agentv.api.judges import with_project_judges
 from agentv.api.runs import case_of, response_of
 from agentv.errors import Problem, SpecError, StoreError
-from agentv.evals import CheckedCase, Eval, Target
+from agentv.evals import CheckedCase, Eval, Target, iter_evaluators
+from agentv.model.marks import has_gap, may_have_gap
 from agentv.providers.replay import StoredReplies
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentv.api.execution import Prepared
+    from agentv.evals import ConfiguredEvaluator
+    from agentv.model.request import Case
     from agentv.model.response import ProviderResponse
     from agentv.model.stored import ExecutionRow, RunRow
     from agentv.protocols import Store
@@ -126,10 +130,20 @@ def _stored_cases(
         for run in store.stored_runs(execution_id, key):
             case, configs = case_of(run)
             checks = check_evaluators(configs)
+            if may_have_gap(run.content):
+                checks = [_mark_redacted(check, config, case) for check, config in zip(checks, configs, strict=True)]
             if not can_fail(checks):
                 problem = f"case {case_id!r}: {NOTHING_CHECKED}; name an eval with --eval"
                 raise SpecError([Problem("", problem, "whole")])
             yield CheckedCase(case=case, checks=tuple(checks), index=index, repeat=repeats[case_id])
+
+
+def _mark_redacted(check: ConfiguredEvaluator, config: Any, case: Case) -> ConfiguredEvaluator:
+    """Mark an evaluator if secrets of its configuration, or of the expected messages that it reads, are redacted."""
+    is_redacted = has_gap(config)
+    if not is_redacted and any(each.evaluator.type == "expected_messages" for each in iter_evaluators([check])):
+        is_redacted = has_gap(to_builtins(case.expected_messages))
+    return replace(check, redacted=is_redacted)
 
 
 def _with_cases(eval_: Eval, cases: list[CheckedCase]) -> Eval:

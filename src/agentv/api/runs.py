@@ -10,10 +10,12 @@ import msgspec
 from msgspec.structs import replace
 
 from agentv.errors import FormatError, StoreError
+from agentv.formats.incomplete import mark_incomplete
 from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.reader import decode_response
 from agentv.jsonio import parse_json
 from agentv.model.events import RunFinished
+from agentv.model.marks import may_have_gap
 from agentv.model.request import Case
 from agentv.model.response import ProviderResponse
 from agentv.model.results import DiffLabels, ResultRecord
@@ -146,6 +148,8 @@ def response_of(run: StoredRun, plain_blocks: tuple[str, ...] = ()) -> ProviderR
     if run.response is None:
         return None
     response = decode_response(parse_json(run.response))
+    if may_have_gap(run.response):
+        response = mark_incomplete(response)
     return replace(response, unread=drop_plain_blocks(response.unread, plain_blocks)) if plain_blocks else response
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from agentv.cli.exit_codes import exit_with_problems, fail_usage, problem_data
+from agentv.cli.options import TRUST_PROJECT
 from agentv.errors import AgentVError, SpecError
 from agentv.jsonio import dump_json
 from agentv.reports.terminal import Style, clean, pluralize, render_warnings
@@ -18,6 +19,7 @@ from agentv.spec.project import PROJECT_FILE, evals_here
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@TRUST_PROJECT
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
     """Check eval files without running anything; report all problems with their locations.

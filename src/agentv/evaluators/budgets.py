@@ -50,6 +50,7 @@ class LatencyBudget(EvaluatorBase, kw_only=True):
     max_ms: Amount
     """The most milliseconds that the reply may take, without queueing and back-off."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(config={"type": "latency_budget", "max_ms": 2000}, reply={"text": "Done.", "latency_ms": ms}, passes=ok)
         for ms, ok in ((840, True), (2310.5, False))
@@ -67,6 +68,7 @@ class CostBudget(EvaluatorBase, kw_only=True):
     max_usd: Amount
     """The most US dollars that the reply may cost."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(config={"type": "cost_budget", "max_usd": 0.05}, reply={"text": "Done.", "cost_usd": usd}, passes=ok)
         for usd, ok in ((0.0124, True), (0.31, False))
@@ -86,6 +88,7 @@ class TurnBudget(EvaluatorBase, kw_only=True):
     max: Count | UnsetType = UNSET
     """The most turns."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
             config={"type": "turn_budget", "max": 2},
@@ -171,6 +174,7 @@ class TokenBudget(EvaluatorBase, kw_only=True):
     per: Literal["run", "turn"] = "run"
     """The scope of the limits: the whole run, or each assistant message by the usage that it reports."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
             config={"type": "token_budget", "max_total": 1000, "max_output": 200},
@@ -286,6 +290,7 @@ class ToolCallCount(EvaluatorBase, kw_only=True):
     calls: CallFilter | None = None
     """The calls that count, by their status; denied and pending ones do not, unless it says so."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
             config={"type": "tool_call_count", "tool": "search_*", "max": 2},

@@ -85,7 +85,8 @@ def decode_fields(reply: Mapping[Any, Any]) -> ProviderResponse:
     if report.malformed:
         fields.add_metadata("malformed", report.malformed)
     text, error, success = fields.text("text"), _error(fields), fields.flag("success")
-    earlier, unread, echo_end = _earlier_warnings(fields), _earlier_unread(fields), _earlier_echo_end(fields)
+    earlier, unread, echo_end = _earlier_warnings(fields), _earlier_places(fields, "unread"), _earlier_echo_end(fields)
+    incomplete = _earlier_places(fields, "incomplete")
     return ProviderResponse(
         success=error is None if success is None else success,
         text=last_assistant_text(messages) if text is None else text,
@@ -104,19 +105,20 @@ def decode_fields(reply: Mapping[Any, Any]) -> ProviderResponse:
         # Last, because all of the above may add warnings. A stored reply already has its own.
         warnings=(*earlier, *[warning for warning in report.warnings if warning not in earlier]),
         unread=(*unread, *report.unread(any(message.tool_calls for message in messages or ()))),
+        incomplete=incomplete,
         echo_end=echo_end,
     )
 
 
-def _earlier_unread(fields: Fields) -> tuple[Unread, ...]:
-    """Return the unread places of a stored reply; an agent's own field of that name is kept as metadata."""
-    value = fields.get("unread")
+def _earlier_places(fields: Fields, name: str) -> tuple[Unread, ...]:
+    """Return the unread or incomplete places of a stored reply; an agent's own field of that name is metadata."""
+    value = fields.get(name)
     if value is None:
         return ()
     try:
         return convert(value, tuple[Unread, ...])
     except CONVERT_ERRORS:
-        fields.keep_as_metadata("unread")
+        fields.keep_as_metadata(name)
         return ()
 
 
@@ -151,6 +153,7 @@ def join_responses(messages: ProviderResponse, rest: ProviderResponse) -> Provid
         metadata=_join_metadata(messages.metadata, rest.metadata),
         warnings=(*messages.warnings, *[warning for warning in rest.warnings if warning not in messages.warnings]),
         unread=(*messages.unread, *rest.unread),
+        incomplete=(*messages.incomplete, *rest.incomplete),
         echo_end=rest.echo_end if messages.echo_end is None else messages.echo_end,
     )
 
@@ -167,6 +170,7 @@ def join_turns(turns: Sequence[ProviderResponse]) -> ProviderResponse:
         error=errors[0] if errors else None,
         warnings=tuple(warning for turn in turns for warning in turn.warnings),
         unread=tuple(place for turn in turns for place in turn.unread),
+        incomplete=tuple(place for turn in turns for place in turn.incomplete),
     )
 
 

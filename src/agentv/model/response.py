@@ -70,12 +70,12 @@ TRACEBACK, PRINTED = "traceback", "printed"
 
 
 class Unread(Struct, frozen=True, kw_only=True):
-    """A place of a reply that was not understood and may hold tool calls."""
+    """A place of a reply that was not understood and may hold tool calls, or whose text is not all there."""
 
     path: str
     """The place, such as `output_messages[1].content[0]`."""
     reason: str
-    """The reason why it was not understood, as a sentence without the place."""
+    """The reason why it was not understood or is incomplete, as a sentence without the place."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
@@ -116,6 +116,9 @@ class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Malformed parts of the reply, each with its path; the rest was read."""
     unread: tuple[Unread, ...] = ()
     """Places that were not understood: if there are any, the calls that were read are a lower bound."""
+    incomplete: tuple[Unread, ...] = ()
+    """Places with text that is not all there, because secrets were redacted or because it was cut. A mark stands in
+    the text for what is missing: `[redacted:NAME]`, `[… 1,000 bytes left out …]`."""
     echo_end: int | None = None
     """Set when the messages may begin with an echo of the request that could not be aligned with it: the index in
     `output_messages` after the last user message. `None` when there is no doubt."""

@@ -55,7 +55,17 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def secret_names(self) -> tuple[str, ...]:
-        """Environment variables whose values must not appear in results, beside those written as `${NAME}`."""
+        """Environment variables whose values must not appear in results, whatever their names look like."""
+        return ()
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Addresses that it sends to, beside those in its settings."""
+        return ()
+
+    @property
+    def variable_names(self) -> tuple[str, ...]:
+        """Environment variables that it uses beside those written as `${NAME}`."""
         return ()
 
     def check(self, path: str) -> list[Problem]:

@@ -70,8 +70,8 @@ def without_echo(response: ProviderResponse) -> ProviderResponse | None:
     start, messages = response.echo_end, response.output_messages
     if not start or messages is None:
         return None
-    unread = tuple(_shift_places(response.unread, start))
-    return replace(response, output_messages=messages[start:], unread=unread, echo_end=None)
+    unread, incomplete = (tuple(_shift_places(places, start)) for places in (response.unread, response.incomplete))
+    return replace(response, output_messages=messages[start:], unread=unread, incomplete=incomplete, echo_end=None)
 
 
 def _shift_places(unread: Iterable[Unread], start: int) -> Iterator[Unread]:
@@ -174,6 +174,7 @@ class CaseScorer:
             calls_source=known.source,
             calls_complete=known.complete,
             unread=known.unread,
+            incomplete=response.incomplete,
             expected_messages=self._case.expected_messages,
             scope=self._scope,
             ask=self._ask,
@@ -210,7 +211,7 @@ class CaseScorer:
             evaluators=tuple(results),
             trace_summary=known.summary,
             calls_complete=UNSET if known.complete else False,
-            warnings=(*self._warnings, *response.warnings, *known.warnings, *not_shown),
+            warnings=(*self._warnings, *response.warnings, *known.warnings, *not_shown, *_incomplete(response)),
         )
 
     def unmeasured(self, response: ProviderResponse, known: Calls) -> RunResult:
@@ -254,6 +255,8 @@ def evaluate(checked: ConfiguredEvaluator, context: Context) -> ResultOrCoroutin
     """Run one evaluator; an exception becomes its result and never ends the run."""
     if checked.evaluator.skip:
         return checked.evaluator.result("skipped", None)
+    if (reason := _cannot_decide(checked, context)) is not None:
+        return checked.evaluator.result("error", None, details={"undecided": [reason]})
     try:
         result = checked.evaluator.evaluate(replace(context, config=checked.config))
     except Exception as error:  # noqa: BLE001 - whatever one evaluator raises, the others must still run
@@ -261,6 +264,32 @@ def evaluate(checked: ConfiguredEvaluator, context: Context) -> ResultOrCoroutin
     if not isinstance(result, EvaluatorResult):
         return _await_evaluator(result, checked)
     return negated(result, checked.evaluator) if checked.evaluator.negate else result
+
+
+CONFIG_REDACTED = "its configuration holds secrets that were redacted when it was stored: name the eval with --eval"
+MAX_NAMED = 3
+"""The number of incomplete places that a sentence names."""
+
+
+def _cannot_decide(checked: ConfiguredEvaluator, context: Context) -> str | None:
+    """Return why an evaluator is not run, if it cannot tell what is missing in the reply or in its configuration."""
+    if checked.redacted:
+        return CONFIG_REDACTED
+    if not context.incomplete or getattr(checked.evaluator, "handles_incomplete", False):
+        return None
+    return f"it does not say that it handles incomplete replies: {name_incomplete(context)}"
+
+
+def _incomplete(response: ProviderResponse) -> list[str]:
+    """Return the first incomplete places as warnings."""
+    return [str(place) for place in response.incomplete[:MAX_NAMED]]
+
+
+def name_incomplete(context: Context) -> str:
+    """Return the first places at which text is missing and why, as the reason of a sentence."""
+    places = context.incomplete
+    more = [f"and {len(places) - MAX_NAMED} more"] if len(places) > MAX_NAMED else []
+    return "; ".join([*map(str, places[:MAX_NAMED]), *more])
 
 
 async def _await_evaluator(pending: Awaitable[EvaluatorResult], checked: ConfiguredEvaluator) -> EvaluatorResult:

@@ -179,7 +179,7 @@ def test_environment_is_a_list_of_what_may_pass(folder: Path, monkeypatch: pytes
     assert set(found) <= {"PATH", "HOME", "LANG", "TMPDIR", "AGENT_KEY", orphans.MARKER}
     assert found["AGENT_KEY"] == "granted"
     assert found["LANG"] == "C.UTF-8"
-    assert Cli(command=("env",), env=("AGENT_KEY",)).secret_names == ("AGENT_KEY",)
+    assert Cli(command=("env",), env=("AGENT_KEY",)).variable_names == ("AGENT_KEY",)
 
 
 def test_prompt_of_the_greatest_length(folder: Path) -> None:

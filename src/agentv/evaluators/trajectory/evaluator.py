@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from agentv.errors import Problem
 from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example, Finding, cached, run_searches
 from agentv.evaluators.call_checks import CallFilter, Choice, check_filter, excluded_statuses
-from agentv.evaluators.trajectory import constraints, lower_bound, wording
+from agentv.evaluators.trajectory import constraints, lower_bound, missing_text, wording
 from agentv.evaluators.trajectory.config import (
     FRACTIONS,
     MODES,
@@ -61,6 +61,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
     failed: CallFilter | Choice | None = None
     """Another word for `calls`; a bare `include` or `exclude` is about calls that ended in an error."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
             config={
@@ -201,9 +202,12 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
         tally = ConstraintTally()
         if ctx.calls_complete:
             counted = None if ctx.calls is None else count_calls(ctx.calls, self.excluded)
-            details = (
-                empty_details() if self.expected is None else constraints.decide_sequence(self, ctx, counted, tally)
-            )
+            if self.expected is None:
+                details = empty_details()
+            elif counted is not None and ctx.incomplete and missing_text.is_affected(ctx, counted):
+                details = missing_text.decide_incomplete(self, ctx, counted, tally)
+            else:
+                details = constraints.decide_sequence(self, ctx, counted, tally)
             constraints.decide_counts(self, ctx, counted, tally)
         else:
             decide = lower_bound.decide_partly_understood

@@ -10,6 +10,7 @@ from agentv.evaluators.trajectory.expectations import UNNAMED, CountedCalls, Exp
 from agentv.matching.diff import MAX_QUOTED, Difference, quote
 from agentv.matching.matchers import is_matcher
 from agentv.model.conversation import ToolCall
+from agentv.redaction.shortening import shorten
 
 NO_TRACE = "No trace available for evaluation"
 MAX_DIFFERENCES = 100
@@ -37,7 +38,7 @@ def with_input(tool: str, value: Any) -> str:
     if not isinstance(value, dict) or is_matcher(value):
         return f"{tool}({quote(value)})"
     arguments = ", ".join(f"{key}={quote(item)}" for key, item in value.items())
-    return f"{tool}({arguments if len(arguments) <= MAX_QUOTED else arguments[: MAX_QUOTED - 1] + '…'})"
+    return f"{tool}({shorten(arguments, MAX_QUOTED)})"
 
 
 def turn_label(names: Iterable[str]) -> str:
