@@ -1,7 +1,9 @@
 """Source of a reply's tool calls; conversion between traces and messages."""
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Literal, get_args
 
 from msgspec import UNSET, Struct
@@ -65,27 +67,86 @@ def trace_from_messages(messages: Iterable[Message]) -> tuple[TraceEvent, ...]:
 
 
 def calls_from_trace(trace: Iterable[TraceEvent]) -> tuple[ToolCall, ...]:
-    """Return the calls of a trace, each with the result of its `tool_result` event, matched by id, else by order."""
-    calls: list[ToolCall] = []
-    waiting: list[int] = []
-    answered: set[int] = set()
-    by_id: dict[str, int] = {}
-    for event in trace:
+    """Return the calls of a trace, each with the result of its `tool_result` event.
+
+    A result belongs to the call with its `id`; else to the first call of its `name` that has no result; else to the
+    last call that has none.
+    """
+    events = tuple(trace)
+    ids = {event.id for event in events if event.type == "tool_call" and event.id is not None}
+    pairing = _ResultPairing(ids)
+    for event in events:
         if event.type == "tool_call":
-            if event.id is not None:
-                by_id[event.id] = len(calls)
-            if event.output is UNSET:
-                waiting.append(len(calls))
-            calls.append(_call(event))
+            pairing.add_call(event)
         elif event.type == "tool_result":
-            position = by_id.get(event.id) if event.id is not None else None
-            while position is None and waiting:
-                last = waiting.pop()
-                position = None if last in answered else last
-            if position is not None:
-                calls[position] = _answer(calls[position], event)
-                answered.add(position)
-    return tuple(calls)
+            pairing.add_result(event)
+    return tuple(pairing.calls)
+
+
+class _ResultPairing:
+    """Calls of a trace so far, and those of them that still wait for a result."""
+
+    def __init__(self, ids: AbstractSet[str]) -> None:
+        self.calls: list[ToolCall] = []
+        self._ids = ids
+        """Ids of all calls, those to come included."""
+        self._has_result: list[bool] = []
+        self._by_id: dict[str, deque[int]] = {}
+        """Positions of all calls with an id; more than one only where an agent repeats its ids."""
+        self._by_name: dict[str, deque[int]] = {}
+        """Positions of calls that may wait for a result, in order."""
+        self._waiting: list[int] = []
+        """As above, of all names."""
+        self._early: dict[str, list[TraceEvent]] = {}
+        """Results that were logged before their calls, by id."""
+
+    def add_call(self, event: TraceEvent) -> None:
+        """Add a call, and the results that were logged before it."""
+        position = len(self.calls)
+        self.calls.append(_call(event))
+        self._has_result.append(event.output is not UNSET)
+        if event.output is UNSET:
+            self._by_name.setdefault(event.name or "", deque()).append(position)
+            self._waiting.append(position)
+        if event.id is not None:
+            self._by_id.setdefault(event.id, deque()).append(position)
+            for result in self._early.pop(event.id, ()):
+                self._answer(position, result)
+
+    def add_result(self, event: TraceEvent) -> None:
+        """Add a result to its call, if there is one."""
+        if event.id is not None and event.id in self._ids:
+            position = self._find_by_id(event.id)
+            if position is None:
+                self._early.setdefault(event.id, []).append(event)
+        else:
+            position = self._find_by_name(event.name) if event.name else None
+            position = self._find_last() if position is None else position
+        if position is not None:
+            self._answer(position, event)
+
+    def _answer(self, position: int, event: TraceEvent) -> None:
+        self.calls[position] = _answer(self.calls[position], event)
+        self._has_result[position] = True
+
+    def _find_by_id(self, call_id: str) -> int | None:
+        positions = self._by_id.get(call_id)
+        if not positions:
+            return None
+        while len(positions) > 1 and self._has_result[positions[0]]:
+            positions.popleft()
+        return positions[0]
+
+    def _find_by_name(self, name: str) -> int | None:
+        positions = self._by_name.get(name, deque())
+        while positions and self._has_result[positions[0]]:
+            positions.popleft()
+        return positions[0] if positions else None
+
+    def _find_last(self) -> int | None:
+        while self._waiting and self._has_result[self._waiting[-1]]:
+            self._waiting.pop()
+        return self._waiting[-1] if self._waiting else None
 
 
 def _call(event: TraceEvent) -> ToolCall:
