@@ -20,7 +20,7 @@ from agentv.api.judges import is_judge, judge_target, make_judges, used_targets
 from agentv.api.providers import find_secrets, open_providers
 from agentv.api.reporting import ReporterGroup
 from agentv.api.resume import replay_result
-from agentv.api.score import trace_follower
+from agentv.api.trace_files import trace_follower
 from agentv.errors import AgentVError, FormatError, Problem, SpecError, StoreError
 from agentv.evals import iter_evaluators
 from agentv.formats.plain_blocks import check_plain_blocks
@@ -195,12 +195,16 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
     claims: SharedClaims | None = None,
 ) -> Engine:
     """Return the engine for these runs, with the providers, trace followers and judges of a prepared execution."""
-    followers = {eval_.id: trace_follower(eval_.folder) for eval_ in prepared.evals}
+    evals = {eval_.id: eval_ for eval_ in prepared.evals}
+    followers = {
+        key: trace_follower(evals[key[0]].folder, evals[key[0]].root, ProviderSettings.of(provider).trace_store)
+        for key, provider in prepared.providers.items()
+    }
     engine = Engine(
         execution_id,
         runs,
         prepared.opened,
-        lambda planned: followers[planned.eval.id],
+        lambda planned: followers[planned.eval.id, planned.target.name],
         prepared.options,
         on_result,
         prepared.part,

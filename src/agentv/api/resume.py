@@ -13,16 +13,19 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from agentv import __version__
+from agentv.api.trace_files import trace_follower
 from agentv.errors import FormatError, StoreError
 from agentv.formats.reader import decode_response
 from agentv.jsonio import dump_json
 from agentv.model.events import RunFinished
-from agentv.model.response import ProviderResponse
+from agentv.model.response import TRACE_REF, ProviderResponse
 from agentv.model.results import DiffLabels, ResultRecord
 from agentv.model.stored import DEFAULT_PERSIST, ExecutionRow, Outcome, Persist, StoredCommand
 from agentv.run.records import new_id, now, with_conversation
+from agentv.scoring.scorer import needs_trace_file
 from agentv.spec.discovery import find_evals
 from agentv.spec.project import find_project, store_setting
+from agentv.spec.targets import resolve_env
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from agentv.redaction import Redactor
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
+    from agentv.scoring.scorer import TraceLoader
 
 
 MAX_HASHED = 256 * 1024 * 1024
@@ -206,8 +210,13 @@ def find(store: Store, name: str) -> ExecutionRow:
     return executions[0]
 
 
-def replay_result(stored: StoredResult, options: RunOptions, planned: PlannedRun | None = None) -> RunFinished:
-    """Return the event of a stored result; if the reply was not stored, it has only the text of the record."""
+def replay_result(
+    stored: StoredResult, options: RunOptions, planned: PlannedRun | None = None, follow: TraceLoader | None = None
+) -> RunFinished:
+    """Return the event of a stored result; if the reply was not stored, it has only the text of the record.
+
+    `follow` reads its trace file; by default, that is done with the folders of the planned run.
+    """
     with translate_damage():
         record = decode_record(stored.line)
         response = ProviderResponse(text=record.candidate, unread=record.unread or ())
@@ -217,6 +226,13 @@ def replay_result(stored: StoredResult, options: RunOptions, planned: PlannedRun
     line: bytes | None = stored.line
     if (options.include_messages or options.include_trace) and stored.response is not None:
         input_messages = () if planned is None else planned.case.case.input_messages
+        if follow is None and planned is not None:
+            eval_, settings = planned.eval, resolve_env(planned.target.settings, os.environ)
+            follow = trace_follower(eval_.folder, eval_.root, settings.get("trace_store"))
+        if follow is not None and options.include_trace and needs_trace_file(response):
+            response = follow(response)
+            unread = [str(place) for place in response.unread if place.path == TRACE_REF]
+            record = replace(record, warnings=(*record.warnings, *unread))
         record, line = with_conversation(record, input_messages, response, options), None
     place = stored.place if planned is None else str(planned.case.location or "")
     return RunFinished(
@@ -276,11 +292,16 @@ def _relative_path(start: Path, end: Path) -> str:
 
 
 def paths_of(command: StoredCommand, store: Store) -> tuple[str, ...]:
-    """Return the paths of an earlier command relative to the working directory; they may have moved with the store."""
+    """Return the paths of an earlier command relative to the working directory."""
+    folder = folder_of(command, store)
+    return tuple([os.path.relpath(folder / path) for path in command.paths])
+
+
+def folder_of(command: StoredCommand, store: Store) -> Path:
+    """Return the working directory of an earlier command, which may have moved with the store."""
     moved = Path(store.name).resolve().parent / command.from_store
     has_moved = bool(command.from_store) and all((moved / path).exists() for path in command.paths)
-    folder = moved if has_moved else Path(command.folder)
-    return tuple([os.path.relpath(folder / path) for path in command.paths])
+    return moved if has_moved else Path(command.folder)
 
 
 def with_earlier(options: RunOptions, earlier: StoredCommand) -> RunOptions:

@@ -1,19 +1,18 @@
-"""Reader of the fields of a reply in our own form as a `ProviderResponse`, and of its trace file."""
+"""Reader of the fields of a reply in our own form as a `ProviderResponse`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from msgspec import UNSET, convert
 from msgspec.structs import force_setattr, replace
 
-from agentv.errors import FormatError
 from agentv.formats.canonical import WireResponse, is_canonical
 from agentv.formats.conversation import last_assistant_text
 from agentv.formats.fields import OBJECT, Fields, Report, clean_text, describe_value, is_count
 from agentv.formats.messages import decode_messages
-from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary
+from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary, events_of
 from agentv.formats.usage import add_usage, read_usage
-from agentv.jsonio import CONVERT_ERRORS, dump_json, parse_json
+from agentv.jsonio import CONVERT_ERRORS, dump_json
 from agentv.model.conversation import TraceSummary
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, TokensUsage, Unread
 
@@ -26,6 +25,7 @@ _NAMES = {
     "raw": "raw_response",
     "rawResponse": "raw_response",
     "traceRef": "trace_ref",
+    "traceHash": "trace_hash",
     "traceSummary": "trace_summary",
     "threadId": "thread_id",
     "latencyMs": "latency_ms",
@@ -79,7 +79,7 @@ def decode_fields(reply: Mapping[Any, Any]) -> ProviderResponse:
     """Read a reply in any mixture of shapes, field by field."""
     report = Report()
     fields = Fields(_lift_old_metadata(reply), _NAMES, (), report)
-    items, events = fields.items("output_messages"), fields.items("trace")
+    items, events = fields.items("output_messages"), _events(fields)
     messages = None if items is None else decode_messages(items, report, ("output_messages",))
     trace = None if events is None else decode_events(events, report, ("trace",))
     if report.malformed:
@@ -92,6 +92,7 @@ def decode_fields(reply: Mapping[Any, Any]) -> ProviderResponse:
         output_messages=messages,
         trace=trace,
         trace_ref=fields.text("trace_ref"),
+        trace_hash=fields.text("trace_hash"),
         trace_summary=_summary(fields),
         reasoning=fields.text("reasoning"),
         tokens_usage=_usage(fields),
@@ -106,6 +107,17 @@ def decode_fields(reply: Mapping[Any, Any]) -> ProviderResponse:
         unread=(*unread, *report.unread(any(message.tool_calls for message in messages or ()))),
         echo_end=echo_end,
     )
+
+
+def _events(fields: Fields) -> Sequence[Any] | None:
+    """Return the events of a trace, which may be wrapped in an object; its other fields are kept as metadata."""
+    value = fields.get("trace")
+    if not isinstance(value, OBJECT) or (events := events_of(value)) is None:
+        return fields.items("trace")
+    others = {key: item for key, item in value.items() if item is not events} if "type" not in value else {}
+    if others:
+        fields.add_metadata("trace", others)
+    return events
 
 
 def _earlier_unread(fields: Fields) -> tuple[Unread, ...]:
@@ -249,27 +261,3 @@ def _earlier_warnings(fields: Fields) -> tuple[str, ...]:
         return tuple(map(clean_text, warnings))
     fields.warn_invalid("warnings", "a list of strings")
     return ()
-
-
-def follow_trace_ref(response: ProviderResponse, read: Callable[[str], bytes]) -> ProviderResponse:
-    """Return the reply with the trace of its file, or with a warning if that cannot be read."""
-    try:
-        data = parse_json(read(response.trace_ref or ""))
-        events = data.get("trace", data.get("events")) if isinstance(data, Mapping) else data
-        decoded = decode_fields({"trace": events})
-    except FormatError as error:
-        return replace(response, warnings=(*response.warnings, f"trace_ref: {error}"))
-    warnings = [warning.replace("trace", "trace_ref", 1) for warning in decoded.warnings]
-    if not decoded.trace and not warnings:
-        warnings = [f"trace_ref: {response.trace_ref!r} holds no events"]
-    # An empty file does not replace the events that were sent along.
-    unread = (*response.unread, *decoded.unread)
-    return replace(
-        response, trace=decoded.trace or response.trace, warnings=(*response.warnings, *warnings), unread=unread
-    )
-
-
-def warn_unread_trace_ref(response: ProviderResponse) -> ProviderResponse:
-    """Return the reply with a warning that the folder of its trace file is unknown."""
-    warning = f"trace_ref: {response.trace_ref!r} was not read: pass `root`, the folder it lies below"
-    return replace(response, warnings=(*response.warnings, warning))

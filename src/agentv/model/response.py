@@ -42,6 +42,8 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     """Tokens that were put into a cache; by default as much as any other input."""
 
 
+TRACE_REF = "trace_ref"
+"""The path of a trace file that was not read, in `unread`."""
 DEPRECATED = Meta(extra_json_schema={"deprecated": True})
 ErrorKind = Literal["agent", "transport", "timeout", "interrupted", "protocol"]
 
@@ -85,7 +87,10 @@ class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     trace: Annotated[tuple[TraceEvent, ...] | None, DEPRECATED] = None
     """Deprecated: send `output_messages`, which carry the calls where they were made."""
     trace_ref: Annotated[str | None, DEPRECATED] = None
-    """Deprecated: a file that holds the trace. Send `output_messages` instead."""
+    """Deprecated: a file that holds the trace, or its identifier in the `trace_store` of the target. Send
+    `output_messages` instead."""
+    trace_hash: str | None = None
+    """Hash of the file that `trace_ref` names, as `sha256:…`: the reply is not evaluated with another content."""
     trace_summary: TraceSummary | None = None
     """Counts of calls, from an agent that does not send them."""
     reasoning: str | None = None

@@ -206,6 +206,9 @@ def _elapsed(call: ToolCall, result: TraceEvent) -> float | None:
 Source = Literal["output_messages", "trace", "trace_summary"]
 
 TRACE_ONLY = "`trace` is deprecated: send `output_messages`, which carry the calls where they were made"
+TRACE_REF_ONLY = "`trace_ref` is deprecated: send `output_messages`, which carry the calls where they were made"
+BOTH = "the reply holds both `output_messages` and `trace`: only one is read; send `output_messages` alone"
+BOTH_REF = BOTH.replace("`trace`", "`trace` (from `trace_ref`)")
 NAMES_ALONE = "`trace_summary` names tools but not how often they were called: send `tool_calls_by_name`"
 WITHOUT_NAME = "a call without a name"
 MESSAGE_PATH = re.compile(r"output_messages\[(\d+)\]")
@@ -266,7 +269,7 @@ def _completely_understood(
     summary = response.trace_summary
     if summary is None or not any(summary.tool_calls_by_name.values()):
         return None
-    warnings = _unread_warnings(unread)
+    warnings = (*trace_warnings(response), *_unread_warnings(unread))
     return Calls(source="trace_summary", calls=None, summary=summary, unread=unread, warnings=warnings)
 
 
@@ -311,11 +314,12 @@ def _without_names(response: ProviderResponse, sent: tuple[ToolCall, ...], trace
     if response.trace:
         return _from_trace(response, traced)
     summary = response.trace_summary
+    warnings = trace_warnings(response)
     if summary is not None and summary.tool_names:
-        return Calls(source=None, calls=None, warnings=(NAMES_ALONE,))
+        return Calls(source=None, calls=None, warnings=(*warnings, NAMES_ALONE))
     if summary is not None:
-        return Calls(source="trace_summary", calls=(), summary=summary)
-    return Calls(source=None, calls=None)
+        return Calls(source="trace_summary", calls=(), summary=summary, warnings=warnings)
+    return Calls(source=None, calls=None, warnings=warnings)
 
 
 def _sent(messages: tuple[Message, ...]) -> tuple[ToolCall, ...]:
@@ -333,7 +337,7 @@ def _from_messages(
     *,
     complete: bool = True,
 ) -> Calls:
-    warnings = _both_sent(calls, response) if response.trace else ()
+    warnings = trace_warnings(response, calls)
     return Calls(
         source="output_messages",
         calls=calls,
@@ -348,8 +352,8 @@ def _from_messages(
 def _from_trace(
     response: ProviderResponse, calls: tuple[ToolCall, ...], unread: tuple[Unread, ...] = (), *, complete: bool = True
 ) -> Calls:
-    messages, trace = response.output_messages, response.trace
-    warnings = () if not trace else _both_sent(_sent(messages), response) if messages else (TRACE_ONLY,)
+    trace = response.trace
+    warnings = trace_warnings(response)
     return Calls(
         source="trace",
         calls=calls,
@@ -360,13 +364,21 @@ def _from_trace(
     )
 
 
-def _both_sent(calls: tuple[ToolCall, ...], response: ProviderResponse) -> tuple[str, ...]:
-    here = [call.tool for call in calls]
-    there = [call.tool for call in calls_from_trace(response.trace or ())]
-    warning = "the reply holds both `output_messages` and `trace`: only one is read; send `output_messages` alone"
+def trace_warnings(response: ProviderResponse, calls: tuple[ToolCall, ...] | None = None) -> tuple[str, ...]:
+    """Return the deprecation of a trace, or the warning that the messages were sent as well; `calls` are theirs."""
+    trace, is_file = response.trace or (), response.trace_ref is not None
+    if not trace and not is_file:
+        return ()
+    if not response.output_messages:
+        return (TRACE_REF_ONLY if is_file else TRACE_ONLY,)
+    warning = BOTH_REF if is_file else BOTH
+    if not trace:
+        return (warning,)
+    sent = _sent(response.output_messages) if calls is None else calls
+    traced = calls_from_trace(trace)
+    here, there = [call.tool for call in sent], [call.tool for call in traced]
     if here == there:
-        differing = _first_differing_input(calls, calls_from_trace(response.trace or ()))
-        return (warning + differing,)
+        return (warning + _first_differing_input(sent, traced),)
     return (f"{warning}. Their calls differ: output_messages {_names(here)}, trace {_names(there)}",)
 
 
