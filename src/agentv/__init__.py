@@ -3,6 +3,7 @@
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agentv.api.compare import compare as compare
+    from agentv.api.conversions import trace_from_messages as trace_from_messages
     from agentv.api.evaluate import Execution as Execution
     from agentv.api.evaluate import aevaluate as aevaluate
     from agentv.api.evaluate import evaluate as evaluate
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
     from agentv.errors import StoreError as StoreError
     from agentv.evaluators.base import EvaluatorBase as EvaluatorBase
     from agentv.evaluators.python import evaluator as evaluator
+    from agentv.formats.adk import from_adk as from_adk
     from agentv.formats.adk import to_adk as to_adk
+    from agentv.formats.ai_sdk import from_mastra as from_mastra
     from agentv.formats.ai_sdk import to_mastra as to_mastra
+    from agentv.formats.azure import to_azure as to_azure
     from agentv.formats.openai import from_openai as from_openai
     from agentv.formats.openai import to_openai as to_openai
     from agentv.formats.reader import decode_response as decode_response
@@ -56,12 +60,12 @@ if TYPE_CHECKING:
     from agentv.providers.base import ProviderBase as ProviderBase
     from agentv.providers.base import failure as failure
     from agentv.run.options import RunOptions as RunOptions
-    from agentv.scoring.calls import trace_from_messages as trace_from_messages
 
 __version__ = "0.1.0"
 
 _MODULES = {
     "api.compare": "compare",
+    "api.conversions": "trace_from_messages",
     "api.evaluate": "Execution aevaluate evaluate",
     "api.run_store": "RunStore open_store",
     "api.score": "Scorer ascore assert_trajectory explain score score_many",
@@ -69,8 +73,9 @@ _MODULES = {
     " SpecError StoreError",
     "evaluators.base": "EvaluatorBase",
     "evaluators.python": "evaluator",
-    "formats.adk": "to_adk",
-    "formats.ai_sdk": "to_mastra",
+    "formats.adk": "from_adk to_adk",
+    "formats.ai_sdk": "from_mastra to_mastra",
+    "formats.azure": "to_azure",
     "formats.openai": "from_openai to_openai",
     "formats.reader": "decode_response decode_response_json",
     "model.comparison": "Comparison",
@@ -82,7 +87,6 @@ _MODULES = {
     "protocols": "Context Evaluator Provider Reporter Store",
     "providers.base": "ProviderBase failure",
     "run.options": "RunOptions",
-    "scoring.calls": "trace_from_messages",
 }
 """Public names by the module that defines them; type checkers read the same names above."""
 _PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
