@@ -17,7 +17,7 @@ numbers = st.integers(-9, 9)
 inputs = st.dictionaries(words, numbers | words, max_size=2)
 outputs = words | numbers | st.none() | st.lists(numbers, max_size=2) | st.just({"hits": 3})
 failures = st.fixed_dictionaries({"error": words}, optional={"output": words, "status": st.just("error")})
-outcomes = (
+outcomes: st.SearchStrategy[dict[str, Any]] = (
     st.fixed_dictionaries({"output": outputs})
     | st.just({})
     | failures
@@ -160,7 +160,8 @@ def test_metadata_ids_times_and_other_blocks_come_back() -> None:
 
 
 def test_problems_are_appended_to_the_warnings() -> None:
-    for read, items in ((agentv.from_adk, [5]), (agentv.from_mastra, [5])):
+    items: list[Any] = [5]
+    for read in (agentv.from_adk, agentv.from_mastra):
         warnings: list[str] = []
         read(items, warnings)
         assert warnings

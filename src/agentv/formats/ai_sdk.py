@@ -12,7 +12,7 @@ from agentv.formats.messages import as_list, as_messages, read_messages
 from agentv.formats.objects import plain_data
 from agentv.formats.response import decode_fields
 from agentv.formats.tool_calls import fresh_call_ids
-from agentv.formats.usage import add_usage, read_usage
+from agentv.formats.usage import add_usage, decode_usage, read_usage
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse, TokensUsage
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -137,6 +137,7 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     response = decode_fields({**reply, "reasoning": "\n\n".join(thoughts) or None})
     return replace(
         response,
+        output_messages=_with_usage(response.output_messages or (), len(earlier), steps),
         tokens_usage=_usage(value, steps, report),
         warnings=(*response.warnings, *report.warnings),
         unread=(
@@ -224,6 +225,17 @@ def _is_thought(block: _Object) -> bool:
 
 def _metadata(value: _Object) -> dict[str, Any]:
     return {key: value[key] for key in ("finishReason", "runId") if isinstance(value.get(key), str)}
+
+
+def _with_usage(messages: tuple[Message, ...], earlier: int, steps: Sequence[_Object]) -> tuple[Message, ...]:
+    """Return the messages with the usage of their steps, if each step is one message."""
+    if len(messages) != earlier + len(steps):
+        return messages
+    usage = [decode_usage(step.get("usage")) for step in steps]
+    return (
+        *messages[:earlier],
+        *(replace(message, tokens_usage=used) for message, used in zip(messages[earlier:], usage, strict=True)),
+    )
 
 
 def _usage(value: _Object, steps: Sequence[_Object], report: Report) -> TokensUsage | None:

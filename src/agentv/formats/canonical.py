@@ -149,6 +149,7 @@ class _UncheckedCall(WireCall, frozen=True, kw_only=True, forbid_unknown_fields=
 class _UncheckedMessage(WireMessage, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     content: str | None = None
     tool_calls: tuple[_UncheckedCall, ...] = ()
+    tokens_usage: None = None
     metadata: None = None
 
 
@@ -264,6 +265,8 @@ def is_canonical(messages: Sequence[Message]) -> bool:
             if type(name) is not str or (not name.isascii() and has_surrogates(name)):  # `is_invalid_name`, inlined
                 return False
         if message.metadata is not None and KEY in message.metadata:
+            return False
+        if message.tokens_usage is not None:  # its counts are to be checked
             return False
     return calls <= MAX_CALLS and len(messages) <= MAX_MESSAGES
 

@@ -9,7 +9,7 @@ from msgspec.structs import force_setattr
 
 from agentv.formats.fields import Path, Report, clean_text
 from agentv.jsonio import CONVERT_ERRORS, dump_json
-from agentv.model.conversation import Message, Status, ToolCall
+from agentv.model.conversation import Message, Status, TokensUsage, ToolCall
 
 
 class Pairing:
@@ -137,6 +137,7 @@ class Marker(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Properties of one message that OpenAI's form cannot express."""
 
     timestamp: str | None = None
+    tokens_usage: TokensUsage | None = None
     metadata: dict[str, Any] | None = None
     """The complete metadata of the message, if the marker could not be added to it."""
     calls: dict[str, CallMarker] = {}

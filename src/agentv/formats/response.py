@@ -45,6 +45,7 @@ _KINDS = frozenset(get_args(ErrorKind))
 _OLD_METADATA = {"tokenUsage": "tokens_usage", "latencyMs": "latency_ms"}
 """Fields that older replies hold in their metadata."""
 _MAX_ERROR_BYTES = 500
+SUCCESS_WITH_ERROR = "the reply says `success: true` and has an `error`: it counts as an error; send one of them"
 LIST_KEYS = ("output_messages", "outputMessages", "messages")
 """All accepted names of the messages of a reply."""
 
@@ -63,14 +64,15 @@ def decode_canonical(reply: Mapping[str, Any]) -> ProviderResponse | None:
     if response.trace is not None and len(response.trace) > MAX_EVENTS:
         return None
     metadata, usage = response.metadata, response.tokens_usage
-    if metadata is not None and not _OLD_METADATA.keys().isdisjoint(metadata):
+    is_contradiction = response.error is not None and wire.success is True  # of which the other reader warns
+    if is_contradiction or (metadata is not None and not _OLD_METADATA.keys().isdisjoint(metadata)):
         return None
     if usage is not None and usage.input_tokens + usage.output_tokens != usage.total_tokens:  # type: ignore[operator]
         return None  # the strict type requires all three
     # This value is not shared yet.
     if wire.text is UNSET:
         force_setattr(response, "text", last_assistant_text(messages))
-    if wire.success is UNSET and response.error is not None:
+    if response.error is not None and wire.success is UNSET:
         force_setattr(response, "success", False)  # noqa: FBT003 - the value of the field
     return response
 
@@ -84,10 +86,11 @@ def decode_fields(reply: Mapping[Any, Any]) -> ProviderResponse:
     trace = None if events is None else decode_events(events, report, ("trace",))
     if report.malformed:
         fields.add_metadata("malformed", report.malformed)
-    text, error, success = fields.text("text"), _error(fields), fields.flag("success")
+    text, error = fields.text("text"), _error(fields)
+    success = _success(fields, error)
     earlier, unread, echo_end = _earlier_warnings(fields), _earlier_unread(fields), _earlier_echo_end(fields)
     return ProviderResponse(
-        success=error is None if success is None else success,
+        success=success,
         text=last_assistant_text(messages) if text is None else text,
         output_messages=messages,
         trace=trace,
@@ -167,8 +170,19 @@ def join_responses(messages: ProviderResponse, rest: ProviderResponse) -> Provid
     )
 
 
+def with_turn_usage(response: ProviderResponse) -> ProviderResponse:
+    """Return the reply to one request of a model, whose usage is that of its message if it has only one."""
+    messages, usage = response.output_messages or (), response.tokens_usage
+    turns = [message for message in messages if message.role == "assistant"]
+    if usage is None or response.echo_end is not None or len(turns) != 1 or turns[0].tokens_usage is not None:
+        return response
+    filled = replace(turns[0], tokens_usage=usage)
+    return replace(response, output_messages=tuple([filled if each is turns[0] else each for each in messages]))
+
+
 def join_turns(turns: Sequence[ProviderResponse]) -> ProviderResponse:
     """Join consecutive replies: the last one has the answer, and their usage is added up."""
+    turns = [with_turn_usage(turn) for turn in turns]
     errors = [turn.error for turn in turns if turn.error is not None]
     return replace(
         turns[-1],
@@ -198,6 +212,14 @@ def _lift_old_metadata(reply: Mapping[Any, Any]) -> Mapping[Any, Any]:
     }
     kept = {key: value for key, value in metadata.items() if _OLD_METADATA.get(key) not in raised}
     return {**reply, "metadata": kept or None, **raised}
+
+
+def _success(fields: Fields, error: ResponseError | None) -> bool:
+    """Return whether there is a usable reply: an error counts, even if the agent says that it succeeded."""
+    success = fields.flag("success")
+    if success and error is not None:
+        fields.report.warn(("success",), SUCCESS_WITH_ERROR)
+    return error is None and success is not False
 
 
 def _error(fields: Fields) -> ResponseError | None:

@@ -4,27 +4,19 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from agentv.model.conversation import Message, TraceEvent, TraceSummary
+from agentv.model.conversation import Message, TokensUsage, TraceEvent, TraceSummary
 
-
-class TokensUsage(Struct, frozen=True, kw_only=True):
-    """Token counts under one rule: a whole includes its parts, and unknown is `None`, never 0."""
-
-    input_tokens: int | None = None
-    """All tokens that the model read, cached ones included."""
-    output_tokens: int | None = None
-    """All tokens that the model wrote, reasoning included."""
-    total_tokens: int | None = None
-    """As the provider reported it, else the sum of the two."""
-    cache_read_tokens: int | None = None
-    """The part of the input that was read from a cache."""
-    cache_write_tokens: int | None = None
-    """The part of the input that was written to a cache."""
-    reasoning_tokens: int | None = None
-    """The part of the output that is reasoning."""
-    metadata: dict[str, Any] | None = None
-    """`sum_tokens`, when the reported total disagrees with the sum."""
-
+__all__ = [
+    "DEPRECATED",
+    "TRACE_REF",
+    "Dollars",
+    "ErrorKind",
+    "Price",
+    "ProviderResponse",
+    "ResponseError",
+    "TokensUsage",
+    "Unread",
+]
 
 Dollars = Annotated[float, Meta(ge=0, le=1_000_000)]
 
