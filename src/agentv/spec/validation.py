@@ -194,8 +194,39 @@ def join_path(path: str, key: object) -> str:
     return f"{path}.{key}" if path else str(key)
 
 
+_PERSONA = (
+    ("vars", "a persona is a variable of the case: `vars: {persona: ...}`, and `{{ persona }}` in its `input`"),
+    ("", "a persona is a variable: `vars: {persona: ...}` of a case or of `defaults`, and `{{ persona }}` in `input`"),
+)
+_CONNECTOR = (
+    ("provider", "a connector is a `provider` here"),
+    ("targets", "a connector is a target here: define it in `targets`, choose it with `target`"),
+    ("", "a connector is a target here, chosen for the whole eval: `target: NAME` beside `cases`"),
+)
+_SCENARIO = (
+    ("cases", "a scenario is a case here: list it in `cases`"),
+    ("input", "a scenario is a case here: its name is `id`, its text is `input`"),
+)
+OTHER_WORDS: Mapping[str, Sequence[tuple[str, str]]] = {
+    **dict.fromkeys(("connector", "connectorid"), _CONNECTOR),
+    "connectors": (("targets", "connectors are `targets` here"), *_CONNECTOR[2:]),
+    **dict.fromkeys(("scenario", "scenarioid"), _SCENARIO),
+    "scenarios": (("cases", "scenarios are `cases` here"), *_SCENARIO[1:]),
+    **dict.fromkeys(("persona", "personas", "personaid"), _PERSONA),
+}
+"""Words for our keys in other systems, without `_` and capitals: hints, each with a key that its place must know."""
+
+
+def _other_word(key: object, known: Mapping[str, Any] | Sequence[str]) -> str | None:
+    hints = OTHER_WORDS.get(str(key).replace("_", "").replace("-", "").lower(), ())
+    return next((hint for needed, hint in hints if not needed or needed in known), None)
+
+
 def unknown_key_message(key: object, known: Mapping[str, Any] | Sequence[str]) -> str:
     """Return the message for an unknown key, with a suggestion (did you mean)."""
+    hint = _other_word(key, known)
+    if hint is not None:
+        return f"unknown key {short_repr(key)}: {hint}"
     return f"unknown key {short_repr(key)}{suggest(key, known) or '; expected one of ' + _join_choices(known)}"
 
 
