@@ -178,7 +178,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
     def evaluate(self, ctx: Context) -> EvaluatorResult:
         """Decide every constraint, as far as the reply allows."""
         if ctx.calls_source is None:
-            return no_calls_result(self, wording.NO_TRACE)
+            return no_calls_result(self, wording.NO_TRACE, wording.what_came(ctx.response))
         tally = ConstraintTally()
         if ctx.calls_complete:
             counted = None if ctx.calls is None else count_calls(ctx.calls, self.excluded)
