@@ -397,7 +397,7 @@ class TestPlainBlocks:
         write(run, python("charts"), names=("a", "b"))
         run.inside("eval", "a.eval.yaml", "--plain-block", "chart", "--case", "a")
         result = run.inside("eval", "--resume", "--case", "*")
-        assert "1 results are kept, 2 runs planned" in result.err
+        assert "1 result is kept, 2 runs planned" in result.err
         listed = shown(run, "runs", "show")
         assert (listed["command"]["options"]["plain_blocks"], listed["partly_understood"]) == (["chart"], 0)
         assert len(listed["runs"]) == 2

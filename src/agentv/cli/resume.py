@@ -177,8 +177,13 @@ def _print_resumed(session: StoreSession, prepared: Prepared, *, is_unchanged: b
     total = prepared.planned.runs
     # Which results belong to cases that were edited since is found out case by case, while running.
     is_part = is_unchanged and done <= total
-    state = f"{done:,} of {total:,} runs are done" if is_part else f"{done:,} results are kept, {total:,} runs planned"
+    kept = f"{pluralize(done, 'result')} {_are(done)} kept, {pluralize(total, 'run')} planned"
+    state = f"{done:,} of {pluralize(total, 'run')} {_are(total)} done" if is_part else kept
     click.echo(f"resuming {session.execution.id}: {state}", err=True)
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _mention_unfinished(store: Store) -> None:
@@ -191,7 +196,7 @@ def _mention_unfinished(store: Store) -> None:
     done = sum(outcome.status in ("completed", "error") and not outcome.replaced for outcome in outcomes)
     paths = shlex.join(api.paths_of(last.command, store))
     click.echo(
-        f"the last execution, {last.id}, stopped after {done:,} of {last.planned:,} runs;"
+        f"the last execution, {last.id}, stopped after {done:,} of {pluralize(last.planned, 'run')};"
         f" go on with it: agentv eval {paths} --resume",
         err=True,
     )

@@ -100,14 +100,16 @@ def show(  # noqa: PLR0913 - one for each option
             _print_note("show")
             executions.show_execution(run_store, selection.execution, status, limit, as_json=as_json)
             return
-        for key in keys:
-            for run in run_store.stored_runs(selection.execution.id, key):
-                if as_json:
-                    with translate_damage():
-                        line = write_run(run, selection.execution.id)
-                    click.echo(line)
-                else:
-                    _show_run(run, selection.execution.id)
+        runs = (run for key in keys for run in run_store.stored_runs(selection.execution.id, key))
+        for number, run in enumerate(runs):
+            if as_json:
+                with translate_damage():
+                    line = write_run(run, selection.execution.id)
+                click.echo(line)
+                continue
+            if number:
+                click.echo()
+            _show_run(run, selection.execution.id)
 
 
 @command.command("export")
@@ -208,6 +210,7 @@ def _show_run(run: StoredRun, execution_id: str) -> None:
 def _record_numbers(record: ResultRecord) -> str:
     usage = record.tokens_usage
     latency = "not reported" if record.latency_ms is None else f"{record.latency_ms / 1000:.3f} s"
+    latency = latency if record.error is None else "none: there was no answer"
     tokens = "not reported" if usage is None else f"{usage.input_tokens} in, {usage.output_tokens} out"
     cost = "not reported" if record.cost_usd is None else f"${record.cost_usd:.6f}"
     thread = f" · thread {clean(record.thread_id)}" if record.thread_id else ""

@@ -355,9 +355,8 @@ class Console:
             return [self._style.paint("yellow", f"stopped: {clean(summary.stopped)}")]
         if summary.status == "interrupted":
             finished = f"; the finished ones are in {clean(summary.out[0])}" if summary.out else ""
-            return [
-                f"interrupted: {summary.planned - summary.runs:,} of {summary.planned:,} runs are missing{finished}"
-            ]
+            missing = f"{summary.planned - summary.runs:,} of {pluralize(summary.planned, 'run')}"
+            return [f"interrupted: {missing} {'is' if summary.planned == 1 else 'are'} missing{finished}"]
         if self._verbosity < 0 or first is None:
             return []
         if self._verbosity > 0 and summary.runs == 1:
@@ -411,4 +410,4 @@ def usage_parts(summary: Summary) -> list[str]:
 
 
 def _coverage(known: int, runs: int) -> str:
-    return "" if known == runs else f" ({known:,} of {runs:,} runs)"
+    return "" if known == runs else f" ({known:,} of {pluralize(runs, 'run')})"

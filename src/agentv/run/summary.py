@@ -318,7 +318,7 @@ class Totals:
             self._repeats.add(record)
         self._evals[record.eval_id].add(record)
         self._targets[record.target].add(record)
-        if record.latency_ms is not None:
+        if record.latency_ms is not None and record.error is None:  # the time until a failure is no latency
             self._latencies.append(record.latency_ms)
         usage = record.tokens_usage
         if usage is not None:
