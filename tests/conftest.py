@@ -8,10 +8,21 @@ import pytest
 
 import agentv
 from agentv.evaluators.base import EvaluatorBase
+from tests.support.examples import register_profiles
+from tests.support.selection import is_slow
+
+register_profiles()
 
 # Where our own tests are a job of GitHub's, what they run must not take itself for one.
 for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"):
     os.environ.pop(name, None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that `make check` leaves out."""
+    for item in items:
+        if isinstance(item, pytest.Function) and is_slow(item.path, item.function.__name__, *item.fixturenames):
+            item.add_marker(pytest.mark.slow)
 
 
 class Recorder(EvaluatorBase, frozen=True, kw_only=True, dict=True):

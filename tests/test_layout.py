@@ -1,4 +1,4 @@
-"""The layout of the package: names that occur once, imports without cycles, modules of a readable size."""
+"""The layout of the package and its tests: unique names, imports without cycles, short modules, mirrored folders."""
 
 import ast
 import re
@@ -13,8 +13,13 @@ MODULES = {
 }
 TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 MAX_LINES = 600
-MAX_LOCAL_IMPORTS = 71
+MAX_LOCAL_IMPORTS = 60
 """Imports inside functions: in commands, the registry, for extras, or with a measured reason. It only goes down."""
+TESTS = Path(__file__).parent
+OTHER_TESTS = {"data", "docs", "examples", "fakes", "frameworks", "reference", "support"}
+"""Folders of tests that have no package: what they hold is listed in CONTRIBUTING.md."""
+HELPERS = {"conftest.py", "__init__.py"}
+VAGUE_SUFFIXES = ("_laws", "_hostile", "_faults", "_malformed", "_memory", "_ends")
 RIDDLES = re.compile(
     r'^\s*"""(What|Whether|How|Who|Whose|Which|Where|Everybody|Everything|Nobody|Whatever)\b', re.MULTILINE
 )
@@ -57,11 +62,13 @@ def test_no_imports_go_in_a_circle() -> None:
 
 
 def test_few_imports_stand_inside_of_functions() -> None:
-    count: Counter[str] = Counter()
+    imports: set[tuple[str, int]] = set()
     for name, tree in TREES.items():
         for function in ast.walk(tree):
             if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                count[name] += sum(isinstance(node, (ast.Import, ast.ImportFrom)) for node in function.body)
+                nodes = ast.walk(function)
+                imports |= {(name, node.lineno) for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))}
+    count = Counter(name for name, _ in imports)
     assert sum(count.values()) <= MAX_LOCAL_IMPORTS, count.most_common(10)
 
 
@@ -73,3 +80,25 @@ def test_no_module_is_longer_than_one_sitting() -> None:
 def test_docstrings_say_what_a_thing_is_or_does() -> None:
     found = {name: RIDDLES.findall(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
     assert {name: words for name, words in found.items() if words} == {}
+
+
+def mirrored_files() -> Iterator[Path]:
+    """Yield the Python files of tests that mirror the package, relative to the folder of tests."""
+    for path in sorted(TESTS.rglob("*.py")):
+        relative = path.relative_to(TESTS)
+        if relative.parts[0] not in OTHER_TESTS:
+            yield relative
+
+
+def test_folders_of_tests_mirror_the_package() -> None:
+    packages = {path.parent.relative_to(ROOT / "agentv") for path in MODULES.values()}
+    assert {str(path.parent) for path in mirrored_files()} <= {str(path) for path in packages}
+
+
+def test_folders_that_mirror_the_package_hold_nothing_but_tests() -> None:
+    others = [path for path in mirrored_files() if path.name not in HELPERS and not path.name.startswith("test_")]
+    assert others == [], "fakes belong into tests/fakes, builders into tests/support"
+
+
+def test_names_of_test_files_use_the_listed_suffixes() -> None:
+    assert [path for path in mirrored_files() if path.stem.endswith(VAGUE_SUFFIXES)] == []

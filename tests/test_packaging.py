@@ -1,9 +1,11 @@
 """Is the package what it says it is: its names, its imports, its command, its files?"""
 
+import ast
 import subprocess
 import sys
 import sysconfig
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,22 @@ def test_exported_names_are_the_public_names() -> None:
     assert [name for name in dir(agentv) if not name.startswith("_")] == sorted(
         name for name in agentv.__all__ if not name.startswith("_")
     )
+
+
+def test_type_checkers_read_the_list_that_the_package_reads() -> None:
+    stub = ast.parse((Path(agentv.__file__).with_suffix(".pyi")).read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    names = {alias.name: (node.module, alias.asname) for node in imports for alias in node.names}
+    assert sorted(names) == agentv.__all__
+    for name, (module, alias) in names.items():
+        assert alias == name, "only `name as name` is an export to a type checker"
+        assert getattr(import_module(str(module)), name) is getattr(agentv, name)
+
+
+def test_a_star_import_gives_all_public_names() -> None:
+    namespace: dict[str, object] = {}
+    exec("from agentv import *", namespace)  # noqa: S102 - allowed at module level only
+    assert set(agentv.__all__) <= namespace.keys()
 
 
 @pytest.mark.parametrize("module", module_names())

@@ -1,96 +1,12 @@
 """Is your agent doing the right things? Scores its messages and tool calls, offline and without a model."""
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from agentv.api.compare import compare as compare
-    from agentv.api.conversions import trace_from_messages as trace_from_messages
-    from agentv.api.evaluate import Execution as Execution
-    from agentv.api.evaluate import aevaluate as aevaluate
-    from agentv.api.evaluate import evaluate as evaluate
-    from agentv.api.run_store import RunStore as RunStore
-    from agentv.api.run_store import open_store as open_store
-    from agentv.api.score import Scorer as Scorer
-    from agentv.api.score import ascore as ascore
-    from agentv.api.score import assert_trajectory as assert_trajectory
-    from agentv.api.score import explain as explain
-    from agentv.api.score import score as score
-    from agentv.api.score import score_many as score_many
-    from agentv.errors import AgentVError as AgentVError
-    from agentv.errors import EvaluationError as EvaluationError
-    from agentv.errors import FormatError as FormatError
-    from agentv.errors import OutputError as OutputError
-    from agentv.errors import PluginError as PluginError
-    from agentv.errors import Problem as Problem
-    from agentv.errors import ProviderError as ProviderError
-    from agentv.errors import SpecError as SpecError
-    from agentv.errors import StoreError as StoreError
-    from agentv.evaluators.base import EvaluatorBase as EvaluatorBase
-    from agentv.evaluators.python import evaluator as evaluator
-    from agentv.formats.adk import from_adk as from_adk
-    from agentv.formats.adk import to_adk as to_adk
-    from agentv.formats.ai_sdk import from_mastra as from_mastra
-    from agentv.formats.ai_sdk import to_mastra as to_mastra
-    from agentv.formats.azure import to_azure as to_azure
-    from agentv.formats.openai import from_openai as from_openai
-    from agentv.formats.openai import to_openai as to_openai
-    from agentv.formats.reader import decode_response as decode_response
-    from agentv.formats.reader import decode_response_json as decode_response_json
-    from agentv.model.comparison import Comparison as Comparison
-    from agentv.model.conversation import Message as Message
-    from agentv.model.conversation import ToolCall as ToolCall
-    from agentv.model.conversation import TraceEvent as TraceEvent
-    from agentv.model.conversation import TraceSummary as TraceSummary
-    from agentv.model.request import Case as Case
-    from agentv.model.request import Request as Request
-    from agentv.model.request import Scope as Scope
-    from agentv.model.response import ProviderResponse as ProviderResponse
-    from agentv.model.response import ResponseError as ResponseError
-    from agentv.model.response import TokensUsage as TokensUsage
-    from agentv.model.response import Unread as Unread
-    from agentv.model.results import EvaluatorResult as EvaluatorResult
-    from agentv.model.results import ResultRecord as ResultRecord
-    from agentv.model.results import RunResult as RunResult
-    from agentv.model.results import Summary as Summary
-    from agentv.model.run import Run as Run
-    from agentv.protocols import Context as Context
-    from agentv.protocols import Evaluator as Evaluator
-    from agentv.protocols import Provider as Provider
-    from agentv.protocols import Reporter as Reporter
-    from agentv.protocols import Store as Store
-    from agentv.providers.base import ProviderBase as ProviderBase
-    from agentv.providers.base import failure as failure
-    from agentv.run.options import RunOptions as RunOptions
-
 __version__ = "0.1.0"
 
-_MODULES = {
-    "api.compare": "compare",
-    "api.conversions": "trace_from_messages",
-    "api.evaluate": "Execution aevaluate evaluate",
-    "api.run_store": "RunStore open_store",
-    "api.score": "Scorer ascore assert_trajectory explain score score_many",
-    "errors": "AgentVError EvaluationError FormatError OutputError PluginError Problem ProviderError"
-    " SpecError StoreError",
-    "evaluators.base": "EvaluatorBase",
-    "evaluators.python": "evaluator",
-    "formats.adk": "from_adk to_adk",
-    "formats.ai_sdk": "from_mastra to_mastra",
-    "formats.azure": "to_azure",
-    "formats.openai": "from_openai to_openai",
-    "formats.reader": "decode_response decode_response_json",
-    "model.comparison": "Comparison",
-    "model.conversation": "Message ToolCall TraceEvent TraceSummary",
-    "model.request": "Case Request Scope",
-    "model.response": "ProviderResponse ResponseError TokensUsage Unread",
-    "model.results": "EvaluatorResult ResultRecord RunResult Summary",
-    "model.run": "Run",
-    "protocols": "Context Evaluator Provider Reporter Store",
-    "providers.base": "ProviderBase failure",
-    "run.options": "RunOptions",
-}
-"""Public names by the module that defines them; type checkers read the same names above."""
-_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
-__all__ = sorted(_PLACES)  # noqa: PLE0605 - one table for both
+_STUB = __file__.rpartition(".")[0] + ".pyi"
+_IMPORTS = [line.split() for line in __loader__.get_data(_STUB).decode().splitlines() if line.startswith("from ")]
+_PLACES = {name: module for _, module, _, name, *_ in _IMPORTS}
+"""The module of each public name, from the stub: the names are listed there and nowhere else."""
+__all__ = sorted(_PLACES)  # noqa: PLE0605 - one list for both
 
 
 def __getattr__(name: str) -> object:
@@ -98,9 +14,7 @@ def __getattr__(name: str) -> object:
     if name not in _PLACES:
         msg = f"module 'agentv' has no attribute {name!r}"
         raise AttributeError(msg)
-    from importlib import import_module  # noqa: PLC0415 - only a name that is used needs it
-
-    value: object = getattr(import_module(f"agentv.{_PLACES[name]}"), name)
+    value: object = getattr(__import__(_PLACES[name], fromlist=(name,)), name)
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""Exceptions of this package, problems of a configuration with their locations, and `did you mean` suggestions.
+"""Exceptions of this package, and problems of a configuration with their locations.
 
 AgentVError
 ├── SpecError         a configuration is wrong; it lists every problem
@@ -13,7 +13,6 @@ AgentVError
 Any other exception that leaves this package is a bug.
 """
 
-from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 
@@ -128,23 +127,3 @@ class OutputError(AgentVError):
 
 class StoreError(AgentVError):
     """The run store cannot be used; data committed before is safe."""
-
-
-def closest(value: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the known name that is most similar to a value, ignoring case, `_` and `-`, or `None`."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only needed for a mistake
-
-    # Of several spellings the first one is suggested.
-    by_letters = {_letters(name): name for name in reversed(list(known))}
-    close = get_close_matches(_letters(str(value)), by_letters, n=1, cutoff=cutoff)
-    return by_letters[close[0]] if close else None
-
-
-def suggest(value: object, known: Iterable[str], opening: str = "; did") -> str:
-    """Return a suggestion such as `; did you mean 'minimums'?`, or an empty string if no known name is similar."""
-    name = closest(value, known)
-    return "" if name is None else f"{opening} you mean {name!r}?"
-
-
-def _letters(name: str) -> str:
-    return name.replace("_", "").replace("-", "").lower()

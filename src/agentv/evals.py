@@ -64,6 +64,8 @@ class Target(NamedTuple):
     """Location in a file."""
     instance: Provider | None = None
     """The provider, if it was made in Python."""
+    folder: str | None = None
+    """Folder that its paths are relative to: that of `agentv.yaml` if it is defined there; `None` for the eval's."""
 
 
 class Limits(NamedTuple):

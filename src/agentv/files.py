@@ -5,6 +5,7 @@ User code is named `package.module:name`, or `./checks.py:name` for a file in th
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from glob import escape
@@ -17,8 +18,9 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentv.errors import FormatError, suggest
+from agentv.errors import FormatError
 from agentv.model.request import Scope
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
@@ -29,6 +31,13 @@ TRACE_PLACEHOLDERS = ("{id}", "{trace_ref}")
 """Placeholders of the identifier in a `trace_store`."""
 TRACE_SUFFIXES = (".json", ".jsonl")
 """Suffixes that an identifier may lack in a folder of traces."""
+PRIVATE_MODE = 0o600
+
+
+def restrict_to_owner(file: int) -> None:
+    """Let only its owner read and write an open file; on Windows, where a folder's rights count, change nothing."""
+    if hasattr(os, "fchmod"):  # Windows has it since Python 3.13, for the read-only flag alone
+        os.fchmod(file, PRIVATE_MODE)
 
 
 def find_in_root(root: str | Path, name: str, folder: str | Path | None = None) -> Path:
@@ -72,6 +81,8 @@ class TraceFiles(NamedTuple):
     """The folder of the eval: a path is relative to it and never leads out of it."""
     root: str | Path
     """The folder of the project, which holds the trace store."""
+    others: tuple[str | Path, ...] = ()
+    """Further folders for a path that is not below the first one."""
     store: str | None = None
     """`trace_store` of the target: a folder, or a pattern with `{id}` in place of the identifier."""
 
@@ -80,8 +91,9 @@ class TraceFiles(NamedTuple):
         path = None if self.store is None else self._find_in_store(name, self.store)
         if path is not None:
             return read_in_root(self.root, str(path))
+        folders = dict.fromkeys((self.folder, *self.others))
         try:
-            return read_in_root(self.folder, name)
+            return read_in_root(next((each for each in folders if _has_file(each, name)), self.folder), name)
         except FormatError as error:
             if self.store is not None:
                 msg = f"{error}, and `trace_store` {self.store!r} has no file for it"
@@ -107,7 +119,7 @@ class TraceFiles(NamedTuple):
             suffixes = ("",)
         for placeholder in TRACE_PLACEHOLDERS:
             pattern = pattern.replace(placeholder, escape(name))
-        for base, suffix in product(dict.fromkeys((Path(self.folder), Path(self.root))), suffixes):
+        for base, suffix in product(dict.fromkeys(map(Path, (self.folder, *self.others, self.root))), suffixes):
             if path := self._match(base, pattern + suffix):
                 return path
         return None
@@ -128,6 +140,14 @@ class TraceFiles(NamedTuple):
         return found[0].resolve() if found else None
 
 
+def _has_file(root: str | Path, name: str) -> bool:
+    try:
+        find_in_root(root, name)
+    except FormatError:
+        return False
+    return True
+
+
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
@@ -140,6 +160,8 @@ class _LoadedFile(NamedTuple):
 
 
 _loaded: dict[str, _LoadedFile] = {}
+_roots: set[Path] = set()
+"""Roots of projects that were added to the import path."""
 _lock = RLock()
 """Held while a file is imported, so that threads that need the same file import it once."""
 
@@ -156,22 +178,30 @@ def is_import_path(text: str) -> bool:
 
 
 def find_file(name: str, scope: Scope | None) -> Path:
-    """Return a file of the eval's folder, or else of the project's; raise `FormatError` if there is none."""
+    """Return a file of the folder in the scope, or else of the project's or the eval's; raise `FormatError` if none."""
     here = str(Path.cwd())
     scope = scope or Scope(root=here, folder=here)
-    try:
-        return find_in_root(scope.root, name, scope.folder)
-    except FormatError as error:
+    first_error: FormatError | None = None
+    for folder in (scope.folder, None, *([scope.eval_folder] if scope.eval_folder else [])):
         try:
-            return find_in_root(scope.root, name)
-        except FormatError:
-            raise error from None
+            return find_in_root(scope.root, name, folder)
+        except FormatError as error:
+            first_error = first_error or error
+    assert first_error is not None  # noqa: S101 - two folders were searched
+    raise first_error
 
 
 def load_object(import_path: str, scope: Scope | None) -> Any:
-    """Import an object named `module:name` or `file.py:name`; raise `FormatError` if it does not exist."""
+    """Import an object named `module:name` or `file.py:name`; raise `FormatError` if it does not exist.
+
+    Modules in the project's root can be imported, unless an installed one has the same name.
+    """
     name, _, attribute = import_path.rpartition(":")
-    result: Any = _load_file(find_file(name, scope)) if is_file_name(name) else _load_module(name, attribute)
+    root = Path.cwd() if scope is None else Path(scope.root).resolve()
+    with _lock:
+        _add_to_import_path(root)
+        _roots.add(root)
+    result: Any = _load_file(find_file(name, scope)) if is_file_name(name) else _load_module(name, attribute, root)
     for part in attribute.split("."):
         if not hasattr(result, part):
             public = [known for known in dir(result) if not known.startswith("_")]
@@ -181,15 +211,26 @@ def load_object(import_path: str, scope: Scope | None) -> Any:
     return result
 
 
-def _load_module(name: str, attribute: str) -> ModuleType:
+def _load_module(name: str, attribute: str, root: Path) -> ModuleType:
     try:
-        return import_module(name)
+        module = import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name.partition(".")[0] and error.name != name:
             raise  # the module exists, and one of its own imports is missing
         file = f"./{name.replace('.', '/')}.py:{attribute}"
         msg = f"there is no module {name!r} on the Python path; a file beside the eval is written {file!r}"
         raise FormatError(msg) from None
+    place = Path(getattr(module, "__file__", None) or root)
+    other = next((folder for folder in _roots if place.is_relative_to(folder) and folder not in root.parents), root)
+    if other != root and not place.is_relative_to(root) and _has_module(root, name):
+        msg = f"the module {name!r} of {other} is imported already, and {root} has another: name the file instead"
+        raise FormatError(msg)
+    return module
+
+
+def _has_module(root: Path, name: str) -> bool:
+    path = root.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
 
 
 class _UncachedLoader(SourceFileLoader):

@@ -49,17 +49,42 @@ def parse_json(data: bytes | bytearray | memoryview | str) -> Any:
 
 
 def _parse_tolerantly(data: bytes | str) -> Any:
-    from json import JSONDecodeError, JSONDecoder  # noqa: PLC0415 - takes a millisecond, for malformed JSON only
-
     text = data if isinstance(data, str) else data.decode("utf-8-sig", "replace")
-    decoder = JSONDecoder(parse_constant=lambda _: None, parse_int=_parse_int, strict=False)
+    document = text.removeprefix("\ufeff")
     try:
-        return scrub(decoder.decode(text.removeprefix("\ufeff")))
+        return scrub(parse_with_hooks(document, strict=False, parse_constant=lambda _: None, parse_int=_parse_int))
     except RecursionError:
         raise _too_deep() from None
+
+
+def parse_with_hooks(text: str | bytes, *, strict: bool = True, **hooks: Any) -> Any:
+    """Parse JSON with the standard library's parser, which has hooks; raise `ValueError` if it is malformed."""
+    from json import JSONDecodeError, loads  # noqa: PLC0415 - takes a millisecond, and is rarely needed
+
+    try:
+        return loads(text, strict=strict, **hooks)
     except JSONDecodeError as error:
         msg = f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
         raise FormatError(msg, format="json") from None
+
+
+def find_duplicate_keys(data: bytes | str) -> list[str]:
+    """Return the duplicate keys of all objects in a JSON text; parsers would silently take the last value."""
+    duplicates: dict[str, None] = {}
+
+    def check(pairs: list[tuple[str, Any]]) -> None:
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                duplicates[name] = None
+            seen.add(name)
+
+    text = data if isinstance(data, str) else data.decode("utf-8-sig", "replace")
+    try:
+        parse_with_hooks(text.removeprefix("\ufeff"), strict=False, object_pairs_hook=check, parse_int=_parse_int)
+    except RecursionError:
+        raise _too_deep() from None
+    return list(duplicates)
 
 
 def _parse_int(digits: str) -> int | None:

@@ -194,6 +194,14 @@ class Evaluator(Protocol):
         ...
 
 
+class CompositeEvaluator(Evaluator, Protocol):
+    """Evaluator whose field `nested` holds the configurations of others."""
+
+    def with_inner(self, inner: tuple[Any, ...]) -> "Evaluator":
+        """Return a copy that consists of these `ConfiguredEvaluator`s, which were made of the configurations."""
+        ...
+
+
 @runtime_checkable
 class ProviderSession(Protocol):
     """Open provider: the state of one execution, such as a connection."""
@@ -217,6 +225,15 @@ class BatchSession(ProviderSession, Protocol):
 
     async def invoke_many(self, requests: Sequence[Request]) -> Sequence[ProviderResponse]:
         """Send requests and return one reply for each, in the same order."""
+        ...
+
+
+@runtime_checkable
+class LoadingSession(ProviderSession, Protocol):
+    """Session that loads code; this happens before the first request and counts as time of no run."""
+
+    async def load_code(self) -> None:
+        """Load the code; an error is the reply to every request."""
         ...
 
 

@@ -1,6 +1,7 @@
 """Registry: built-in evaluators, providers, formats and reporters by name, and plugins from entry points."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from agentv.errors import PluginError
@@ -229,8 +230,6 @@ def _find(name: str, built_in: Mapping[str, str], group: str) -> Any | None:
         return known
     import_path = built_in.get(name)
     if import_path is not None:
-        from importlib import import_module  # noqa: PLC0415 - a module is loaded when it is named
-
         module, _, attribute = import_path.partition(":")
         _cache[group, name] = getattr(import_module(module), attribute)
         return _cache[group, name]

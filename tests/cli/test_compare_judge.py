@@ -10,9 +10,9 @@ from msgspec.structs import replace
 import agentv
 from agentv.model.conversation import Message
 from agentv.model.results import ResultRecord
-from tests.api.records import record, write
-from tests.cli.command import Command, strict_json
-from tests.judges.pairs import pairs_program, pairs_server, shown_pairs
+from tests.fakes.judges.pairs import pairs_program, pairs_server, shown_pairs
+from tests.support.command import Command, strict_json
+from tests.support.records import record, write
 
 ASKED = Message(role="user", content="When are you open?")
 ANSWERS = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import (
+from tests.support.command import (
     DEADLINE_S,
     Command,
     cases,

@@ -13,8 +13,19 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command import DEADLINE_S, Command, Json, calls, cases, minimum, mocked, program, statuses, wait_for
-from tests.cli.conftest import command_in
+from tests.support.command import (
+    DEADLINE_S,
+    Command,
+    Json,
+    calls,
+    cases,
+    command_in,
+    minimum,
+    mocked,
+    program,
+    statuses,
+    wait_for,
+)
 
 # Says which case was asked, on disk, before it answers: what was asked twice is seen.
 WITNESS = """
@@ -74,7 +85,8 @@ class TestResuming:
         assert asked(run) == ["b", "c"]
         assert statuses(run.records()) == {"a": "pass", "b": "pass", "c": "pass"}
         stored = json.loads(run("runs", "show", "last", "--case", "b", "--json").out)
-        assert [each["round"] for each in stored["attempts"]] == [1, 2]
+        assert [each["round"] for each in stored["attempt_log"]] == [1, 2]
+        assert (stored["rounds"], stored["attempts"]) == (2, 1)
 
     def test_an_edited_case_runs_again_and_an_untouched_one_does_not(self, run: Command) -> None:
         witness(run, "a", "b")
@@ -152,7 +164,7 @@ class TestResuming:
         run("eval", "a.eval.yaml")
         run("rescore")
         newest = json.loads(run("executions", "list", "--json").out)["executions"][0]["id"]
-        assert f"{newest} asked no agent" in run.inside("eval", "--resume", newest).err
+        assert f"{newest} asked no agent" in run("eval", "--resume", newest).err
         assert run("eval", "--resume").code == 0, "the last one that was begun with files"
 
     def test_a_full_disk_under_what_is_told_again_is_no_crash(self, run: Command) -> None:
@@ -181,10 +193,10 @@ class TestResuming:
 
     def test_nothing_to_resume_is_said_in_a_sentence(self, run: Command) -> None:
         witness(run, "a")
-        assert "no runs are kept here yet" in run.inside("eval", "--resume").err
+        assert "no runs are kept here yet" in run("eval", "--resume").err
         run("eval", "a.eval.yaml")
-        assert "holds no execution '1999'" in run.inside("eval", "--resume", "1999").err
-        assert "name an eval file" in run.inside("eval").err
+        assert "holds no execution '1999'" in run("eval", "--resume", "1999").err
+        assert "name an eval file" in run("eval").err
 
     def test_a_fresh_execution_mentions_the_one_that_was_interrupted(self, run: Command) -> None:
         witness(run, "a", "b")
@@ -203,7 +215,7 @@ class TestResuming:
         run.write("agentv.yaml", {"store": "off"})
         run("eval", "a.eval.yaml")
         assert not (run.folder / ".agentv").exists()
-        assert "says `store: off`" in run.inside("executions", "list").err
+        assert "says `store: off`" in run("executions", "list").err
 
     def test_a_project_says_where_runs_are_kept(self, run: Command) -> None:
         witness(run, "a")
@@ -233,19 +245,19 @@ class TestBeingStopped:
         assert statuses(run.records()) == dict.fromkeys("abcdef", "pass")
 
     def test_a_full_disk_keeps_what_finished(self, tmp_path: Path) -> None:
-        from tests.cli.test_hostile import mounted  # noqa: PLC0415 - it skips where nothing can be mounted
+        from tests.cli.test_eval_robustness import mounted  # noqa: PLC0415 - it skips where nothing can be mounted
 
         small = tmp_path / "small"
         with mounted(small, "size=1m"):
             run = command_in(small)
             long = calls("search", text="x" * 20_000)
             run.write("a.eval.yaml", {"targets": [mocked(long)], "cases": cases(*(f"c{n}" for n in range(200)))})
-            result = run("eval", "a.eval.yaml", "-q", "--max-concurrency", "1")
+            result = run.process("eval", "a.eval.yaml", "-q", "--max-concurrency", "1")
             assert result.code == 3
             assert "runs.db: the disk is full" in result.err
             assert "make room and resume" in result.err
             subprocess.run(["mount", "-o", "remount,size=30m", str(small)], check=True)
-            resumed = run("eval", "--resume", ids(result.err), "-q", "--out", "results.jsonl")
+            resumed = run.process("eval", "--resume", ids(result.err), "-q", "--out", "results.jsonl")
             assert resumed.code == 0
             assert len(run.records()) == 200
 
@@ -350,16 +362,16 @@ class TestTrouble:
         assert ".agentv/runs.db cannot be written: Not a directory; name another place with `store`" in result.err
 
     def test_a_store_that_may_only_be_read_can_be_looked_at(self, tmp_path: Path) -> None:
-        from tests.cli.test_hostile import mounted  # noqa: PLC0415 - it skips where nothing can be mounted
+        from tests.cli.test_eval_robustness import mounted  # noqa: PLC0415 - it skips where nothing can be mounted
 
         small = tmp_path / "small"
         with mounted(small, "size=5m"):
             run = command_in(small)
             witness(run, "a")
-            run("eval", "a.eval.yaml")
+            run.process("eval", "a.eval.yaml")
             subprocess.run(["mount", "-o", "remount,ro", str(small)], check=True)
-            assert "1 passed" in run("executions", "list").out
-            assert "it cannot be written; name another place" in run("eval", "a.eval.yaml").err
+            assert "1 passed" in run.process("executions", "list").out
+            assert "it cannot be written; name another place" in run.process("eval", "a.eval.yaml").err
 
 
 class TestSecrets:

@@ -11,7 +11,7 @@ from hypothesis import given
 
 import agentv
 from agentv.evaluators.data import fenced_block
-from agentv.matching.diff import NOTHING, at_steps, bad_pointer, pointer_steps
+from agentv.matching.json_pointer import NOTHING, at_steps, bad_pointer, pointer_steps
 
 CALL = [{"role": "assistant", "tool_calls": [{"tool": "add", "input": {"n": 10, "s": "10"}, "output": '{"sum": 3}'}]}]
 

@@ -7,8 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from agentv.formats.adk import to_adk
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message, ToolCall
-
-from . import strategies
+from tests.support import strategies
 
 
 def test_three_calls_in_one_turn_are_three_parts_of_one_event() -> None:

@@ -8,9 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from agentv.formats.adk import decode_adk, to_adk
 from agentv.model.conversation import UNSET, Message, ToolCall
 from agentv.model.response import ProviderResponse, TokensUsage
-from tests.formats.reading import decode_returned
-
-from . import strategies
+from tests.support import strategies
+from tests.support.reading import decode_returned
 
 
 def event(*parts: dict[str, Any], role: str | None = "model", author: str = "agent", **fields: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from agentv.formats.anthropic import (
 from agentv.formats.sse import ServerEvent
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse, TokensUsage
-from tests.formats.strategies import conversations
+from tests.support.strategies import conversations
 
 
 def assembled(*events: dict[str, Any]) -> AnthropicStreamDecoder:

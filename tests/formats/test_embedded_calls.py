@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 import agentv
 from agentv.formats.reader import decode_response
-from tests.formats.reading import decode_returned
+from tests.support.reading import decode_returned
 
 ANTHROPIC: list[Any] = [
     {

@@ -14,7 +14,7 @@ from agentv.formats.adk import decode_adk
 from agentv.formats.openai_agents import decode_openai_agents
 from agentv.formats.trace_ref import follow_trace_ref
 from agentv.jsonio import dump_json
-from tests.formats.reading import decode_returned
+from tests.support.reading import decode_returned
 
 CHECK = [{"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "find", "input": {"q": 1}}]}]
 

@@ -5,8 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from agentv.formats.ai_sdk import to_mastra
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message, ToolCall
-
-from . import strategies
+from tests.support import strategies
 
 
 def test_calls_are_tool_invocation_parts_of_one_message() -> None:

@@ -8,7 +8,7 @@ import pytest
 import agentv
 from agentv import Message, ProviderResponse, ResponseError, ToolCall, TraceEvent
 from agentv.formats.normalize import normalize, normalize_user_reply
-from tests.formats.reading import decode_returned
+from tests.support.reading import decode_returned
 
 CALL = {"tool": "search", "input": {"q": "x"}}
 CHECKS = [

@@ -22,7 +22,7 @@ from openai.types.responses.response_usage import InputTokensDetails, OutputToke
 from agentv.formats.openai_agents import decode_openai_agents, to_openai_items
 from agentv.model.conversation import UNSET, Message, ToolCall
 from agentv.model.response import ProviderResponse, TokensUsage
-from tests.formats.reading import decode_returned
+from tests.support.reading import decode_returned
 
 QUIET = RunConfig(tracing_disabled=True)
 

@@ -28,7 +28,7 @@ from agentv.formats.objects import plain
 from agentv.formats.pydantic_ai import decode_pydantic_ai, decode_pydantic_ai_run, to_pydantic_ai
 from agentv.model.conversation import UNSET, Message, ToolCall
 from agentv.model.response import ProviderResponse, TokensUsage
-from tests.formats.reading import decode_returned
+from tests.support.reading import decode_returned
 
 
 def scripted(*turns: ModelResponse) -> Agent:

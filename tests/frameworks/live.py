@@ -1,7 +1,7 @@
 """Run the real libraries, and say what changed: `python -m tests.frameworks.live [SYSTEM ...] [--latest]`.
 
 Each system is recorded anew into a temporary folder, and its samples are held against the committed ones. Then the
-pages of the frameworks and the tests `test_live_*.py` are run with the same environments.
+pages of the frameworks and the tests `test_*_live.py` are run with the same environments.
 """
 
 import argparse
@@ -72,7 +72,7 @@ def run_tests(chosen: list[str], *, latest: bool) -> bool:
     """Run the pages and the live tests of these systems; return whether all passed."""
     pages = [page for page, system in PAGES.items() if system in chosen]
     shown = [f"tests/docs/test_frameworks.py::test_examples_do_what_the_page_shows[{page}]" for page in pages]
-    live = [str(path) for path in sorted(HERE.glob("test_live_*.py"))]
+    live = [str(path) for path in sorted(HERE.glob("test_*_live.py"))]
     if set(chosen) < {*SYSTEMS, *NODE_SYSTEMS}:
         live += ["-k", " or ".join(chosen)] if live else []
     env = {**os.environ, "AGENTV_FRAMEWORKS": str(LATEST if latest else ENVIRONMENTS)}

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agentv.model.response import TokensUsage
-from tests.frameworks.elsewhere import ask_there
+from tests.support.environments import ask_there
 
 AGENT = """
 from google.adk.agents import LlmAgent

@@ -7,7 +7,7 @@ import pytest
 from msgspec import UNSET
 
 from agentv.model.response import ProviderResponse, TokensUsage
-from tests.frameworks.elsewhere import ask_there
+from tests.support.environments import ask_there
 
 GRAPH = """
 from langchain_core.messages import AIMessage, ToolMessage

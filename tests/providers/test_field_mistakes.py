@@ -15,7 +15,7 @@ from agentv.model.response import ProviderResponse, TokensUsage
 from agentv.protocols import OpenProvider, Provider
 from agentv.registry import find_provider
 from agentv.spec.validation import build
-from tests.endpoints.server import answering, events, serving, streaming
+from tests.fakes.endpoint import answering, events, serving, streaming
 
 Way = Callable[[Any], ProviderResponse]
 

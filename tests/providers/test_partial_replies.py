@@ -11,9 +11,9 @@ from agentv.protocols import OpenProvider, Provider
 from agentv.providers.vendors.anthropic import Anthropic
 from agentv.providers.vendors.openai import OpenAI
 from agentv.run.attempt import RetryPolicy, try_run
-from tests.endpoints.asking import HERE, made, request
-from tests.endpoints.server import Handler, events, serving
-from tests.providers.test_http_streams import ANTHROPIC, CHAT
+from tests.fakes.endpoint import Handler, events, serving
+from tests.providers.http.test_events import ANTHROPIC, CHAT
+from tests.support.http_requests import HERE, made, request
 
 TIMEOUT_S = 1.0
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.pytest_plugin.project import Project
+from tests.support.pytest_project import Project
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.cli.command import calls, cases, mocked
-from tests.pytest_plugin.project import Project, failing, support
+from tests.support.command import calls, cases, mocked
+from tests.support.pytest_project import Project, failing, support
 
 pytest_plugins = ["pytester"]
 

@@ -1,7 +1,7 @@
 """Tests of collected cases with a judge."""
 
-from tests.judges.program import asked, judge_program
-from tests.pytest_plugin.project import Project
+from tests.fakes.judges.program import asked, judge_program
+from tests.support.pytest_project import Project
 
 pytest_plugins = ["pytester"]
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from agentv.pytest_plugin.run import BackgroundLoop
-from tests.cli.command import calls, cases, mocked, program, wait_for
-from tests.pytest_plugin.project import STRICT, Project, failing, support
+from tests.support.command import calls, cases, mocked, program, wait_for
+from tests.support.pytest_project import STRICT, Project, failing, support
 
 pytest_plugins = ["pytester"]
 

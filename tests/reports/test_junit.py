@@ -13,9 +13,9 @@ from agentv.model.events import RunFinished
 from agentv.model.results import DiffLabels, EvaluatorResult
 from agentv.redaction import Redactor
 from agentv.reports.junit import JunitFile
-from tests.reports.events import HOSTILE, errored, failed, passed, record, tell
+from tests.support.events import HOSTILE, errored, failed, passed, record, tell
 
-SCHEMA = xmlschema.XMLSchema(Path(__file__).with_name("junit.xsd"))
+SCHEMA = xmlschema.XMLSchema(Path(__file__).parents[1] / "data" / "junit.xsd")
 
 
 def written(path: Path, *runs: RunFinished, redactor: Redactor | None = None) -> ET.Element:

@@ -1,6 +1,8 @@
 """Progress: live on a terminal, plain lines elsewhere, and cheap."""
 
 import io
+import os
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from agentv.model.response import ResponseError
 from agentv.redaction import Redactor
 from agentv.reports import progress
 from agentv.reports.progress import LiveProgress, PlainProgress
+from tests.support.events import errored, failed
 
 CHECK = {"type": "tool_trajectory", "minimums": {"a": 1}}
 USAGE = {"tokens_usage": {"input_tokens": 90, "output_tokens": 10}, "cost_usd": 0.25}
@@ -104,3 +107,42 @@ def test_plain_lines_come_every_few_seconds(events: list[Any], monkeypatch: pyte
 @pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3661, "1:01:01")])
 def test_times(seconds: float, shown: str) -> None:
     assert progress._duration(seconds) == shown  # noqa: SLF001 - the form is all there is to test
+
+
+class Terminal(io.StringIO):
+    """A stream whose terminal has this many columns."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+        super().__init__()
+        monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((columns, 40)))
+
+    def fileno(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_in_a_narrow_terminal_the_counts_stay_and_the_bar_shrinks(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "LIVE_INTERVAL_S", 0.0)
+    stream = Terminal(monkeypatch, columns)
+    live = LiveProgress(stream, Redactor({}))
+    live.handle(ExecutionStarted(execution_id="e", planned=25_000, cases=1, skipped=0, left_out=0, targets=("t",)))
+    for order in range(30):
+        live.handle(errored(order, f"{order}") if order % 3 else failed(order, f"{order}"))
+    line = stream.getvalue().rpartition(progress.CLEAR)[2]
+    assert "30 of 25,000  0 passed  10 failed  20 errors" in line
+    assert len(line) < columns
+    bar = len(line.split(" ")[0])
+    assert bar == {60: 14, 80: 24, 120: 24}[columns]
+    assert ("$7.50" in line) == (columns == 120)
+
+
+def test_a_failure_equal_to_an_earlier_one_is_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "LIVE_INTERVAL_S", 0.0)
+    stream = io.StringIO()
+    live = LiveProgress(stream, Redactor({}))
+    live.handle(ExecutionStarted(execution_id="e", planned=9, cases=9, skipped=0, left_out=0, targets=("t",)))
+    for run in [failed(0), failed(1), errored(2), errored(3), failed(4, "other")]:
+        live.handle(run)
+    assert re.findall(r"(?:FAIL|ERROR) (c\d)", stream.getvalue()) == ["c0", "c2", "c4"]

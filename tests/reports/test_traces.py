@@ -14,7 +14,7 @@ from agentv.model.conversation import Message, ToolCall, TraceEvent
 from agentv.model.events import AttemptFinished
 from agentv.redaction import Redactor
 from agentv.reports.traces import TraceFolder, safe_file_name
-from tests.reports.events import passed
+from tests.support.events import passed
 
 SAFE = ["deactivate", "refund-1", "a.b_c", "q 1", "日本", "x(2)"]
 ODD = [

@@ -15,7 +15,7 @@ from agentv.reports.console import HINT, Console, other_warnings, render_unread
 from agentv.reports.github import Annotations
 from agentv.reports.junit import JunitFile
 from agentv.reports.markdown import MarkdownFile
-from tests.reports.events import HOSTILE, errored, failed, passed, tell
+from tests.support.events import HOSTILE, errored, failed, passed, tell
 
 CHART = "a block of type 'chart' was not understood, so calls may be missing"
 

@@ -24,8 +24,8 @@ from agentv.providers.base import ProviderBase, attach_partial_reply, failure
 from agentv.run import attempt
 from agentv.run.attempt import RetryPolicy, RunAttempts, try_many, try_run
 from agentv.run.rate_limit import RateLimiter, RateLimits
-from tests.run.instant import instantly, now
-from tests.wires.server import Server, running
+from tests.fakes.event_loop import instantly, now
+from tests.fakes.model_server.server import Server, running
 
 OK = ProviderResponse(text="fine", thread_id="t-ok")
 GOOD = {"output_messages": [{"role": "assistant", "content": "done"}]}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentv.model.response import ProviderResponse, ResponseError, TokensUsage
 from agentv.run.rate_limit import MAX_UNAUTHORIZED, MAX_UNAUTHORIZED_LATER, Permit, RateLimiter, RateLimits
-from tests.run.instant import instantly, now
+from tests.fakes.event_loop import instantly, now
 
 OK = ProviderResponse(text="fine")
 

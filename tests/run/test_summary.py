@@ -7,12 +7,14 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 from scipy.stats import binomtest  # type: ignore[import-untyped]  # it has no types
 
 import agentv
+from agentv.model.response import ResponseError
 from agentv.model.results import Repeats, ResultRecord, Summary
 from agentv.run.plan import PlanCounts as Planned
-from agentv.run.summary import MAX_LISTED, ExecutionEnd, PlanNames, Totals
+from agentv.run.summary import MAX_LISTED, MAX_TAGS, ExecutionEnd, PlanNames, Totals
 
 STATUSES = {"p": "pass", "f": "fail", "e": "error"}
 
@@ -54,6 +56,37 @@ def summed(records: Iterable[ResultRecord], *, repeats: bool = True, targets: tu
     for each in records:
         totals.add(each)
     return totals.summary(ExecutionEnd("", 0.0), out=())
+
+
+def test_outcomes_are_counted_by_tag_and_tags_are_ordered_by_name() -> None:
+    records = [
+        record("a", "p", tags=("slow", "refund")),
+        record("b", "f", tags=("refund",)),
+        record("c", "e", tags=("refund",)),
+        record("d", "p"),
+    ]
+    tags = summed(records).tags
+    assert isinstance(tags, dict)
+    assert {name: (each.passed, each.failed, each.errors, each.pass_rate) for name, each in tags.items()} == {
+        "refund": (1, 1, 1, 0.5),
+        "slow": (1, 0, 0, 1.0),
+    }
+    assert list(tags) == ["refund", "slow"]
+    assert summed([record("a", "p")]).tags is UNSET
+
+
+def test_the_number_of_tags_is_bounded() -> None:
+    tags = summed(record(f"case-{at}", "p", tags=(f"tag-{at}",)) for at in range(MAX_TAGS + 5)).tags
+    assert isinstance(tags, dict)
+    assert len(tags) == MAX_TAGS
+
+
+def test_the_time_of_a_run_that_never_answered_is_no_latency() -> None:
+    late = ResponseError(kind="timeout", message="no reply after 60 s")
+    summary = summed([record("a", "p", latency_ms=10.0), record("b", "e", latency_ms=60_000.0, error=late)])
+    assert summary.latency_ms is not None
+    assert (summary.latency_ms.max, summary.reported.latency_ms) == (10.0, 1)
+    assert summed([record("b", "e", latency_ms=60_000.0, error=late)]).latency_ms is None
 
 
 def repeated(records: Iterable[ResultRecord], **more: Any) -> Repeats:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spec.evals import Write
+from tests.support.evals import Write
 
 
 @pytest.fixture

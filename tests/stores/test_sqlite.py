@@ -24,11 +24,12 @@ from agentv.model.events import Attempt
 from agentv.model.response import ResponseError, TokensUsage, Unread
 from agentv.model.results import EvaluatorResult, ResultRecord
 from agentv.model.stored import Claim, ExecutionRow, ResultRow
-from agentv.stores import connection as migrations
 from agentv.stores import leases as owners
+from agentv.stores import migrations
 from agentv.stores.connection import Connection
 from agentv.stores.leases import Heartbeat, ProcessIdentity, is_alive, this_process
 from agentv.stores.sqlite import SqliteStore
+from tests.support.examples import examples
 
 NOBODY = 2**22 + 1
 """No process has this id."""
@@ -50,10 +51,19 @@ def store(path: Path) -> Iterator[SqliteStore]:
     opened.close()
 
 
-def claim(key: str, tries: int = 0) -> Claim:
+def claim(key: str, rounds: int = 0) -> Claim:
     content = dump_json([{"id": key, "input_messages": [{"role": "user", "content": "hello"}]}, []])
     return Claim(
-        key, int(key, 16) % 1000, "eval", f"case-{key}", "target", 0, "a.yaml:1:1", content, b'{"name":"target"}', tries
+        key,
+        int(key, 16) % 1000,
+        "eval",
+        f"case-{key}",
+        "target",
+        0,
+        "a.yaml:1:1",
+        content,
+        b'{"name":"target"}',
+        rounds,
     )
 
 
@@ -93,7 +103,11 @@ def partly(key: str, *places: Unread) -> ResultRow:
 
 def write_earlier(path: Path) -> None:
     """Create a file with one finished run, with the columns of the first version."""
-    Connection(path).close()
+    opened = Connection(path)
+    columns = {name for _, name, *_ in opened.db.execute("PRAGMA table_info(runs)")}
+    opened.close()
+    renamed = "target_settings" in columns
+    names = "target, rounds, target_settings" if renamed else "target_id, tries, target"
     done = saved("a")
     with closing(sqlite3.connect(path)) as db, db:
         db.execute(
@@ -101,12 +115,15 @@ def write_earlier(path: Path) -> None:
             " VALUES (?, 'running', 'messages', '{}', '', 1, 'x')",
             (NAME,),
         )
-        db.execute("INSERT INTO snapshots (id, data) VALUES (1, ?), (2, ?)", (claim("a").content, claim("a").target))
         db.execute(
-            "INSERT INTO runs (execution, key, position, eval_id, case_id, target_id, repeat, place, status, verdict,"
-            " score, tries, content, target, created_at, updated_at)"
-            " VALUES (1, 'a', 0, 'eval', 'case-a', 'target', 0, '', 'completed', 'pass', 1.0, 1, 1, 2, 'x', 'x')"
+            "INSERT INTO snapshots (id, data) VALUES (1, ?), (2, ?)", (claim("a").content, claim("a").target_settings)
         )
+        statement = (
+            "INSERT INTO runs ({names}, execution, key, position, eval_id, case_id, repeat, place, status, verdict,"
+            " score, content, created_at, updated_at)"
+            " VALUES ('target', 1, 2, 1, 'a', 0, 'eval', 'case-a', 0, '', 'completed', 'pass', 1.0, 1, 'x', 'x')"
+        )
+        db.execute(statement.format(names=names))
         db.execute("INSERT INTO payloads (run, record, response) VALUES (1, ?, ?)", (done.line, done.response))
 
 
@@ -392,7 +409,7 @@ class TestKeeping:
         store.write(NAME, [claim("a", 1)], [], ["error"])
         store.write(NAME, [], [saved("a")])
         (run,) = store.stored_runs(NAME)
-        assert run.attempts == ((1, attempts[0]), (1, attempts[1]), (2, Attempt(number=1, latency_ms=1.5)))
+        assert run.attempt_log == ((1, attempts[0]), (1, attempts[1]), (2, Attempt(number=1, latency_ms=1.5)))
         assert store.db.execute("SELECT count(*) FROM evaluator_results").fetchone() == (1,)
 
     def test_unread_places_are_in_the_list_and_counted(self, store: SqliteStore) -> None:
@@ -415,7 +432,7 @@ class TestKeeping:
         assert [row.unread for row in store.runs(NAME)] == [None]
 
     def test_the_records_of_a_target_come_newest_first_and_no_more_than_asked_for(self, store: SqliteStore) -> None:
-        store.write(NAME, [claim(key) for key in "abc"] + [claim("d")._replace(target_id="another")], [])
+        store.write(NAME, [claim(key) for key in "abc"] + [claim("d")._replace(target="another")], [])
         store.write(NAME, [], [saved(key) for key in "abd"])
         assert list(store.target_records("target", 10)) == [saved("b").line, saved("a").line]
         assert list(store.target_records("target", 1)) == [saved("b").line]
@@ -449,7 +466,7 @@ class TestKeeping:
         store.write(NAME, [claim("1"), claim("2"), claim("3")], [])
         store.write(NAME, [], [saved("1"), saved("2", "fail"), saved("3")])
         store.resume(ExecutionRow(id=NAME, status="running", planned=3), is_whole=False)
-        alone = claim(key, tries=int(key == "2"))._replace(case_id="case-2", position=0)
+        alone = claim(key, rounds=int(key == "2"))._replace(case_id="case-2", position=0)
         assert store.write(NAME, [alone], [], ("fail",))[0] == {key}
         store.write(NAME, [], [saved(key)])
         assert [(row.key, row.position) for row in store.runs(NAME)] == [("1", 1), (key, 2), ("3", 3)]
@@ -493,7 +510,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ACTIONS)
 def test_any_interleaving_of_writes_and_crashes_leaves_a_store_that_opens_lists_and_resumes(
     tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, int, int]]

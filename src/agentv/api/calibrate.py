@@ -19,8 +19,8 @@ from agentv.model.judging import Calibration, CalibrationReport, ItemAgreement, 
 from agentv.run.options import DEFAULT_CONCURRENCY, RunOptions
 from agentv.run.records import now
 from agentv.run.summary import JudgeTotals
+from agentv.scoring.agreement import cohens_kappa
 from agentv.scoring.scorer import CaseScorer
-from agentv.scoring.statistics import cohens_kappa
 from agentv.spec.labels import read_labels
 from agentv.spec.loader import load_evals
 from agentv.spec.project import display_path
@@ -90,7 +90,7 @@ async def calibrate(
 ) -> tuple[CalibrationReport, Redactor]:
     """Return how far this judge agrees with these labels, and the redactor for the report."""
     options = options or RunOptions()
-    points = getattr(subject.evaluator, "points", ())
+    points = subject.evaluator.points if isinstance(subject.evaluator, RubricJudge) else ()
     rows = read_labels(labels, display_path(labels), frozenset(point.id for point in points))
     judge = StandaloneJudge(subject.eval, subject.judge, options, cache)
     follow = trace_follower(subject.eval.folder, subject.eval.root)

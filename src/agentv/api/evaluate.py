@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from html import escape
 from operator import itemgetter
@@ -20,6 +18,7 @@ from agentv.errors import Problem, SpecError
 from agentv.evals import Eval, Target
 from agentv.model.events import RunFinished
 from agentv.model.results import ResultRecord, Summary  # noqa: TC001 - msgspec resolves the fields at runtime
+from agentv.process.threads import run_coroutine
 from agentv.providers.python import Function
 from agentv.providers.python.call import is_agent
 from agentv.run.options import RunKeywords, RunOptions
@@ -28,8 +27,6 @@ from agentv.spec.targets import check_targets
 from agentv.spec.validation import build, to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from agentv.api.execution import Prepared
     from agentv.api.resume import StoreSession
     from agentv.model.events import Event
@@ -64,7 +61,8 @@ class Execution(Struct, frozen=True, kw_only=True):
         summary = self.summary
         measured = summary.passed + summary.failed
         rate = f", {summary.passed / measured:.0%} of {measured} measured passed" if measured else ""
-        counts = f"{summary.passed} passed, {summary.failed} failed, {summary.errors} errors"
+        errors = "1 error" if summary.errors == 1 else f"{summary.errors} errors"
+        counts = f"{summary.passed} passed, {summary.failed} failed, {errors}"
         return f"{counts}{rate} ({summary.execution_id})"
 
     def _repr_html_(self) -> str:
@@ -73,7 +71,7 @@ class Execution(Struct, frozen=True, kw_only=True):
         cells = [(row.status, row.case_id, row.target, _score(row.score), _reason(row)) for row in rows]
         body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
         more = len(self.results) - len(rows)
-        note = f"<p>{more:,} more runs</p>" if more else ""
+        note = f"<p>{more:,} more {'run' if more == 1 else 'runs'}</p>" if more else ""
         head = "".join(f"<th>{name}</th>" for name in ("status", "case", "target", "score", "reason"))
         return f"<p>{escape(str(self))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
@@ -107,16 +105,6 @@ def evaluate(
     return run_coroutine(
         aevaluate(source, target=target, judge=judge, keep_results=keep_results, store=store, **options)
     )
-
-
-def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end; with a running event loop, as in a notebook, in another thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(coroutine)
-    with ThreadPoolExecutor(max_workers=1) as executor:
-        return executor.submit(asyncio.run, coroutine).result()
 
 
 async def aevaluate(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from agentv.api.judges import is_judge, judge_target, make_judges, used_targets
 from agentv.api.providers import find_secrets, open_providers
 from agentv.api.reporting import ReporterGroup
-from agentv.api.resume import replay_result
+from agentv.api.runs import replay_result
 from agentv.api.trace_files import trace_follower
 from agentv.errors import AgentVError, FormatError, Problem, SpecError, StoreError
 from agentv.evals import iter_evaluators
@@ -33,11 +33,14 @@ from agentv.run.claims import SharedClaims
 from agentv.run.costs import with_limits
 from agentv.run.engine import Engine
 from agentv.run.options import DEFAULT_CONCURRENCY
-from agentv.run.plan import PlanCounts, count_runs, plan_runs, plan_shard
+from agentv.run.plan import PlanCounts, count_runs, plan_runs
 from agentv.run.records import new_id, now
+from agentv.run.resume import find_superseded
+from agentv.run.shards import plan_shard
 from agentv.run.store_writer import StoreWriter
 from agentv.run.summary import ExecutionEnd, PlanNames, Totals
 from agentv.spec.targets import add_plain_blocks, make_provider
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     import asyncio
@@ -51,7 +54,9 @@ if TYPE_CHECKING:
     from agentv.protocols import OpenProvider, Provider, Reporter
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
-    from agentv.run.plan import PlannedRun, ShardPlan
+    from agentv.run.plan import PlannedRun
+    from agentv.run.shards import ShardPlan
+    from agentv.scoring.scorer import TraceLoader
 
 MAX_NAMED = 5
 
@@ -178,11 +183,30 @@ def _nothing_selected(evals: list[Eval], options: RunOptions, planned: PlanCount
         return Problem("", f"no case to run: all {planned.skipped} selected say `skip`", "whole")
     if planned.left_out:
         return Problem("", f"no case to run: {planned.left_out} selected, but others say `only`", "whole")
+    if options.tags and (problem := _unknown_tags(evals, options)):
+        return problem
     selectors = [*(f"--case {glob}" for glob in options.cases), *(f"--tag {tag}" for tag in options.tags)]
     ids = [repr(case.case.id) for eval_ in evals for case, _ in zip(eval_.cases, range(MAX_NAMED), strict=False)]
     more = ["…"] if sum(eval_.count for eval_ in evals) > MAX_NAMED else []
     known = ", ".join([*ids[:MAX_NAMED], *more])
     return Problem("", f"no case selected by {' '.join(selectors)}; there are {known}", "whole")
+
+
+def _unknown_tags(evals: list[Eval], options: RunOptions) -> Problem | None:
+    """Return the problem of tags that no case has, with the tags that there are."""
+    known = dict.fromkeys(tag for eval_ in evals for case in eval_.cases for tag in case.case.tags)
+    unknown = [tag for tag in options.tags if tag not in known]
+    if len(unknown) < len(options.tags):
+        return None
+    if not known:
+        return Problem("", f"no case has the tag {unknown[0]!r}: none has any `tags`", "whole")
+    names = sorted(known)
+    more = ["…"] if len(names) > MAX_NAMED else []
+    listed = f"the tags are {', '.join([*names[:MAX_NAMED], *more])}"
+    hint = suggest(unknown[0], names)
+    return Problem(
+        "", f"no case has the tag {unknown[0]!r}{f'{hint} T{listed[1:]}' if hint else f'; {listed}'}", "whole"
+    )
 
 
 def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between its callers
@@ -195,16 +219,19 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
     claims: SharedClaims | None = None,
 ) -> Engine:
     """Return the engine for these runs, with the providers, trace followers and judges of a prepared execution."""
-    evals = {eval_.id: eval_ for eval_ in prepared.evals}
-    followers = {
-        key: trace_follower(evals[key[0]].folder, evals[key[0]].root, ProviderSettings.of(provider).trace_store)
-        for key, provider in prepared.providers.items()
-    }
+    stores = {key: ProviderSettings.of(provider).trace_store for key, provider in prepared.providers.items()}
+    follower_of = cache(trace_follower)
+
+    def follow(planned: PlannedRun) -> TraceLoader:
+        eval_, target = planned.eval, planned.target
+        store = stores[eval_.id, target.name]
+        return follower_of(target.folder or eval_.folder, eval_.root, store, (eval_.folder,))
+
     engine = Engine(
         execution_id,
         runs,
         prepared.opened,
-        lambda planned: followers[planned.eval.id, planned.target.name],
+        follow,
         prepared.options,
         on_result,
         prepared.part,
@@ -212,6 +239,7 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
         claims=claims,
     )
     engine.judges = make_judges(prepared, engine)
+    engine.redact = prepared.redactor.text
     return engine
 
 
@@ -287,10 +315,9 @@ class ExecutionStore:
             store, execution_id = self._session.store, self._session.execution.id
             is_whole = self._session.is_whole and summary.status != "interrupted"
             if is_whole and summary.runs == summary.planned:
-                known = self._session.known
-                removed = [key for key in known.keys() - self.claims.seen if not known[key].replaced]
-                if removed:
-                    store.mark_superseded(execution_id, removed)
+                superseded = find_superseded(self._session.known, self.claims.seen)
+                if superseded:
+                    store.mark_superseded(execution_id, superseded)
             # The summary of a part, or of an interrupted process, lacks runs that the store has: it counts them itself.
             store.finish(execution_id, summary if is_whole else None)
         except StoreError as error:
@@ -355,7 +382,7 @@ class _RunningExecution:
             (perf_counter() - self._start_time) * 1000,
             engine.interrupted,
             error is not None,
-            stopped=None if engine.interrupted else engine.spending.stop_reason(planned - runs, planned),
+            stopped=None if engine.interrupted else engine.stop_reason(planned - runs, planned),
             warnings=engine.spending.warnings,
         )
         summary = self._totals.summary(outcomes, out=() if reporters.error else out)
@@ -388,6 +415,8 @@ class _RunningExecution:
         """Return an error if planned runs have no result although nothing stopped the execution."""
         engine, runs, planned = self.engine, self._totals.runs, self._prepared.planned.runs
         fail_fast = self._prepared.options.fail_fast
-        if runs >= planned or engine.interrupted or fail_fast or engine.spending.reached is not None:
+        if runs >= planned or engine.interrupted or fail_fast:
+            return None
+        if engine.spending.reached is not None or engine.unreachable:
             return None
         return FormatError(f"only {runs:,} of {planned:,} planned runs were found: a dataset changed under way")

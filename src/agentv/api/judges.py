@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec.structs import replace
 
 from agentv.api.providers import ProviderKey, close_providers, find_secrets, open_provider, scope_of
-from agentv.api.resume import store_path
-from agentv.errors import EvaluationError, Problem, SpecError, StoreError, suggest
+from agentv.api.store_files import store_path
+from agentv.errors import EvaluationError, Problem, SpecError, StoreError
 from agentv.evals import Eval, iter_evaluators
 from agentv.jsonio import dump_json
 from agentv.protocols import OpenProvider
@@ -24,9 +24,11 @@ from agentv.run.judges import Judges, JudgeTarget
 from agentv.run.options import RunOptions
 from agentv.run.plan import selected_cases
 from agentv.spec.discovery import find_evals
+from agentv.spec.environment import env_variables, resolve_env
 from agentv.spec.loader import load_evals
 from agentv.spec.project import Project, find_project, load_project
-from agentv.spec.targets import JudgeNames, env_variables, make_provider, resolve_env
+from agentv.spec.targets import JudgeNames, make_provider
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -285,7 +287,7 @@ class StandaloneJudge:
         self.redactor = Redactor(secrets)
         self._providers = providers
         self._opened: dict[ProviderKey, OpenProvider] = {}
-        self._scope = scope_of(eval_)
+        self._eval = eval_
         clients = Judges(judges, self._opened, self.redactor, options or RunOptions(), cache)
         clients.spending = Spending()
         self.client = clients.for_eval(eval_)
@@ -293,7 +295,7 @@ class StandaloneJudge:
 
     async def __aenter__(self) -> Self:
         for key, provider in self._providers.items():
-            opened = await open_provider(provider, self._scope)
+            opened = await open_provider(provider, scope_of(self._eval, key[1]))
             if isinstance(opened, str):
                 raise EvaluationError(self.redactor.text(f"the judge could not be opened: {opened}"))
             self._opened[key] = opened

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from agentv.errors import AgentVError
 from agentv.model.request import Request, Scope
-from agentv.protocols import OpenProvider, ProviderSettings
+from agentv.model.response import NOT_STARTED
+from agentv.protocols import LoadingSession, OpenProvider, ProviderSettings
 from agentv.providers.base import failure
-from agentv.spec.targets import env_variables
+from agentv.spec.environment import env_variables
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 ProviderKey = tuple[str, str]
 """The id of an eval and the name of a target."""
 OPEN_TIMEOUT_S = 60.0
+LOAD_TIMEOUT_S = 600.0
+"""Time for the import of user code: some libraries take minutes on a cold disk."""
 CLOSE_TIMEOUT_S = 30.0
 
 
@@ -31,9 +34,12 @@ def find_secrets(target: Target, provider: Provider, environment: Mapping[str, s
     return {name: environment[name] for name in names if name in environment}
 
 
-def scope_of(eval_: Eval) -> Scope:
-    """Return the folders that a provider of this eval is opened with."""
-    return Scope(root=eval_.root, folder=eval_.folder)
+def scope_of(eval_: Eval, target: str = "") -> Scope:
+    """Return the folders of an eval, or those that the provider of one of its targets or judges is opened with."""
+    name = target.rpartition("\0")[2]  # the key of a judge has a prefix
+    folders = {each.name: each.folder for each in (*eval_.judges, *eval_.targets)}
+    folder = folders.get(name) or eval_.folder
+    return Scope(root=eval_.root, folder=folder, eval_folder="" if folder == eval_.folder else eval_.folder)
 
 
 async def open_provider(provider: Provider, scope: Scope) -> OpenProvider | str:
@@ -47,6 +53,10 @@ async def open_provider(provider: Provider, scope: Scope) -> OpenProvider | str:
         await close_providers([OpenProvider.of(provider, session)])
         about = f"{type(provider).__name__!r} replaces `invoke` of a provider that returns a session"
         return f"{about}: wrap the session that `super().open(scope)` returns"
+    if isinstance(session, LoadingSession):
+        with suppress(TimeoutError):  # the first request waits for the rest
+            async with asyncio.timeout(LOAD_TIMEOUT_S):
+                await session.load_code()
     return OpenProvider.of(provider, session)
 
 
@@ -69,9 +79,9 @@ async def open_providers(
     evals: Iterable[Eval], providers: Mapping[ProviderKey, Provider], opened: dict[ProviderKey, OpenProvider]
 ) -> AsyncIterator[None]:
     """Open the providers, add them to `opened` and close them at the end; one that fails gets a `FailedSession`."""
-    scopes = {eval_.id: scope_of(eval_) for eval_ in evals}
+    by_id = {eval_.id: eval_ for eval_ in evals}
     for key, provider in providers.items():
-        result = await open_provider(provider, scopes[key[0]])
+        result = await open_provider(provider, scope_of(by_id[key[0]], key[1]))
         if isinstance(result, str):
             result = OpenProvider(ProviderSettings(), FailedSession(f"the target could not be opened: {result}"))
         opened[key] = result
@@ -90,7 +100,7 @@ class FailedSession:
     async def invoke(self, request: Request) -> ProviderResponse:
         """Return the failure."""
         del request
-        return failure("transport", self._message)
+        return failure("transport", self._message, code=NOT_STARTED)
 
     async def close(self) -> None:
         """Do nothing."""

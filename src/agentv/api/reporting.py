@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from agentv.api.resume import replay_result
+from agentv.api.runs import replay_result
 from agentv.api.stored_traces import StoredTraces
 from agentv.errors import OutputError
 from agentv.model.events import ExecutionFinished, ExecutionStarted

@@ -113,7 +113,7 @@ def _evals_from_files(replies: _StoredReplies, paths: Sequence[str | Path]) -> l
         evals = [replace(evals[0], id=next(iter(stored_ids)))]
     changed = []
     for eval_ in evals:
-        names = {row.target_id: None for row in replies.rows if row.eval_id == eval_.id}
+        names = {row.target: None for row in replies.rows if row.eval_id == eval_.id}
         repeats = max((row.repeat for row in replies.rows if row.eval_id == eval_.id), default=0) + 1
         cases = [replace(case, repeat=repeats, skip=False, only=False) for case in eval_.cases]
         targets = tuple(replies.target(eval_.id, name) for name in names)
@@ -132,7 +132,7 @@ def _stored_evals(store: Store, execution_id: str, replies: _StoredReplies) -> l
             repeats[row.case_id] = max(repeats.get(row.case_id, 0), row.repeat + 1)
             first.setdefault(row.case_id, row.key)
         cases = list(_stored_cases(store, execution_id, first, repeats))
-        targets = tuple(replies.target(eval_id, name) for name in {row.target_id: None for row in rows})
+        targets = tuple(replies.target(eval_id, name) for name in {row.target: None for row in rows})
         evals.append(_with_cases(Eval(id=eval_id, cases=(), targets=targets), cases))
     return with_project_judges(evals)
 

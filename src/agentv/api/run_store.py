@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agentv.api.resume import existing_store, find, open_store_file, translate_damage
-from agentv.api.runs import case_of, record_of, resolve, response_of
+from agentv.api.runs import case_of, find, record_of, resolve, response_of, translate_damage
+from agentv.api.store_files import existing_store, open_store_file
 from agentv.errors import StoreError
 from agentv.model.results import RunResult, Verdict
 from agentv.model.run import Run
@@ -63,7 +63,7 @@ class RunStore:
         rows = self.executions() if execution is None else [find(self._store, execution)]
         for row in rows:
             for stored in self._store.stored_runs(row.id):
-                if stored.replaced or case not in (None, stored.case_id) or target not in (None, stored.target_id):
+                if stored.superseded or case not in (None, stored.case_id) or target not in (None, stored.target):
                     continue
                 run = read_stored_run(stored, row.id)
                 if status is None or (run.result is not None and run.result.status == status):
@@ -99,11 +99,11 @@ def read_stored_run(stored: StoredRun, execution_id: str) -> Run:
     record, response = record_of(stored), response_of(stored)
     case, evaluators = case_of(stored)
     with translate_damage():
-        target: dict[str, Any] = msgspec.json.decode(stored.target)
+        target_settings: dict[str, Any] = msgspec.json.decode(stored.target_settings)
     output_messages = () if response is None else response.output_messages or ()
     result: dict[str, Any] = {}
     if record is not None:
-        names = ("completed_at", "latency_ms", "tokens_usage", "cost_usd", "thread_id", "error")
+        names = ("attempts", "completed_at", "latency_ms", "tokens_usage", "cost_usd", "thread_id", "error")
         result = {name: getattr(record, name) for name in names}
         verdict = {name: getattr(record, name) for name in RunResult.__struct_fields__}
         result |= {"result": RunResult(**verdict), "unread": record.unread or ()}
@@ -114,7 +114,7 @@ def read_stored_run(stored: StoredRun, execution_id: str) -> Run:
         eval_id=stored.eval_id,
         case_id=stored.case_id,
         persona_id=stored.persona_id,
-        target_id=stored.target_id,
+        target=stored.target,
         repeat=stored.repeat,
         status=stored.status,
         started_at=stored.started_at,
@@ -124,7 +124,8 @@ def read_stored_run(stored: StoredRun, execution_id: str) -> Run:
         updated_at=stored.updated_at,
         case=case,
         evaluators=tuple(evaluators),
-        target=target,
-        attempts=tuple([attempt for _, attempt in stored.attempts]),
+        target_settings=target_settings,
+        rounds=stored.rounds,
+        attempt_log=tuple([attempt for _, attempt in stored.attempt_log]),
         **result,
     )

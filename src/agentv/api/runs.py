@@ -1,42 +1,43 @@
-"""Find, decode, export and import stored runs."""
+"""Find and decode stored executions and runs."""
 
 from __future__ import annotations
 
+import os
+import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from agentv.api.resume import decode_record, find, translate_damage
+from agentv.api.trace_files import trace_follower
 from agentv.errors import FormatError, StoreError
-from agentv.formats.openai import to_openai
 from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.reader import decode_response
-from agentv.formats.run_export import (
-    EXECUTION_SCHEMA,
-    RUN_SCHEMA,
-    read_execution,
-    read_legacy_run,
-    read_run,
-    schema_of,
-    write_execution,
-    write_run,
-)
 from agentv.jsonio import parse_json
+from agentv.model.events import RunFinished
 from agentv.model.request import Case
-from agentv.model.stored import ExecutionRow
-from agentv.run.records import new_id, now
+from agentv.model.response import TRACE_REF, ProviderResponse
+from agentv.model.results import DiffLabels, ResultRecord
+from agentv.run.records import with_conversation
+from agentv.scoring.scorer import needs_trace_file
+from agentv.spec.environment import resolve_env
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from agentv.model.conversation import Message
-    from agentv.model.response import ProviderResponse
-    from agentv.model.results import ResultRecord
-    from agentv.model.stored import StoredRun
+    from agentv.model.stored import ExecutionRow, StoredResult, StoredRun
     from agentv.protocols import Store
+    from agentv.run.options import RunOptions
+    from agentv.run.plan import PlannedRun
+    from agentv.scoring.scorer import TraceLoader
 
-KEY_LENGTH = 16
+MAX_NAMED = 5
+"""Number of executions that a message names."""
+_LAST = re.compile(r"(?:last(?:~([0-9]{1,9}))?)?")
+decode_record = msgspec.json.Decoder(ResultRecord).decode
+_decode_sides = msgspec.json.Decoder(list[tuple[str, list[str], dict[int, str]] | None]).decode
 _decode_content = msgspec.json.Decoder(tuple[Case, list[Any]]).decode
 
 
@@ -45,6 +46,31 @@ class NamedRuns(NamedTuple):
 
     execution: ExecutionRow
     key: str | None = None
+
+
+def find(store: Store, name: str) -> ExecutionRow:
+    """Return the execution with this id or unique beginning of an id.
+
+    `last` or an empty name is the newest one, `last~1` the one before it, and so on.
+    """
+    if back := _LAST.fullmatch(name):
+        wanted = int(back[1] or 0) + 1
+        newest = store.executions(wanted)
+        if len(newest) < wanted:
+            held = f"only {len(newest)} of them" if newest else "no execution"
+            msg = f"{store.name} holds {held} yet; `agentv eval` makes one"
+            raise StoreError(msg)
+        return store.find_execution(newest[-1].id)[0]
+    executions = store.find_execution(name)
+    if not executions:
+        msg = f"{store.name} holds no execution {name!r}; `agentv executions list` shows those there are"
+        raise StoreError(msg)
+    if len(executions) > 1:
+        more = ["…"] if len(executions) > MAX_NAMED else []
+        ids = ", ".join([*(execution.id for execution in executions[:MAX_NAMED]), *more])
+        msg = f"{name!r} could be any of {len(executions)} executions: {ids}"
+        raise StoreError(msg)
+    return executions[0]
 
 
 def resolve(store: Store, name: str) -> NamedRuns:
@@ -59,6 +85,63 @@ def resolve(store: Store, name: str) -> NamedRuns:
         msg = f"{problem} with {head}-{tail}; `agentv runs show {execution.id}` lists them"
         raise StoreError(msg)
     return NamedRuns(find(store, name))
+
+
+def replay_result(
+    stored: StoredResult, options: RunOptions, planned: PlannedRun | None = None, follow: TraceLoader | None = None
+) -> RunFinished:
+    """Return the event of a stored result; if the reply was not stored, it has only the text of the record.
+
+    `follow` reads its trace file; by default, that is done with the folders of the planned run.
+    """
+    with translate_damage():
+        record = decode_record(stored.line)
+        response = ProviderResponse(text=record.candidate, unread=record.unread or ())
+        if stored.response is not None:
+            response = decode_response(msgspec.json.decode(stored.response))
+        sides = decode_sides(stored.sides)
+    line: bytes | None = stored.line
+    if (options.include_messages or options.include_trace) and stored.response is not None:
+        input_messages = () if planned is None else planned.case.case.input_messages
+        if follow is None and planned is not None:
+            follow = _trace_follower(planned)
+        if follow is not None and options.include_trace and needs_trace_file(response):
+            response = follow(response)
+            unread = [str(place) for place in response.unread if place.path == TRACE_REF]
+            record = replace(record, warnings=(*record.warnings, *unread))
+        record, line = with_conversation(record, input_messages, response, options), None
+    place = stored.place if planned is None else str(planned.case.location or "")
+    return RunFinished(
+        record=record,
+        response=response,
+        sides=sides,
+        order=stored.position if planned is None else planned.order,
+        file=(planned.eval.file or "") if planned else place.rsplit(":", 2)[0],
+        place=place,
+        line=line,
+    )
+
+
+def _trace_follower(planned: PlannedRun) -> TraceLoader:
+    eval_, target = planned.eval, planned.target
+    store = resolve_env({"trace_store": target.settings.get("trace_store")}, os.environ)["trace_store"]
+    return trace_follower(target.folder or eval_.folder, eval_.root, store, (eval_.folder,))
+
+
+@contextmanager
+def translate_damage() -> Iterator[None]:
+    """Raise `StoreError` for stored data that cannot be decoded: SQLite does not detect changed bytes."""
+    try:
+        yield
+    except (msgspec.MsgspecError, FormatError, UnicodeDecodeError) as error:
+        msg = f"the run store is damaged, a run in it cannot be read ({error}); delete that execution, or move the file"
+        raise StoreError(msg) from error
+
+
+@translate_damage()
+def decode_sides(data: bytes | None) -> tuple[DiffLabels | None, ...]:
+    """Decode the stored labels of both sides of each diff."""
+    return () if data is None else tuple([labels and DiffLabels(*labels) for labels in _decode_sides(data)])
 
 
 @translate_damage()
@@ -86,88 +169,3 @@ def conversation_of(run: StoredRun) -> tuple[Message, ...]:
     """Return the conversation, as far as it was stored."""
     response = response_of(run)
     return (*case_of(run)[0].input_messages, *((response and response.output_messages) or ()))
-
-
-def export_runs(store: Store, named: NamedRuns, *, openai: bool = False) -> Iterator[bytes]:
-    """Yield lines that `import_runs` reads; with `openai`, each run with its messages in OpenAI's format."""
-    execution = named.execution
-    if not openai:
-        yield write_execution(execution)
-    for run in store.stored_runs(execution.id, named.key):
-        with translate_damage():
-            line = write_run(run, execution.id)
-        yield line if not openai else _in_openai_form(line, run)
-
-
-def _in_openai_form(line: bytes, run: StoredRun) -> bytes:
-    """Return an exported run with messages in OpenAI's format, and without the fields of the store."""
-    fields = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-    messages = to_openai(conversation_of(run)) if run.response is not None else None
-    internal = ("response", "output_from", "sides", "key", "position", "place", "tries", "replaced")
-    public = {name: value for name, value in fields.items() if name not in internal}
-    return msgspec.json.encode({**public, "messages": messages})
-
-
-def import_runs(store: Store, lines: Iterable[bytes]) -> list[tuple[ExecutionRow, int]]:
-    """Import exported runs, also in the older format; each execution is imported completely or not at all."""
-    executions: dict[str, ExecutionRow] = {}
-    runs: dict[str, dict[str, StoredRun]] = {}
-    default_id = f"imported-{new_id()}"
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            _read_line(line, number, default_id, executions, runs)
-        except (FormatError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            msg = f"line {number}: {error}"
-            raise FormatError(msg) from error
-        except KeyError as error:
-            msg = f"line {number}: the run has no {error}"
-            raise FormatError(msg) from error
-    if not executions and not runs:
-        msg = "there are no runs in it"
-        raise FormatError(msg)
-    added = []
-    for name in [*executions, *(name for name in runs if name not in executions)]:
-        imported = list(runs.get(name, {}).values())
-        execution = executions.get(name) or _execution_for(name, imported)
-        added.append((execution, store.add(execution, imported)))
-    return added
-
-
-def _read_line(
-    line: bytes,
-    number: int,
-    default_id: str,
-    executions: dict[str, ExecutionRow],
-    runs: dict[str, dict[str, StoredRun]],
-) -> None:
-    schema = schema_of(line)
-    if schema == EXECUTION_SCHEMA:
-        execution = read_execution(line)
-        executions[execution.id] = execution
-        return
-    if schema == RUN_SCHEMA:
-        name, run = read_run(line)
-    elif schema is None:
-        name, run = read_legacy_run(parse_json(line), number, default_id)
-    else:
-        msg = f"schema {schema!r}; expected {EXECUTION_SCHEMA}, {RUN_SCHEMA}, or a run without a schema"
-        raise FormatError(msg)
-    if runs.setdefault(name, {}).setdefault(run.key, run) is not run:
-        msg = f"run {name}-{run.key} is there twice"
-        raise FormatError(msg)
-
-
-def _execution_for(name: str, runs: list[StoredRun]) -> ExecutionRow:
-    """Return an execution for runs that were exported without one."""
-    verdicts = [record.status for run in runs if (record := record_of(run)) is not None]
-    started = min((run.started_at for run in runs if run.started_at), default=now())
-    execution = ExecutionRow(id=name, status="imported", planned=len(runs), runs=len(runs), started_at=started)
-    return replace(
-        execution,
-        passed=verdicts.count("pass"),
-        failed=verdicts.count("fail"),
-        errors=verdicts.count("error"),
-        completed_at=max((run.updated_at for run in runs if run.updated_at), default=None),
-    )

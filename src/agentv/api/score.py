@@ -117,10 +117,11 @@ class Scorer(CaseScorer):
 
     def explain(self, reply: Reply, result: RunResult | None = None, style: Style | None = None) -> str:
         """Return the verdict as text: the aligned diff and the reasons, without colours unless `style` has them."""
-        from agentv.reports.diff import render_run  # noqa: PLC0415 - only `explain` renders text
+        from agentv.reports.diff import Extent, render_run  # noqa: PLC0415 - only `explain` renders text
 
         result = result or self.score(reply)
-        return render_run(result, self.sides(self._decoded(reply), result), style or Style())
+        extent = Extent(whole="`details` and `misses` of the result")
+        return render_run(result, self.sides(self._decoded(reply), result), style or Style(), extent)
 
 
 def score(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[ScoreOptions]) -> RunResult:
@@ -199,12 +200,10 @@ def assert_trajectory(
 def _await_result(result: ResultOrCoroutine) -> EvaluatorResult:
     if isinstance(result, EvaluatorResult):
         return result
-    import asyncio  # noqa: PLC0415 - importing it takes five times as long as starting Python
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above
+    # asyncio takes five times as long as starting Python.
+    from agentv.process.threads import run_coroutine_in_thread  # noqa: PLC0415
 
-    # In a thread: the event loop of the caller may be running, as in a notebook, and cannot be entered twice.
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, result).result()
+    return run_coroutine_in_thread(result)
 
 
 def _ask(judge: JudgeLike) -> JudgeClient:

@@ -11,8 +11,8 @@ from msgspec.json import Decoder
 
 from agentv.api.resume import folder_of
 from agentv.api.trace_files import trace_follower
+from agentv.spec.environment import resolve_env
 from agentv.spec.project import find_project
-from agentv.spec.targets import resolve_env
 
 if TYPE_CHECKING:
     from agentv.model.response import ProviderResponse
@@ -34,7 +34,7 @@ _decode_target = Decoder(_TargetSnapshot).decode
 
 def identity_of(run: RunRow | StoredRun) -> RunIdentity:
     """Return the eval, target, case and repeat of a run."""
-    return run.eval_id, run.target_id, run.case_id, run.repeat
+    return run.eval_id, run.target, run.case_id, run.repeat
 
 
 class StoredTraces:
@@ -59,8 +59,9 @@ class StoredTraces:
             folder = (folder / run.place.rsplit(":", 2)[0]).parent
         project = find_project(folder)
         root = folder if project is None else project.parent
-        settings = resolve_env({"trace_store": _decode_target(run.target).trace_store}, os.environ)
-        return trace_follower(str(folder), str(root), settings["trace_store"])(response)
+        settings = resolve_env({"trace_store": _decode_target(run.target_settings).trace_store}, os.environ)
+        # Paths of a target that is defined in the project are relative to the project.
+        return trace_follower(str(folder), str(root), settings["trace_store"], (str(root),))(response)
 
     def follow_key(self, response: ProviderResponse, key: str) -> ProviderResponse:
         """Follow the trace file of the run with this key."""

@@ -11,10 +11,11 @@ import msgspec
 from msgspec import Struct
 
 from agentv.api.providers import close_providers, find_secrets, open_provider
-from agentv.api.resume import open_store_file, project_store, translate_damage
+from agentv.api.runs import translate_damage
 from agentv.api.score import Scorer
+from agentv.api.store_files import open_store_file, project_store
 from agentv.api.trace_files import trace_follower
-from agentv.errors import AgentVError, Problem, SpecError, StoreError, suggest
+from agentv.errors import AgentVError, Problem, SpecError, StoreError
 from agentv.formats.plain_blocks import plain_block_problem, unknown_block_name
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message
@@ -40,10 +41,12 @@ from agentv.scoring.calls import resolve_calls, trace_warnings
 from agentv.scoring.scorer import needs_trace_file
 from agentv.spec.describe import describe
 from agentv.spec.discovery import find_evals
+from agentv.spec.environment import env_variables
 from agentv.spec.project import PROJECT_FILE, Project, display_path, find_project, load_project
-from agentv.spec.targets import add_plain_blocks, check_targets, env_variables, make_provider, select_targets
+from agentv.spec.targets import add_plain_blocks, check_targets, make_provider, select_targets
 from agentv.spec.validation import build
 from agentv.spec.yaml import SourceFile
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -189,8 +192,7 @@ def find_targets(path: str) -> list[ProjectTarget]:
         names = selected if isinstance(selected, (str, list)) else None
         for target in select_targets((), names, own_targets, project.targets)[0]:
             first = targets[_key(target)]
-            folder = first.folder if first.evals else eval_path.resolve().parent
-            targets[_key(target)] = first._replace(folder=folder, evals=(*first.evals, source.file))
+            targets[_key(target)] = first._replace(evals=(*first.evals, source.file))
     return list(targets.values())
 
 

@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from agentv.scoring.scorer import TraceLoader
 
 
-def trace_follower(folder: str | None, root: str | None = None, store: str | None = None) -> TraceLoader:
-    """Return the function that reads a `trace_ref` below this folder, or in the trace store of a target."""
+def trace_follower(
+    folder: str | None, root: str | None = None, store: str | None = None, others: tuple[str, ...] = ()
+) -> TraceLoader:
+    """Return the function that reads a `trace_ref` below one of these folders, or in the trace store of a target."""
     if folder is None:
         return without_root
-    return partial(follow_trace_ref, read=TraceFiles(folder, root or folder, store).read)
+    return partial(follow_trace_ref, read=TraceFiles(folder, root or folder, others, store).read)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentv.api.calibrate import calibrate, find_subject
 from agentv.api.judges import open_judge_cache
-from agentv.api.resume import store_path
+from agentv.api.store_files import store_path
 from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_error, fail_usage
 from agentv.cli.options import (
     ENV_FILE,

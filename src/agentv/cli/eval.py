@@ -26,7 +26,7 @@ from agentv.cli.options import (
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="FILE|DIR...")
+@click.argument("paths", nargs=-1, metavar="[FILE|DIR]...")
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="Test this target; may be repeated.")
 @click.option("--case", "cases", multiple=True, metavar="GLOB", help="Run cases whose id matches; may be repeated.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Run cases with this tag; may be repeated.")
@@ -72,6 +72,8 @@ from agentv.cli.options import (
 @QUIET
 def command(**params: Any) -> None:
     """Run evals and report the results.
+
+    Without a FILE or DIR, the project of the current folder is run.
 
     Exit code: 0 all passed, 1 some failed, 2 wrong files or command line (nothing was run), 3 some could not be
     measured, 130 interrupted.

@@ -14,12 +14,13 @@ from agentv.api.score import Scorer
 from agentv.cli.exit_codes import fail_usage
 from agentv.cli.options import JSON
 from agentv.cli.outputs import print_json
-from agentv.errors import PluginError, suggest
+from agentv.errors import PluginError
 from agentv.evaluators.judge.prompt import scripted
 from agentv.matching.diff import quote
 from agentv.registry import evaluator_names, find_evaluator
 from agentv.reports.terminal import Style
 from agentv.spec.describe import describe
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from agentv.evaluators.base import Example

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import asdict, replace
 
-from agentv.api.resume import existing_store, find, open_store_file
-from agentv.api.runs import export_runs, resolve
+from agentv.api.export import export_runs
+from agentv.api.runs import find, resolve
+from agentv.api.store_files import existing_store, open_store_file
 from agentv.cli.exit_codes import ExitCode, fail_usage, redirect_to_devnull
 from agentv.cli.options import JSON, POSITIVE, STORE
 from agentv.cli.outputs import print_json
 from agentv.errors import AgentVError
+from agentv.formats.run_export import EXECUTION_SCHEMA
 from agentv.reports.files import open_private, write_all
 from agentv.reports.terminal import Style, clean, pluralize
 
@@ -164,10 +166,9 @@ def show_execution(store: Store, execution: ExecutionRow, status: str | None, li
     execution, workers = _current_state(store, execution)
     rows = [row for row in store.runs(execution.id) if status in (None, run_status(row))]
     if as_json:
-        # The flat names of a row are those of the first version of this object.
-        runs = [{**run_data(row, execution.id), **row._asdict()} for row in rows]
-        data = {**_execution_data(execution), "holders": [worker._asdict() for worker in workers]}
-        print_json({"schema": "agentv.execution/1", **data, "summary": execution.summary, "runs": runs})
+        runs = [run_data(row, execution.id) for row in rows]
+        data = {**_execution_data(execution), "workers": [worker._asdict() for worker in workers]}
+        print_json({"schema": EXECUTION_SCHEMA, **data, "summary": execution.summary, "runs": runs})
         return
     name = clean(execution.id)  # an imported id may contain anything
     click.echo(f"{name}  {execution.status}  {_counts(execution)}  {_source(execution)}".rstrip())
@@ -196,7 +197,7 @@ def run_status(row: RunRow) -> str:
 
 
 def run_data(row: RunRow, execution_id: str) -> dict[str, Any]:
-    """Return a run of a list as JSON data, in the words of `agentv.run/1`."""
+    """Return a run of a list as JSON data, in the words of `agentv.run/2`."""
     data = row._asdict()
     usage = {name: data.pop(name) for name in ("input_tokens", "output_tokens", "total_tokens")}
     result = {"status": data.pop("verdict"), "score": data.pop("score")}
@@ -215,13 +216,12 @@ def print_run_row(row: RunRow, execution_id: str, style: Style) -> None:
     repeat = f" #{row.repeat + 1}" if row.repeat else ""
     numbers = [
         f"{row.score:.2f}" if row.score is not None else "",
-        # The time until a run ended without an answer is no latency.
-        f"{row.latency_ms / 1000:.2f} s" if row.latency_ms is not None and row.verdict != "error" else "",
-        f"{row.total_tokens:,} tokens" if row.total_tokens is not None else "",
+        f"{row.latency_ms / 1000:.2f} s" if row.latency_ms is not None and row.status != "error" else "",
+        pluralize(row.total_tokens, "token") if row.total_tokens is not None else "",
         f"${row.cost_usd:.4f}" if row.cost_usd is not None else "",
         "only partly understood" if row.unread else "",
     ]
-    name = f"{verdict} {clean(row.case_id)}{repeat}  {clean(row.target_id)}"
+    name = f"{verdict} {clean(row.case_id)}{repeat}  {clean(row.target)}"
     click.echo(f"{name}  {' · '.join(filter(None, numbers))}".rstrip())
     click.echo(style.paint("dim", clean(f"    {execution_id}-{row.key}")))
 
@@ -244,7 +244,7 @@ def write_export(store: Store, selection: NamedRuns, form: str, out: str | None)
             count += 1
     except OSError as error:
         fail_usage(f"{out} cannot be written: {error.strerror}")
-    click.echo(f"wrote {count:,} lines to {out}", err=True)
+    click.echo(f"wrote {pluralize(count, 'line')} to {out}", err=True)
 
 
 def _current_state(store: Store, row: ExecutionRow) -> tuple[ExecutionRow, list[ActiveWorker]]:

@@ -13,7 +13,8 @@ import click
 
 from agentv import __version__
 from agentv.cli.exit_codes import ExitCode, print_error, print_problems, redirect_to_devnull
-from agentv.errors import AgentVError, suggest
+from agentv.errors import AgentVError
+from agentv.suggestions import suggest
 
 COMMANDS = {
     "eval": "Run evals and report the results.",
@@ -60,8 +61,12 @@ class LazyGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command; suggest one if its name is unknown."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            hint = suggest(args[0], COMMANDS) or f"; expected one of {', '.join(COMMANDS)}"
-            ctx.fail(f"no command {args[0]!r}{hint}")
+            from agentv.spec.other_tools import command_meant  # noqa: PLC0415 - only needed for a mistake
+
+            meant = command_meant(args[0])
+            hint = f"; did you mean 'agentv {meant}'?" if meant else suggest(args[0], COMMANDS)
+            names = f"one of {', '.join(COMMANDS)}"
+            ctx.fail(f"no command {args[0]!r}{f'{hint} Expected' if hint else '; expected'} {names}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -113,9 +118,7 @@ def main(prog_name: str = "agentv") -> None:
             _print_json(*reason)
             print_error(f"agentv: {reason[0]}")
             sys.exit(reason[1])
-        from traceback import print_exc  # noqa: PLC0415 - 2 ms that only a bug needs
-
-        print_exc()
+        sys.excepthook(type(error), error, error.__traceback__)
         print_error(BUG_REPORT)
         sys.exit(ExitCode.BUG)
     finally:

@@ -14,6 +14,7 @@ from agentv.cli.exit_codes import fail_usage
 from agentv.errors import FormatError
 from agentv.formats.plain_blocks import plain_block_problem
 from agentv.run.options import RunOptions
+from agentv.spec.environment import parse_dotenv
 
 if TYPE_CHECKING:
     from agentv.model.stored import Persist
@@ -63,6 +64,7 @@ POSITIVE = click.IntRange(min=1)
 SECONDS = NumberType("seconds", min=0, min_open=True, max=86_400)
 DOLLARS = NumberType("US dollars", min=0, min_open=True, max=1_000_000_000)
 SHARE = NumberType(min=0, max=1, min_open=True, max_open=True)
+PASS_RATE = NumberType("share of runs", min=0, max=1, min_open=True)
 
 PLAIN_BLOCKS = click.option(
     "--plain-block",
@@ -107,8 +109,6 @@ def load_env_file(path: str | None) -> None:
     """Set the variables of an `.env` file that the environment does not have."""
     if path is None:
         return
-    from agentv.spec.targets import parse_dotenv  # noqa: PLC0415 - it loads all of `spec`, for a rare option
-
     try:
         variables = parse_dotenv(Path(path).read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, FormatError) as error:
@@ -191,6 +191,9 @@ class CompareArgs(Struct, frozen=True, kw_only=True):
     target_a: str | None
     target_b: str | None
     fail_on: str | None
+    max_regressions: int | None
+    min_pass_rate: float | None
+    allow_missing: bool
     out: str | None
     form: str | None
     as_json: bool

@@ -12,6 +12,8 @@ import click
 from agentv.api import resume as api
 from agentv.api.execution import execute
 from agentv.api.rescore import prepare_rescore
+from agentv.api.runs import find
+from agentv.api.store_files import existing_store, open_store_file
 from agentv.cli.execute import stop_on_signals
 from agentv.cli.exit_codes import exit_with_problems, fail_usage, report_abort
 from agentv.cli.options import (
@@ -27,7 +29,7 @@ from agentv.cli.options import (
     take_run_options,
 )
 from agentv.cli.outputs import input_files, make_printer, open_files
-from agentv.cli.resume import with_judge_cache
+from agentv.cli.store_session import with_judge_cache
 from agentv.errors import AgentVError, SpecError
 from agentv.model.stored import StoredCommand
 
@@ -64,8 +66,8 @@ def command(**params: Any) -> None:
     """
     args = RescoreArgs(options=take_run_options(params), **params)
     try:
-        store: Any = api.open_store_file(Path(args.store)) if args.store else api.existing_store()
-        execution = api.find(store, args.name)
+        store: Any = open_store_file(Path(args.store)) if args.store else existing_store()
+        execution = find(store, args.name)
         rescored = prepare_rescore(store, execution, args.options, args.evals)
     except SpecError as error:
         exit_with_problems(error, as_json=args.as_json)
@@ -84,7 +86,7 @@ def _run(store: Any, execution: ExecutionRow, rescored: RescorePlan, args: Resco
     command = StoredCommand(folder=str(Path.cwd()), rescored=execution.id)
     has_begun = False
     # Two connections: replies are read on the event loop while results are written in a thread.
-    writing_store = api.open_store_file(Path(store.name))
+    writing_store = open_store_file(Path(store.name))
     try:
         session = api.begin(writing_store, api.new_execution(prepared, command, execution.persist))
         with with_judge_cache(prepared, Path(store.name)) as ready:

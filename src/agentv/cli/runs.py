@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentv.api.resume import decode_sides, find, locate_store, open_store_file, translate_damage
-from agentv.api.runs import conversation_of, import_runs, record_of, resolve
+from agentv.api.export import import_runs
+from agentv.api.runs import conversation_of, decode_sides, find, record_of, resolve, translate_damage
+from agentv.api.store_files import locate_store, open_store_file
 from agentv.cli import executions
 from agentv.cli.executions import EXPORT_FILE, FORMAT, ID, MAX_RUNS, STATUS, open_run_store
 from agentv.cli.exit_codes import fail_usage
@@ -22,7 +23,7 @@ from agentv.matching.text import name_match
 from agentv.model.results import RunResult
 from agentv.reports.console import other_warnings, render_unread
 from agentv.reports.diff import render_conversation, render_run
-from agentv.reports.terminal import Style, clean
+from agentv.reports.terminal import Style, clean, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """List, show, export and import stored runs; `agentv executions` handles translate_damage executions."""
+    """List, show, export and import stored runs; `agentv executions` handles whole executions."""
 
 
 @command.command("list")
@@ -51,7 +52,7 @@ def list_runs(limit: int, store: str | None, *, as_json: bool, **filters: str | 
         rows = list(islice(_find_runs(run_store, **filters), limit))
     if as_json:
         runs = [executions.run_data(row, execution_id) for execution_id, row in rows]
-        print_json({"schema": "agentv.runs/1", "runs": runs})
+        print_json({"schema": "agentv.runs/2", "runs": runs})
         return
     for execution_id, row in rows:
         executions.print_run_row(row, execution_id, Style.of(sys.stdout))
@@ -69,7 +70,7 @@ def _find_runs(
     for execution_id, row in store.recent_runs(find(store, execution).id if execution else None):
         if (
             (case_id is None or name_match(case_id, row.case_id))
-            and target in (None, row.target_id)
+            and target in (None, row.target)
             and status in (None, executions.run_status(row))
         ):
             yield execution_id, row
@@ -106,10 +107,9 @@ def show(  # noqa: PLR0913 - one for each option
                 with translate_damage():
                     line = write_run(run, selection.execution.id)
                 click.echo(line)
-                continue
-            if number:
-                click.echo()
-            _show_run(run, selection.execution.id)
+            else:
+                click.echo("\n" if number else "", nl=False)
+                _show_run(run, selection.execution.id)
 
 
 @command.command("export")
@@ -145,7 +145,7 @@ def import_file(path: str, store: str | None, *, as_json: bool) -> None:
         print_json({"schema": "agentv.imported/1", "executions": [{"id": row.id, "runs": runs} for row, runs in added]})
         return
     for row, runs in added:
-        click.echo(f"imported {clean(row.id)}: {runs:,} runs")
+        click.echo(f"imported {clean(row.id)}: {pluralize(runs, 'run')}")
     click.echo(f"\nnext: agentv executions show {clean(added[0][0].id)}")
 
 
@@ -174,11 +174,11 @@ def _show_run(run: StoredRun, execution_id: str) -> None:
     style = Style.of(sys.stdout)
     click.echo(clean(f"{execution_id}-{run.key}"))
     repeat = f", repetition {run.repeat + 1}" if run.repeat else ""
-    what = f"case {clean(run.case_id)} of {clean(run.eval_id)}, target {clean(run.target_id)}{repeat}"
+    what = f"case {clean(run.case_id)} of {clean(run.eval_id)}, target {clean(run.target)}{repeat}"
     click.echo(f"{what}  {clean(run.place)}".rstrip())
-    for number, attempt in run.attempts:
+    for number, attempt in run.attempt_log:
         if attempt.error is not None:
-            again = f" of round {number}" if run.tries > 1 else ""
+            again = f" of round {number}" if run.rounds > 1 else ""
             error = attempt.error
             click.echo(f"attempt {attempt.number}{again} failed ({clean(error.kind)}): {clean(error.message)}")
     record = record_of(run)
@@ -209,9 +209,10 @@ def _show_run(run: StoredRun, execution_id: str) -> None:
 
 def _record_numbers(record: ResultRecord) -> str:
     usage = record.tokens_usage
-    latency = "not reported" if record.latency_ms is None else f"{record.latency_ms / 1000:.3f} s"
-    latency = latency if record.error is None else "none: there was no answer"
+    latency = "latency not reported" if record.latency_ms is None else f"latency {record.latency_ms / 1000:.3f} s"
+    if record.latency_ms is not None and record.error is not None:
+        latency = f"no usable reply after {record.latency_ms / 1000:.3f} s"
     tokens = "not reported" if usage is None else f"{usage.input_tokens} in, {usage.output_tokens} out"
     cost = "not reported" if record.cost_usd is None else f"${record.cost_usd:.6f}"
     thread = f" · thread {clean(record.thread_id)}" if record.thread_id else ""
-    return f"began {clean(record.started_at)} · latency {latency} · tokens {tokens} · cost {cost}{thread}"
+    return f"began {clean(record.started_at)} · {latency} · tokens {tokens} · cost {cost}{thread}"

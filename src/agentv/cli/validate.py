@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +14,7 @@ from agentv.jsonio import dump_json
 from agentv.model.request import Scope
 from agentv.reports.terminal import Style, clean, pluralize, render_warnings
 from agentv.spec.loader import load_evals, load_projects
-from agentv.spec.project import PROJECT_FILE
+from agentv.spec.project import PROJECT_FILE, evals_here
 from agentv.spec.targets import reply_warnings
 
 if TYPE_CHECKING:
@@ -23,19 +24,26 @@ if TYPE_CHECKING:
 
 def _warnings_of(eval_: Eval) -> list[Problem]:
     """Return the warnings about a file, and about the replies that its targets have written down."""
-    scope = Scope(root=eval_.root, folder=eval_.folder)
-    return [*eval_.warnings, *(warning for target in eval_.targets for warning in reply_warnings(target, scope))]
+    scopes = [(target, Scope(root=eval_.root, folder=target.folder or eval_.folder)) for target in eval_.targets]
+    return [*eval_.warnings, *(warning for target, scope in scopes for warning in reply_warnings(target, scope))]
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
     """Check eval files without running anything; report all problems with their locations.
 
+    Without a PATH, the project of the current folder is checked.
+
     Exit code: 0 no problem, 2 some problems.
     """
+    if not paths:
+        here = evals_here(Path.cwd())
+        if here is None:
+            fail_usage("no evals here: name an eval file or a folder of them")
+        paths = (here,)
     projects = [path for path in paths if path.replace("\\", "/").rpartition("/")[2] == PROJECT_FILE]
     try:
         load_projects(projects)

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from agentv.errors import EvaluationError, FormatError, Problem
 from agentv.evaluators.base import EvaluatorBase, Example
 from agentv.evaluators.python import find_file, result_of
-from agentv.jsonio import dump_json, parse_json, scrub_text
+from agentv.jsonio import dump_json, find_duplicate_keys, parse_json, scrub_text
 from agentv.process import Command, InteractivePipe, run
 from agentv.process.command import ResourceLimits, with_limits
 from agentv.process.pipes import BoundedOutput
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "agentv.context/1"
 _MAX_LINE = 300
+_MAX_KEYS = 5
 _LEFT_OUT = frozenset((
     *("success", "text", "output_messages", "trace", "trace_ref", "trace_summary", "error", "warnings"),
     *("unread", "echo_end"),
@@ -133,9 +134,14 @@ def _verdict(done: ProcessResult, stdout: BoundedOutput, stderr: BoundedOutput) 
     if not printed:
         _fail("the program printed nothing on stdout; expected a JSON object with a `score`", stderr)
     try:
-        return parse_json(printed)
+        value = parse_json(printed)
+        duplicates = find_duplicate_keys(printed)
     except FormatError as error:
-        _fail(f"what the program printed on stdout is {error}", stderr)
+        return _fail(f"what the program printed on stdout is {error}", stderr)
+    if duplicates:
+        keys = ", ".join(map(repr, duplicates[:_MAX_KEYS]))
+        _fail(f"what the program printed on stdout has a key twice in one object ({keys})", stderr)
+    return value
 
 
 def _fail(message: str, stderr: BoundedOutput | None = None) -> Any:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agentv.errors import Problem
 from agentv.evals import ConfiguredEvaluator
-from agentv.evaluators.base import EvaluatorBase, Example
+from agentv.evaluators.base import EvaluatorBase, Example, cached
 from agentv.model.results import EvaluatorResult, Verdict
 from agentv.protocols import Context, Evaluator
 from agentv.scoring.scorer import Outcome, ResultOrCoroutine, await_result, evaluate, is_open, reaches
@@ -29,17 +29,14 @@ class Composite(EvaluatorBase, kw_only=True):
 
     nested: ClassVar[str | None] = "evaluators"
 
-    @property
+    @cached
     def inner(self) -> tuple[ConfiguredEvaluator, ...]:
-        """The evaluators, ready to run."""
-        inner: tuple[ConfiguredEvaluator, ...] = self.__dict__.get("inner_checks", ())
-        return inner
+        """The evaluators, ready to run; empty before `with_inner`."""
+        return tuple([item for item in self.evaluators if isinstance(item, ConfiguredEvaluator)])
 
     def with_inner(self, inner: tuple[ConfiguredEvaluator, ...]) -> Self:
-        """Return a copy with these inner evaluators, which were made of `evaluators`."""
-        composite = replace(self)
-        composite.__dict__["inner_checks"] = inner
-        return composite
+        """Return a copy whose `evaluators` are these, which were made of their configurations."""
+        return replace(self, evaluators=list(inner))
 
     def check(self, path: str) -> list[Problem]:
         """Return a problem if none of the inner evaluators counts."""

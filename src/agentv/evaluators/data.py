@@ -13,8 +13,9 @@ from agentv.evaluators.json_schema import SchemaCheck, check_schema
 from agentv.evaluators.selectors import Selected, SelectorEvaluator, excerpt, plain
 from agentv.evaluators.trajectory.wording import joined
 from agentv.jsonio import MAX_DEPTH, has_surrogates, is_deep
-from agentv.matching.diff import NOTHING, Difference, at_steps, bad_pointer, differences, pointer_steps, quote
+from agentv.matching.diff import Difference, differences, quote
 from agentv.matching.equality import sorted_json
+from agentv.matching.json_pointer import NOTHING, at_steps, bad_pointer, pointer_steps
 from agentv.matching.matchers import check_expected, contains, is_matcher
 from agentv.matching.matchers import equals as equal_to
 from agentv.model.results import EvaluatorResult

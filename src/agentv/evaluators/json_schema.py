@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from itertools import islice
 from time import monotonic
+from types import ModuleType
 from typing import Any
 
 from agentv.errors import EvaluationError, Problem
@@ -21,17 +22,27 @@ _clock = threading.local()
 """The deadline of the validation in this thread."""
 
 
+def _jsonschema() -> ModuleType:
+    import jsonschema  # noqa: PLC0415 - an extra, and as slow to import as all of ours
+
+    return jsonschema
+
+
+def _referencing() -> ModuleType:
+    import referencing.jsonschema  # noqa: PLC0415 - comes with jsonschema
+
+    return referencing
+
+
 def check_schema(schema: Schema, path: str) -> list[Problem]:
     """Return the problems of a schema itself."""
     try:
-        from jsonschema import SchemaError  # noqa: PLC0415 - an extra, and as slow to import as all of ours
-        from jsonschema.validators import Draft202012Validator, validator_for  # noqa: PLC0415 - as above
+        library = _jsonschema()
     except ImportError:
         return [Problem(path, NOT_INSTALLED)]
     try:
-        version: Any = validator_for(schema, default=Draft202012Validator)
-        version.check_schema(schema)
-    except SchemaError as error:
+        library.validators.validator_for(schema, default=library.Draft202012Validator).check_schema(schema)
+    except library.SchemaError as error:
         place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
         return [Problem(path + place, f"not a JSON Schema: {_short(error)}")]
     except RecursionError:
@@ -52,21 +63,18 @@ def _check_patterns(schema: Schema, path: str) -> Iterator[Problem]:
 
 
 def _check_references(schema: Schema, path: str) -> Iterator[Problem]:
-    from referencing import Registry, Resource  # noqa: PLC0415 - comes with jsonschema
-    from referencing.exceptions import Unresolvable  # noqa: PLC0415 - as above
-    from referencing.jsonschema import DRAFT202012  # noqa: PLC0415 - as above
-
+    referencing = _referencing()
     parts = list(_parts(schema))
     if any("$id" in part for part in parts):
         return  # references may be to any of these; an invalid one is found during validation
-    root = Resource.from_contents(schema, default_specification=DRAFT202012)
-    resolver = Registry().with_resource("", root).resolver()
+    root = referencing.Resource.from_contents(schema, default_specification=referencing.jsonschema.DRAFT202012)
+    resolver = referencing.Registry().with_resource("", root).resolver()
     for part in parts:
         reference = part.get("$ref")
         if isinstance(reference, str):
             try:
                 resolver.lookup(reference)
-            except Unresolvable:
+            except referencing.exceptions.Unresolvable:
                 hint = "a schema may refer to its own parts only, as in '#/$defs/item'"
                 yield Problem(path, f"`$ref` {reference!r} leads nowhere; {hint}")
 
@@ -85,24 +93,20 @@ class SchemaCheck:
     """A compiled schema."""
 
     def __init__(self, schema: Schema) -> None:
-        from jsonschema.validators import Draft202012Validator, extend, validator_for  # noqa: PLC0415 - an extra
-        from referencing import Registry  # noqa: PLC0415 - comes with it
-
-        version = validator_for(schema, default=Draft202012Validator)
+        library = _jsonschema()
+        version = library.validators.validator_for(schema, default=library.Draft202012Validator)
         ours = {name: keyword for name, keyword in _KEYWORDS.items() if name in version.VALIDATORS}
         keywords = {name: _with_deadline(keyword) for name, keyword in {**version.VALIDATORS, **ours}.items()}
-        extended: Any = extend(version, keywords)  # type: ignore[no-untyped-call]  # its stubs leave it so
+        extended = library.validators.extend(version, keywords)
         # A registry of its own: by default the library fetches what a `$ref` names from the network.
-        self._validator: Any = extended(schema, registry=Registry())
+        self._validator: Any = extended(schema, registry=_referencing().Registry())
 
     def complaints(self, value: Any) -> list[str]:
         """Return the violations of a value, each with its place; empty if it meets the schema."""
-        from referencing.exceptions import Unresolvable  # noqa: PLC0415 - comes with jsonschema
-
         _clock.end = monotonic() + SECONDS
         try:
             errors = list(islice(self._validator.iter_errors(value), MAX_LISTED + 1))
-        except Unresolvable as error:
+        except _referencing().exceptions.Unresolvable as error:
             msg = f"the schema's `$ref` {error.ref!r} leads nowhere"
             raise EvaluationError(msg) from None
         except RecursionError:
@@ -175,9 +179,8 @@ def _unique_items(validator: Any, wanted: Any, value: Any, _schema: Any) -> Iter
 
 
 def _error(message: str) -> Exception:
-    from jsonschema import ValidationError  # noqa: PLC0415 - an extra
-
-    return ValidationError(message)
+    error: Exception = _jsonschema().ValidationError(message)
+    return error
 
 
 _KEYWORDS: dict[str, Keyword] = {

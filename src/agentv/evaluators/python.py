@@ -13,13 +13,14 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
 from agentv import files as code
-from agentv.errors import AgentVError, EvaluationError, FormatError, Problem, suggest
+from agentv.errors import AgentVError, EvaluationError, FormatError, Problem
 from agentv.evaluators.base import EvaluatorBase, Example
 from agentv.files import is_import_path
 from agentv.jsonio import scrub, scrub_text
 from agentv.matching.diff import quote
 from agentv.model.results import EvaluatorResult
 from agentv.scoring.scorer import reaches
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -295,17 +296,21 @@ async def run_with_deadline(timeout_s: float, work: Awaitable[Any]) -> Any:
         raise EvaluationError(reason_of(error)) from error
 
 
-async def call(function: Callable[..., Any], ctx: Context, options: Mapping[str, Any]) -> Any:
-    """Call the function with a copy of the context."""
+async def _call_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     from agentv.process.threads import call_in_thread  # noqa: PLC0415 - as above
 
+    return await call_in_thread(function, *arguments)
+
+
+async def call(function: Callable[..., Any], ctx: Context, options: Mapping[str, Any]) -> Any:
+    """Call the function with a copy of the context."""
     options = options if takes_options(function) else {}
     # An asynchronous function is trusted not to block; any other runs in a thread.
     called = getattr(function, "__call__", None)  # noqa: B004 - an object whose call is asynchronous
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
         return await function(copy_context(ctx), **options)
     # The context is copied in the thread too, as a long transcript takes time.
-    returned = await call_in_thread(lambda: function(copy_context(ctx), **options))
+    returned = await _call_in_thread(lambda: function(copy_context(ctx), **options))
     return await returned if inspect.isawaitable(returned) else returned
 
 
@@ -389,12 +394,10 @@ class Python(EvaluatorBase, kw_only=True):
         return result_of(await run_with_deadline(self.timeout_s, self._run(replace(ctx, config=config))), self)
 
     async def _run(self, ctx: Context) -> Any:
-        from agentv.process.threads import call_in_thread  # noqa: PLC0415 - a configuration is checked without it
-
-        function = await call_in_thread(load_function, self.function, ctx.scope)
+        function = await _call_in_thread(load_function, self.function, ctx.scope)
         if isinstance(function, type) and issubclass(function, EvaluatorBase):
             instance = self._build(function, dict(ctx.config))
-            returned = await call_in_thread(lambda: instance.evaluate(copy_context(ctx)))
+            returned = await _call_in_thread(lambda: instance.evaluate(copy_context(ctx)))
             return await returned if inspect.isawaitable(returned) else returned
         if not callable(function):
             msg = f"{self.function!r} is a {type(function).__name__}, not a function"

@@ -6,15 +6,17 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 
 from msgspec import UNSET, Meta
 
-from agentv.errors import EvaluationError, Problem, UndecidedError, suggest
+from agentv.errors import EvaluationError, Problem, UndecidedError
 from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Finding, cached
 from agentv.evaluators.call_checks import n_times, unread_calls
 from agentv.jsonio import dump_json
-from agentv.matching.diff import MAX_DIGITS, MAX_QUOTED, NOTHING, at_step, quote
+from agentv.matching.diff import MAX_QUOTED, quote
+from agentv.matching.json_pointer import MAX_DIGITS, NOTHING, at_step
 from agentv.matching.text import name_match
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
+from agentv.suggestions import suggest
 
 MESSAGE, CALL = "messages", "tool_calls"
 ROOTS = ("answer", MESSAGE, CALL, "reasoning", "metadata")

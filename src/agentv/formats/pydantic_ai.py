@@ -455,7 +455,7 @@ def _to_response_and_returns(message: Message, ids: Iterator[str]) -> list[dict[
         parts.append(
             {**part, "args": arguments if isinstance(arguments, (dict, str)) else dump_json(arguments).decode()}
         )
-        # Models skip_invalid calls without a result.
+        # Models reject calls without a result.
         returns.append(_to_tool_return(call.tool, call_id, None if call.output is UNSET else call.output))
     written: list[dict[str, Any]] = [{"kind": "response", "parts": parts}]
     return [*written, {"kind": "request", "parts": returns}] if returns else written

@@ -25,7 +25,7 @@ from agentv.formats.streams import AssembledStream, StreamEvent, add_stream_find
 from agentv.formats.ui_streams import read_data_stream
 from agentv.formats.unread import with_unread, with_unread_fields
 from agentv.formats.usage import lift_usage
-from agentv.jsonio import dump_json, parse_json, scrub, scrub_text
+from agentv.jsonio import dump_json, parse_json, parse_with_hooks, scrub, scrub_text
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat
@@ -431,10 +431,8 @@ def _name(shape: ReplyFormat, data: Any) -> str:
 
 def _is_strict(text: str) -> bool:
     """Return whether a JSON text has no duplicate keys and no constants outside of the standard."""
-    from json import loads  # noqa: PLC0415 - needed only for documents of unknown shape
-
     try:
-        loads(text, object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_constant)
+        parse_with_hooks(text, object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         return False
     return True

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, json
+from msgspec.structs import asdict
 
 from agentv.errors import FormatError
 from agentv.formats.messages import as_messages
@@ -18,12 +19,13 @@ from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import EvaluatorResult, ResultRecord
 from agentv.model.stored import ExecutionRow, RunStatus, StoredRun
 
-RUN_SCHEMA = "agentv.run/1"
-EXECUTION_SCHEMA = "agentv.execution/1"
-RECORD_FIELDS = ("latency_ms", "tokens_usage", "cost_usd", "thread_id", "error", "completed_at")
+RUN_SCHEMA = "agentv.run/2"
+EXECUTION_SCHEMA = "agentv.execution/2"
+RUN_SCHEMAS = (RUN_SCHEMA, "agentv.run/1")
+"""Versions that are read, the one that is written first."""
+EXECUTION_SCHEMAS = (EXECUTION_SCHEMA, "agentv.execution/1")
+RECORD_FIELDS = ("attempts", "latency_ms", "tokens_usage", "cost_usd", "thread_id", "error", "completed_at")
 """The fields that a run copies from its result record."""
-RECORD_NAMES = {"run_id": "id", "target": "target_id"}
-"""Names in the run of record fields that are named differently."""
 SHARED_FIELDS = ("execution_id", "run_id", "eval_id", "case_id", "target", "repeat", "started_at", *RECORD_FIELDS)
 """Fields shared by a record and its run; the record omits them if they are equal. They differ after a rerun."""
 NULL = Raw(b"null")
@@ -33,9 +35,8 @@ class _CaseInput(Struct):
     input_messages: list[Raw] = []
 
 
-class _Round(Struct, frozen=True):
+class _LoggedAttempt(Attempt, frozen=True, kw_only=True):
     round: int
-    attempt: Attempt
 
 
 class _ExportedRun(Struct, kw_only=True):
@@ -47,29 +48,29 @@ class _ExportedRun(Struct, kw_only=True):
     eval_id: str
     case_id: str
     persona_id: str | None = None
-    target_id: str
+    target: str
     repeat: int
     place: str = ""
     status: RunStatus
-    tries: int
+    rounds: int
     started_at: str | None = None
     created_at: str
     updated_at: str
-    replaced: bool = False
+    superseded: bool = False
     case: Raw
     evaluators: Raw
-    target: Raw
+    target_settings: Raw
     messages: list[Raw] | None = None
     output_from: int | None = None
     response: dict[str, Raw] | None = None
     result: dict[str, Raw] | None = None
     sides: Raw = NULL
-    attempts: list[_Round] = []
+    attempt_log: list[_LoggedAttempt] = []
 
 
 def write_execution(execution: ExecutionRow) -> bytes:
     """Return the line that precedes the runs of an execution."""
-    return dump_json({"schema": EXECUTION_SCHEMA, **msgspec.structs.asdict(execution), "seq": 0})
+    return dump_json({"schema": EXECUTION_SCHEMA, **asdict(execution), "seq": 0})
 
 
 def read_execution(line: bytes) -> ExecutionRow:
@@ -91,7 +92,7 @@ def write_run(run: StoredRun, execution_id: str) -> bytes:
         "eval_id": run.eval_id,
         "case_id": run.case_id,
         "persona_id": run.persona_id,
-        "target_id": run.target_id,
+        "target": run.target,
         "repeat": run.repeat,
         "status": run.status,
         "started_at": run.started_at,
@@ -102,14 +103,14 @@ def write_run(run: StoredRun, execution_id: str) -> bytes:
         "created_at": run.created_at,
         "updated_at": run.updated_at,
         "case": case,
-        "target": Raw(run.target),
+        "target_settings": Raw(run.target_settings),
         "evaluators": evaluators,
         "key": run.key,
         "position": run.position,
         "place": run.place,
-        "tries": run.tries,
-        "replaced": run.replaced,
-        "attempts": [_Round(number, attempt) for number, attempt in run.attempts],
+        "rounds": run.rounds,
+        "superseded": run.superseded,
+        "attempt_log": [_LoggedAttempt(round=number, **asdict(attempt)) for number, attempt in run.attempt_log],
         "output_from": None if output is None else len(prompt),
         "response": response,
         "sides": NULL if run.sides is None else Raw(run.sides),
@@ -121,9 +122,11 @@ def write_run(run: StoredRun, execution_id: str) -> bytes:
 
 def _is_in_run(name: str, value: Raw, fields: Mapping[str, Any]) -> bool:
     """Return whether the run holds a field of the record with exactly the same value."""
-    return name in RECORD_FIELDS or (
-        name in SHARED_FIELDS and json.encode(fields[RECORD_NAMES.get(name, name)]) == bytes(value)
-    )
+    return name in RECORD_FIELDS or (name in SHARED_FIELDS and json.encode(fields[_name_in_run(name)]) == bytes(value))
+
+
+def _name_in_run(name: str) -> str:
+    return "id" if name == "run_id" else name
 
 
 def _output(response: Mapping[str, Raw]) -> Raw:
@@ -133,7 +136,9 @@ def _output(response: Mapping[str, Raw]) -> Raw:
 
 
 def read_run(line: bytes) -> tuple[str, StoredRun]:
-    """Parse an exported run; return the id of its execution and the run."""
+    """Parse an exported run of any version; return the id of its execution and the run."""
+    if schema_of(line) != RUN_SCHEMA:
+        line = _from_version_1(line)
     exported = json.decode(line, type=_ExportedRun)
     response = exported.response
     if response is not None and exported.output_from is not None:
@@ -144,7 +149,7 @@ def read_run(line: bytes) -> tuple[str, StoredRun]:
         top = json.decode(line, type=dict[str, Raw])
         record = _join_raw(
             {
-                name: (exported.result[name] if name in exported.result else top[RECORD_NAMES.get(name, name)])
+                name: (exported.result[name] if name in exported.result else top[_name_in_run(name)])
                 for name in ResultRecord.__struct_fields__
                 if name in SHARED_FIELDS or name in exported.result
             }
@@ -155,23 +160,44 @@ def read_run(line: bytes) -> tuple[str, StoredRun]:
         eval_id=exported.eval_id,
         case_id=exported.case_id,
         persona_id=exported.persona_id,
-        target_id=exported.target_id,
+        target=exported.target,
         repeat=exported.repeat,
         place=exported.place,
         status=exported.status,
-        tries=exported.tries,
+        rounds=exported.rounds,
         started_at=exported.started_at,
         created_at=exported.created_at,
         updated_at=exported.updated_at,
-        replaced=exported.replaced,
+        superseded=exported.superseded,
         content=b"[" + bytes(exported.case) + b"," + bytes(exported.evaluators) + b"]",
-        target=bytes(exported.target),
+        target_settings=bytes(exported.target_settings),
         line=record,
         response=None if response is None else _join_raw(response),
         sides=None if bytes(exported.sides) == bytes(NULL) else bytes(exported.sides),
-        attempts=tuple([(each.round, each.attempt) for each in exported.attempts]),
+        attempt_log=tuple([(each.round, _attempt(each)) for each in exported.attempt_log]),
     )
     return exported.execution_id, run
+
+
+def _attempt(logged: _LoggedAttempt) -> Attempt:
+    return Attempt(**{name: getattr(logged, name) for name in Attempt.__struct_fields__})
+
+
+_VERSION_1_NAMES = {
+    "target": "target_settings",
+    "target_id": "target",
+    "tries": "rounds",
+    "replaced": "superseded",
+    "attempts": "attempt_log",
+}
+"""Names of today by names of `agentv.run/1`."""
+
+
+def _from_version_1(line: bytes) -> bytes:
+    """Return a run of `agentv.run/1` with the names of today, and attempts with their rounds among their fields."""
+    fields = {_VERSION_1_NAMES.get(key, key): value for key, value in json.decode(line, type=dict[str, Raw]).items()}
+    rounds = json.decode(fields.get("attempt_log", b"[]"), type=list[dict[str, Any]])
+    return json.encode({**fields, "attempt_log": [{"round": each["round"], **each["attempt"]} for each in rounds]})
 
 
 def schema_of(line: bytes) -> str | None:
@@ -201,9 +227,10 @@ _NAMES = {
     "scenarioId": "case_id",
     "scenario_id": "case_id",
     "caseId": "case_id",
-    "connectorId": "target_id",
-    "connector_id": "target_id",
-    "targetId": "target_id",
+    "connectorId": "target",
+    "connector_id": "target",
+    "targetId": "target",
+    "target_id": "target",
     "executionId": "execution_id",
     "startedAt": "started_at",
     "completedAt": "completed_at",
@@ -249,21 +276,21 @@ def read_legacy_run(data: Any, position: int, default_execution: str) -> tuple[s
         eval_id=record.eval_id,
         case_id=case.id,
         persona_id=None if fields.get("persona_id") is None else str(fields["persona_id"]),
-        target_id=record.target,
+        target=record.target,
         repeat=0,
         place="",
         status=status,  # type: ignore[arg-type]  # one of the statuses, from the table above
-        tries=1,
+        rounds=1,
         started_at=record.started_at,
         created_at=created,
         updated_at=str(fields.get("updated_at") or created),
-        replaced=False,
+        superseded=False,
         content=content,
-        target=dump_json({"name": record.target}),
+        target_settings=dump_json({"name": record.target}),
         line=dump_json(record),
         response=dump_json(response),
         sides=None,
-        attempts=((1, last),),
+        attempt_log=((1, last),),
     )
 
 
@@ -294,7 +321,7 @@ def _record(
         run_id=f"{execution_id}-{key}",
         eval_id=str(fields.get("eval_id") or "imported"),
         case_id=case.id,
-        target=str(fields.get("target_id") or "unknown"),
+        target=str(fields.get("target") or "unknown"),
         repeat=0,
         attempts=1,
         status=verdict,  # type: ignore[arg-type]  # one of the verdicts, from the table above

@@ -5,8 +5,9 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import UNSET
 
-from agentv.matching.diff import NOTHING, Difference, differences
+from agentv.matching.diff import Difference, differences
 from agentv.matching.equality import canonical_key, json_equal
+from agentv.matching.json_pointer import NOTHING
 from agentv.matching.matchers import Predicate, contains, equals, has_matcher, is_matcher
 from agentv.matching.text import glob_match
 

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from math import ulp
 from operator import ge, gt, le, lt
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentv.errors import EvaluationError, Problem
 from agentv.matching.equality import json_equal
 from agentv.matching.text import glob_test
+
+if TYPE_CHECKING:
+    import regex
 
 QUICK_SECONDS = 0.005
 """The time that an event loop can wait: nearly every search ends within a hundredth of it."""
@@ -26,10 +29,8 @@ class Pattern:
     """A compiled pattern in Python's syntax."""
 
     def __init__(self, pattern: str, *, ignore_case: bool = False, full: bool = False) -> None:
-        import regex  # noqa: PLC0415 - costs as much as starting Python, and few suites use it
-
         self._pattern = pattern
-        compiled = regex.compile(_python_syntax(pattern), regex.IGNORECASE if ignore_case else 0)
+        compiled = _compile(pattern, ignore_case=ignore_case)
         self._search = compiled.fullmatch if full else compiled.search
 
     def find(self, text: str) -> tuple[int, int] | None:
@@ -73,10 +74,6 @@ MAX_DEPTH = 128
 MAX_PATH = 60
 MAX_PATTERN = 10_000
 REGEX_SECONDS = 1.0
-OPERATORS = (
-    "$any", "$regex", "$glob", "$contains", "$gt", "$gte", "$lt", "$lte", "$approx", "$oneof", "$not", "$type",
-    "$literal",
-)  # fmt: skip
 
 
 def is_number(value: Any) -> bool:
@@ -127,53 +124,55 @@ def check_expected(value: Any, path: str, depth: int = 0) -> Iterator[Problem]:
 
 def _check_matcher(matcher: dict[str, Any], path: str, depth: int) -> Iterator[Problem]:
     hint = "to compare a value whose own keys begin with '$', write {$literal: ...}"
-    plain = [key for key in matcher if key not in OPERATORS]
+    plain = [key for key in matcher if key not in MATCHERS]
     if any(key[:1] == "$" for key in plain if isinstance(key, str)):
         unknown = next(key for key in plain if isinstance(key, str) and key[:1] == "$")
-        yield Problem(path, f"unknown operator {unknown!r}; expected one of {', '.join(OPERATORS)}; {hint}")
+        yield Problem(path, f"unknown operator {unknown!r}; expected one of {', '.join(MATCHERS)}; {hint}")
     elif plain:
         yield Problem(path, f"operators beside plain keys ({', '.join(map(repr, plain))}); {hint}")
     else:
         for operator, argument in matcher.items():
-            if (reason := _bad_argument(operator, argument)) is not None:
+            if (reason := MATCHERS[operator].bad_argument(argument)) is not None:
                 yield Problem(f"{path}.{operator}", reason)
-            elif operator == "$not":
-                yield from check_expected(argument, f"{path}.$not", depth + 1)
-            elif operator == "$oneof":
-                yield from check_expected(argument, f"{path}.$oneof", depth + 1)
+            elif MATCHERS[operator].nested:
+                yield from check_expected(argument, f"{path}.{operator}", depth + 1)
 
 
-def _bad_argument(operator: str, argument: Any) -> str | None:  # noqa: PLR0911 - one line an operator reads best
-    match operator:
-        case "$any":
-            return None if argument is True else f"expected true, got {argument!r}"
-        case "$regex":
-            return _bad_regex(argument)
-        case "$glob":
-            if isinstance(argument, str) and len(argument) > MAX_PATTERN:
-                return f"longer than {MAX_PATTERN:,} characters"
-            return None if isinstance(argument, str) else f"expected a string, got {argument!r}"
-        case "$gt" | "$gte" | "$lt" | "$lte":
-            ordered = isinstance(argument, str) or is_number(argument)
-            return None if ordered else f"expected a number or a string, got {argument!r}"
-        case "$approx":
-            return _bad_approx(argument)
-        case "$oneof":
-            full = isinstance(argument, list) and argument
-            return None if full else f"expected a list of at least one value, got {argument!r}"
-        case "$type":
-            names = argument if isinstance(argument, list) and argument else [argument]
-            known = all(isinstance(name, str) and name in TYPES for name in names)
-            return None if known else f"expected one of {', '.join(TYPES)}, or a list of them; got {argument!r}"
-        case "$contains" if has_matcher(argument):
-            return "expected a plain value, got a matcher"
-        case _:
-            return None
+def _accept(_: Any) -> None:
+    return None
+
+
+def _bad_any(argument: Any) -> str | None:
+    return None if argument is True else f"expected true, got {argument!r}"
+
+
+def _bad_glob(argument: Any) -> str | None:
+    if isinstance(argument, str) and len(argument) > MAX_PATTERN:
+        return f"longer than {MAX_PATTERN:,} characters"
+    return None if isinstance(argument, str) else f"expected a string, got {argument!r}"
+
+
+def _bad_part(argument: Any) -> str | None:
+    return "expected a plain value, got a matcher" if has_matcher(argument) else None
+
+
+def _bad_bound(argument: Any) -> str | None:
+    ordered = isinstance(argument, str) or is_number(argument)
+    return None if ordered else f"expected a number or a string, got {argument!r}"
+
+
+def _bad_choices(argument: Any) -> str | None:
+    full = isinstance(argument, list) and argument
+    return None if full else f"expected a list of at least one value, got {argument!r}"
+
+
+def _bad_type(argument: Any) -> str | None:
+    names = argument if isinstance(argument, list) and argument else [argument]
+    known = all(isinstance(name, str) and name in TYPES for name in names)
+    return None if known else f"expected one of {', '.join(TYPES)}, or a list of them; got {argument!r}"
 
 
 def _bad_regex(pattern: Any) -> str | None:
-    import regex  # noqa: PLC0415 - costs as much as starting Python, and few suites use it
-
     if not isinstance(pattern, str):
         return f"expected a string, got {pattern!r}"
     if len(pattern) > MAX_PATTERN:
@@ -182,10 +181,20 @@ def _bad_regex(pattern: Any) -> str | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             re.compile(pattern)
-            regex.compile(_python_syntax(pattern))
-    except (re.error, regex.error, RecursionError, OverflowError, MemoryError) as error:
+            _compile(pattern)
+    except (re.error, RecursionError, OverflowError, MemoryError) as error:
         return f"not a regular expression: {error}"
     return None
+
+
+def _compile(pattern: str, *, ignore_case: bool = False) -> "regex.Pattern[str]":
+    """Compile a pattern with an engine whose searches have a time limit; raise `re.error` if it is invalid."""
+    import regex  # noqa: PLC0415 - costs as much as starting Python, and few suites use it
+
+    try:
+        return regex.compile(_python_syntax(pattern), regex.IGNORECASE if ignore_case else 0)
+    except regex.error as error:
+        raise re.error(str(error)) from error
 
 
 def _python_syntax(pattern: str) -> str:
@@ -246,37 +255,8 @@ def _elements(tests: list[Predicate]) -> Predicate:
 
 
 def _all_operators(matcher: dict[str, Any]) -> Predicate:
-    tests = [_operator(name, argument) for name, argument in matcher.items()]
+    tests = [MATCHERS[name].compile(argument) for name, argument in matcher.items()]
     return tests[0] if len(tests) == 1 else lambda actual: all(test(actual) for test in tests)
-
-
-def _operator(name: str, argument: Any) -> Predicate:  # noqa: PLR0911 - one line an operator reads best
-    match name:
-        case "$regex":
-            return _regex(argument)
-        case "$glob":
-            fits = glob_test(argument)
-            return lambda actual: isinstance(actual, str) and fits(actual)
-        case "$contains":
-            return lambda actual: _holds(actual, argument)
-        case "$gt" | "$gte" | "$lt" | "$lte":
-            return _comparison(name, argument)
-        case "$approx":
-            middle, within = argument["value"], argument["within"]
-            return lambda actual: is_number(actual) and _near(actual, middle, within)
-        case "$oneof":
-            choices = [equals(choice) for choice in argument]
-            return lambda actual: any(test(actual) for test in choices)
-        case "$not":
-            test = equals(argument)
-            return lambda actual: not test(actual)
-        case "$type":
-            kinds = [TYPES[kind] for kind in (argument if isinstance(argument, list) else [argument])]
-            return lambda actual: any(test(actual) for test in kinds)
-        case "$literal":
-            return _plain(argument)
-        case _:
-            return lambda _: True
 
 
 def _near(actual: float, middle: float, within: float) -> bool:
@@ -296,20 +276,46 @@ def _holds(actual: Any, wanted: Any) -> bool:
     return isinstance(actual, dict) and isinstance(wanted, str) and wanted in actual
 
 
-COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
+def _contains(part: Any) -> Predicate:
+    return lambda actual: _holds(actual, part)
 
 
-def _comparison(name: str, bound: Any) -> Predicate:
-    compare = COMPARISONS[name]
-    if isinstance(bound, str):
-        return lambda actual: isinstance(actual, str) and compare(actual, bound)
-    return lambda actual: is_number(actual) and compare(actual, bound)
+def _comparison(compare: Callable[[Any, Any], bool]) -> Callable[[Any], Predicate]:
+    def predicate(bound: Any) -> Predicate:
+        if isinstance(bound, str):
+            return lambda actual: isinstance(actual, str) and compare(actual, bound)
+        return lambda actual: is_number(actual) and compare(actual, bound)
+
+    return predicate
+
+
+def _approx(argument: dict[str, Any]) -> Predicate:
+    middle, within = argument["value"], argument["within"]
+    return lambda actual: is_number(actual) and _near(actual, middle, within)
+
+
+def _one_of(argument: list[Any]) -> Predicate:
+    choices = [equals(choice) for choice in argument]
+    return lambda actual: any(test(actual) for test in choices)
+
+
+def _not(argument: Any) -> Predicate:
+    test = equals(argument)
+    return lambda actual: not test(actual)
+
+
+def _type(argument: Any) -> Predicate:
+    kinds = [TYPES[kind] for kind in (argument if isinstance(argument, list) else [argument])]
+    return lambda actual: any(test(actual) for test in kinds)
+
+
+def _glob(pattern: str) -> Predicate:
+    fits = glob_test(pattern)
+    return lambda actual: isinstance(actual, str) and fits(actual)
 
 
 def _regex(pattern: str) -> Predicate:
-    import regex  # noqa: PLC0415 - costs as much as starting Python, and few suites use it
-
-    search = regex.compile(_python_syntax(pattern)).search
+    search = _compile(pattern).search
 
     def test(actual: Any) -> bool:
         try:
@@ -320,3 +326,32 @@ def _regex(pattern: str) -> Predicate:
             raise EvaluationError(msg) from None
 
     return test
+
+
+class MatcherType(NamedTuple):
+    """A matcher that expected values may use."""
+
+    bad_argument: Callable[[Any], str | None]
+    """Returns why this is no argument of the matcher; `None` if it is one."""
+    compile: Callable[[Any], Predicate]
+    """Returns the test of actual values; called only with an argument that is one."""
+    nested: bool = False
+    """The argument holds expected values, with matchers of their own."""
+
+
+MATCHERS: dict[str, MatcherType] = {
+    "$any": MatcherType(_bad_any, lambda _: lambda _: True),
+    "$regex": MatcherType(_bad_regex, _regex),
+    "$glob": MatcherType(_bad_glob, _glob),
+    "$contains": MatcherType(_bad_part, _contains),
+    "$gt": MatcherType(_bad_bound, _comparison(gt)),
+    "$gte": MatcherType(_bad_bound, _comparison(ge)),
+    "$lt": MatcherType(_bad_bound, _comparison(lt)),
+    "$lte": MatcherType(_bad_bound, _comparison(le)),
+    "$approx": MatcherType(_bad_approx, _approx),
+    "$oneof": MatcherType(_bad_choices, _one_of, nested=True),
+    "$not": MatcherType(_accept, _not, nested=True),
+    "$type": MatcherType(_bad_type, _type),
+    "$literal": MatcherType(_accept, _plain),
+}
+"""Matchers by name: one entry is all that a new one needs."""

@@ -56,4 +56,6 @@ class Scope(Struct, frozen=True, kw_only=True):
     root: str
     """Folder of the project: no file outside of it may be read by name."""
     folder: str
-    """Folder of the eval: paths are relative to it, and programs run in it."""
+    """Folder of the file that defines the target: paths are relative to it, and programs run in it."""
+    eval_folder: str = ""
+    """Folder of the eval, if it is another one: files that `folder` does not have are looked for there."""

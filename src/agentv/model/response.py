@@ -40,6 +40,10 @@ DEPRECATED = Meta(extra_json_schema={"deprecated": True})
 ErrorKind = Literal["agent", "transport", "timeout", "interrupted", "protocol"]
 
 
+UNREACHABLE, NOT_STARTED = "unreachable", "not_started"
+"""Error codes of a target that could not be reached, or not be started, for no reason that lies in the case."""
+
+
 class ResponseError(Struct, frozen=True, kw_only=True):
     """Error of a reply that is not usable."""
 
@@ -50,9 +54,13 @@ class ResponseError(Struct, frozen=True, kw_only=True):
     retryable: bool = False
     """True if another attempt may succeed."""
     code: str | UnsetType = UNSET
-    """Kind of failure, for programs: `rate_limited`, `quota_exhausted`, `unauthorized`, …; only where known."""
+    """Kind of failure, for programs: `rate_limited`, `unreachable`, `not_started`, …; only where known."""
     retry_after_s: float | UnsetType = UNSET
     """Time to wait that the target asked for (`Retry-After`); only where it did."""
+
+
+TRACEBACK, PRINTED = "traceback", "printed"
+"""Keys in the metadata of a Python agent's reply: the traceback of its exception, and the text that it printed."""
 
 
 class Unread(Struct, frozen=True, kw_only=True):

@@ -27,7 +27,7 @@ class Run(Struct, frozen=True, kw_only=True):
     """The case (a scenario in other tools)."""
     persona_id: str | None = None
     """The persona of a conversation; `None` without one."""
-    target_id: str
+    target: str
     """The name of the target."""
     repeat: int
     """The repetition, from 0."""
@@ -63,7 +63,11 @@ class Run(Struct, frozen=True, kw_only=True):
     """The case as it was when it ran."""
     evaluators: tuple[dict[str, Any], ...] = ()
     """The evaluator configurations as they were."""
-    target: dict[str, Any] = {}
+    target_settings: dict[str, Any] = {}
     """The target's settings as they were; secrets are names of variables."""
-    attempts: tuple[Attempt, ...] = ()
-    """All attempts at the run, in order."""
+    attempts: int | None = None
+    """The number of attempts of the last round, as in the result record; `None` while the run has no result."""
+    rounds: int = 0
+    """The number of times that the run was claimed: more than one after a crash, or when it was run again."""
+    attempt_log: tuple[Attempt, ...] = ()
+    """All attempts of all rounds, in order."""

@@ -76,7 +76,7 @@ class Claim(NamedTuple):
     """Id of the eval."""
     case_id: str
     """Id of the case."""
-    target_id: str
+    target: str
     """Name of the target."""
     repeat: int
     """Number of the repetition, from 0."""
@@ -84,9 +84,9 @@ class Claim(NamedTuple):
     """Place of the case, as `file:line:column`."""
     content: bytes
     """Snapshot of the case and its evaluators, as JSON."""
-    target: bytes
+    target_settings: bytes
     """Target as written, as JSON: secrets are names of variables there."""
-    tries: int
+    rounds: int
     """Number of earlier claims as far as known: if the store has another, another process was faster."""
 
 
@@ -114,9 +114,9 @@ class Outcome(NamedTuple):
     """Life cycle of the run."""
     verdict: Verdict | None
     """Verdict of its last result; `None` if it has none."""
-    tries: int
+    rounds: int
     """Number of claims."""
-    replaced: bool = False
+    superseded: bool = False
     """`True` if it was superseded because its case was edited; undoing the edit undoes that."""
 
 
@@ -150,7 +150,7 @@ class RunRow(NamedTuple):
     """Id of the case."""
     persona_id: str | None
     """Id of the persona."""
-    target_id: str
+    target: str
     """Name of the target."""
     repeat: int
     """Number of the repetition, from 0."""
@@ -162,7 +162,7 @@ class RunRow(NamedTuple):
     """Verdict; `None` if it has no result."""
     score: float | None
     """Score; `None` if it has none."""
-    tries: int
+    rounds: int
     """Number of claims."""
     latency_ms: float | None
     """Time of the last attempt in the provider."""
@@ -197,7 +197,7 @@ class StoredRun(NamedTuple):
     """Id of the case."""
     persona_id: str | None
     """Id of the persona."""
-    target_id: str
+    target: str
     """Name of the target."""
     repeat: int
     """Number of the repetition, from 0."""
@@ -205,7 +205,7 @@ class StoredRun(NamedTuple):
     """Place of the case, as `file:line:column`."""
     status: RunStatus
     """Life cycle of the run."""
-    tries: int
+    rounds: int
     """Number of claims."""
     started_at: str | None
     """Time of the start."""
@@ -213,11 +213,11 @@ class StoredRun(NamedTuple):
     """Time at which it was first claimed."""
     updated_at: str
     """Time of the last change."""
-    replaced: bool
+    superseded: bool
     """`True` if it was superseded because its case was edited, and is no longer part of its execution."""
     content: bytes
     """Snapshot of the case and its evaluators, as JSON."""
-    target: bytes
+    target_settings: bytes
     """Target as written, as JSON."""
     line: bytes | None
     """Result record as JSON; `None` if it has no result."""
@@ -225,8 +225,8 @@ class StoredRun(NamedTuple):
     """The reply as JSON, as far as it was stored."""
     sides: bytes | None
     """Labels of diffs, as JSON."""
-    attempts: tuple[tuple[int, Attempt], ...] = ()
-    """Attempts, each with the number of its claim."""
+    attempt_log: tuple[tuple[int, Attempt], ...] = ()
+    """All attempts, each with the number of its round."""
 
 
 class ActiveWorker(NamedTuple):

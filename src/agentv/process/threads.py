@@ -1,11 +1,14 @@
-"""Call blocking user code in a thread that can be abandoned."""
+"""Threads between blocking and asynchronous code."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 async def call_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -41,6 +44,24 @@ async def call_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     context = copy_context()
     Thread(target=call, daemon=True).start()
     return await done
+
+
+def run_coroutine_in_thread(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine from blocking code, and return its result.
+
+    In a thread: the event loop of the caller may be running, as in a notebook, and cannot be entered twice.
+    """
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine from blocking code, in another thread only if an event loop is running in this one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    return run_coroutine_in_thread(work)
 
 
 def raised_by_user_code(error: BaseException) -> bool:

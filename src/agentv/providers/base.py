@@ -68,14 +68,8 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     async def open(self, scope: Scope) -> ProviderSession | None:
         """Acquire resources and return the session; `None` if the provider itself is the session."""
-        self.__dict__["scope"] = scope
+        del scope
         return None
-
-    @property
-    def scope(self) -> Scope:
-        """Folders that it was opened with, for a provider that is its own session."""
-        scope: Scope = self.__dict__["scope"]
-        return scope
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """Return the reply to a request, for a provider that is its own session."""
@@ -100,4 +94,4 @@ def failure(
 
 def attach_partial_reply(cancelled: BaseException, response: ProviderResponse) -> None:
     """Attach the part of a reply that had arrived to the `CancelledError` that ends `invoke`."""
-    cancelled.__dict__[PARTIAL_REPLY] = response
+    setattr(cancelled, PARTIAL_REPLY, response)

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from agentv.errors import FormatError, Problem, suggest
+from agentv.errors import FormatError, Problem
 from agentv.formats.reader import decode_response
 from agentv.formats.response import REPLY_KEYS
 from agentv.model.response import ProviderResponse
 from agentv.providers.base import ProviderBase, failure
 from agentv.scoring.calls import trace_warnings
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -19,7 +20,6 @@ from agentv.scoring.calls import trace_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from agentv.model.request import Request, Scope
     from agentv.model.response import ProviderResponse
@@ -110,7 +110,7 @@ class ReplaySession:
         if CASE_ID in file:
             return
         try:
-            path = find_in_root(scope.root, file, scope.folder)
+            path = find_in_root(scope.root, file, self._folder_of(file))
             if path.suffix == ".json":
                 self._document = parse_json(path.read_bytes())
             if self._document is None:
@@ -145,11 +145,17 @@ class ReplaySession:
         except FormatError as error:
             return failure("protocol", f"{self._file}:{number}: {error}")
 
+    def _folder_of(self, name: str) -> str:
+        """Return the folder of the target, or that of the eval if only it has the file."""
+        folder, eval_folder = self._scope.folder, self._scope.eval_folder
+        is_elsewhere = eval_folder and not Path(folder, name).exists() and Path(eval_folder, name).exists()
+        return eval_folder if is_elsewhere else folder
+
     def _read_case_file(self, request: Request) -> ProviderResponse:
         if not _UNSAFE.isdisjoint(request.id) or request.id in (".", ".."):
             return failure("protocol", f"case id {request.id!r} cannot be part of a file's name")
         name = self._file.replace(CASE_ID, request.id)
-        return _read_recorded(parse_json(read_in_root(self._scope.root, name, self._scope.folder)), request)
+        return _read_recorded(parse_json(read_in_root(self._scope.root, name, self._folder_of(name))), request)
 
 
 class _LineIds(msgspec.Struct):

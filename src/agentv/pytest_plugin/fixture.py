@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import convert
 
-from agentv.api.evaluate import EventCollector, load, run_coroutine
+from agentv.api.evaluate import EventCollector, load
 from agentv.api.execution import execute, prepare
 from agentv.errors import Problem, SpecError
+from agentv.process.threads import run_coroutine
 from agentv.reports.console import render_unread
-from agentv.reports.diff import render_evaluator
+from agentv.reports.diff import Extent, render_error, render_evaluator
 from agentv.reports.terminal import Style, clean, clean_lines
 from agentv.run.options import RunOptions
 
@@ -43,17 +44,18 @@ def describe_run(event: RunFinished, redactor: Redactor, *, verbose: bool = Fals
     """Return the outcome of a run as `agentv eval` shows it; `verbose` adds passing evaluators and the answer."""
     record = event.record
     reason = _reason(record)
+    extent = Extent(redact=redactor.text)
     lines = [_heading(event)]
     if record.status == "error":
         kind = "evaluator" if record.error is None else record.error.kind
         lines.insert(0, f"ERROR ({kind}): {reason}")
         reason = f"{kind}: {reason}"
     if record.error is not None:
-        lines += [f"  {line}" for line in clean_lines(record.error.message)[1:]]
+        lines += [f"  {line}" for line in render_error(record.error.message, extent)[1:]]
     sides = event.sides or (None,) * len(record.evaluators)
     for result, side in zip(record.evaluators, sides, strict=False):
         if result.status != "pass" or verbose:
-            lines += [f"  {line}".rstrip() for line in render_evaluator(result, side, PLAIN)]
+            lines += [f"  {line}".rstrip() for line in render_evaluator(result, side, PLAIN, extent)]
     lines += [f"  {line}" for line in render_unread(record.unread or ())]
     if verbose and record.candidate:
         lines += [f"  answer {line}" for line in clean_lines(record.candidate)[:MAX_ANSWER_LINES]]

@@ -151,6 +151,7 @@ class EvalRunner:
             batch.results[event.order].set_result(event)
 
         engine = make_engine(prepared, self._execution_id, iter(runs), on_result)
+        engine.breaks_circuits = False  # each test tells its own error
         await engine.run(min(prepared.concurrency, len(runs)))
 
     async def _open(self, target: Target) -> None:
@@ -169,7 +170,7 @@ class EvalRunner:
         for name, provider in prepared.providers.items():
             if opened is not None and is_judge(name):
                 continue
-            result = await open_provider(provider, scope_of(self._eval))
+            result = await open_provider(provider, scope_of(self._eval, name[1]))
             if isinstance(result, str):
                 await close_providers(providers.values())
                 self._errors[target.name] = prepared.redactor.text(f"the target could not be opened: {result}")

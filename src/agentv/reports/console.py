@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from shlex import quote
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from msgspec import UNSET
 
-from agentv.model.events import ExecutionFinished, RunFinished
-from agentv.reports.diff import render_evaluator
-from agentv.reports.terminal import Style, as_ascii, clean, clean_lines, format_duration, pluralize
+from agentv.model.events import ExecutionStarted, RunFinished
+from agentv.model.response import PRINTED, TRACEBACK
+from agentv.reports.case_table import CaseTable, render_table, tag_rates
+from agentv.reports.diff import LONG, SHORT, cut, render_error, render_evaluator
+from agentv.reports.failures import ALL, FailedRun, FailureGroups, which_runs
+from agentv.reports.terminal import Style, as_ascii, clean, clean_lines, format_duration, pluralize, wrap_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from agentv.model.events import Event
     from agentv.model.judging import JudgeSums
     from agentv.model.response import Unread
-    from agentv.model.results import RepeatedCase, Repeats, ResultRecord, Summary
+    from agentv.model.results import OutcomeCounts, RepeatedCase, Repeats, ResultRecord, Summary
     from agentv.redaction import Redactor
 
 
@@ -54,10 +58,19 @@ def pass_rate_text(summary: Summary) -> str:
     return f"{rate}{confidence_note(summary.pass_rate_interval)}"
 
 
+def outcome_text(counts: OutcomeCounts) -> str:
+    """Return `40 % (95 % CI 12-77 %), 3 failed, 1 error`."""
+    share = "nothing measured"
+    if counts.pass_rate is not None:
+        share = f"{format_percent(counts.pass_rate)}{confidence_note(counts.pass_rate_interval)}"
+    return f"{share}, {counts.failed:,} failed, {pluralize(counts.errors, 'error')}"
+
+
 def passed_fraction(case: RepeatedCase) -> str:
     """Return `3/5 passed`, with the number of errors."""
-    errors = f", {pluralize(case.errors, 'error')}" if case.errors else ""
-    return f"{case.passed}/{case.passed + case.failed} passed{errors}"
+    measured = case.passed + case.failed
+    rate = [f"{case.passed}/{measured} passed"] if measured or not case.errors else []
+    return ", ".join([*rate, *([pluralize(case.errors, "error")] if case.errors else [])])
 
 
 def flaky_cases(repeats: Repeats) -> list[RepeatedCase]:
@@ -175,20 +188,23 @@ def _replies(count: int) -> str:
 
 
 MAX_SHOWN = 20
-"""Failures shown in full, however many there are."""
+"""Different failures shown in full, however many there are."""
 MAX_NAMED = 200
-"""Failures shown by name."""
 MAX_PASSED = 20
-RANK = {"fail": 0, "error": 1, "pass": 2}
+"""Passing cases that are listed; more are only counted."""
+MAX_TRACKED = 10_000
+MAX_OUTPUT_LINES = 100
+"""Lines of a traceback or of an agent's output, from the end."""
+MAX_ERROR_LINE = 2_000
+"""Characters of one line of an error message."""
 
 
-class ReportEntry(NamedTuple):
-    """One run as it is printed."""
+class PassedCase(NamedTuple):
+    """A case that passed, by its first run."""
 
-    rank: int
     order: int
     head: str
-    body: tuple[str, ...]
+    body: tuple[str, ...] = ()
 
 
 class Console:
@@ -205,17 +221,23 @@ class Console:
         self._verbosity = verbosity
         self._has_target_option = has_target_option
         """The target was chosen with `--target`, so the suggested command has to do so too."""
-        self._entries: list[ReportEntry] = []
-        self._failures = 0
+        is_verbose = verbosity > 0
+        self._extent = (LONG if is_verbose else SHORT)._replace(redact=redactor.text)
+        self._failures = FailureGroups(self._body, ALL if is_verbose else MAX_SHOWN, is_grouped=not is_verbose)
+        self._failed_cases: set[tuple[str, str, str]] = set()
+        self._passed: dict[tuple[str, str, str], PassedCase] = {}
+        self._table: CaseTable | None = None
         self._first_failure: RunFinished | None = None
         self._warnings: dict[str, int] = {}
         self._unread = UnreadCounts()
 
     def handle(self, event: Event) -> None:
         """Collect a result; print the report at the end."""
-        if isinstance(event, RunFinished):
+        if isinstance(event, ExecutionStarted):
+            self._table = CaseTable() if len(event.targets) > 1 else None
+        elif isinstance(event, RunFinished):
             self._add(event)
-        elif isinstance(event, ExecutionFinished):
+        else:
             text = self._redactor.text("\n".join(self._report(event.summary)))
             self._stream.write(text if self._style.unicode else as_ascii(text))
             self._stream.flush()
@@ -228,62 +250,141 @@ class Console:
                 self._warnings[warning] = self._warnings.get(warning, 0) + 1
         if self._verbosity < 0:
             return
+        if self._table is not None:
+            self._table.add(event)
         if record.status == "pass":
-            if self._verbosity > 0 or event.order < MAX_PASSED:
-                body = tuple(self._body(event)) if self._verbosity > 0 else ()
-                self._entries.append(ReportEntry(RANK["pass"], event.order, self._head(event), body))
+            self._add_passed(event)
             return
-        self._failures += 1
+        self._failures.add(event)
+        if len(self._failed_cases) < MAX_TRACKED:
+            self._failed_cases.add((record.eval_id, record.case_id, record.target))
         if self._first_failure is None or event.order < self._first_failure.order:
             self._first_failure = event
-        if self._failures <= MAX_SHOWN or self._verbosity > 0:
-            self._entries.append(
-                ReportEntry(RANK.get(record.status, 1), event.order, self._head(event), tuple(self._body(event)))
-            )
-        elif self._failures <= MAX_NAMED:
-            self._entries.append(ReportEntry(RANK.get(record.status, 1), event.order, self._head(event), ()))
 
-    def _head(self, event: RunFinished) -> str:
-        record, style = event.record, self._style
-        score = "" if record.score is None else f"  {record.score:.2f}"
-        repeat = f" #{record.repeat + 1}" if record.repeat else ""
-        attempts = f", {record.attempts} attempts" if record.attempts > 1 else ""
-        about = style.paint("dim", f"  {clean(record.target)}{attempts}  {clean(event.place)}".rstrip())
-        return f"{style.verdict(record.status)} {clean(record.case_id)}{repeat}{score}{about}"
+    def _add_passed(self, event: RunFinished) -> None:
+        record = event.record
+        if self._verbosity > 0:
+            key = (record.eval_id, record.case_id, f"{record.target} {event.order}")
+            self._passed[key] = PassedCase(event.order, self._run_head(event), tuple(self._body(event)))
+            return
+        key = (record.eval_id, record.case_id, record.target)
+        known = self._passed.get(key)
+        if known is None and len(self._passed) > MAX_PASSED:
+            return
+        if known is None or event.order < known.order:
+            self._passed[key] = PassedCase(event.order, "", (clean(event.place), f"{record.score or 0.0:.2f}"))
+
+    def _run_head(self, event: RunFinished) -> str:
+        """Return the heading of one run, as `-v` shows it."""
+        run = FailedRun.of(event)
+        repeat = f" #{run.repeat + 1}" if run.repeat else ""
+        return self._head(run, f"{clean(run.case_id)}{repeat}")
+
+    def _head(self, run: FailedRun, label: str) -> str:
+        score = "" if run.score is None else f"  {run.score:.2f}"
+        attempts = f", {run.attempts} attempts" if run.attempts > 1 else ""
+        about = self._style.paint("dim", f"  {clean(run.target)}{attempts}  {clean(run.place)}".rstrip())
+        return f"{self._style.verdict(run.status)} {label}{score}{about}"
 
     def _body(self, event: RunFinished) -> list[str]:
         record = event.record
         lines: list[str] = []
         if record.error is not None:
-            first, *rest = clean_lines(record.error.message)
+            first, *rest = [cut(line, MAX_ERROR_LINE) for line in render_error(record.error.message, self._extent)]
             lines.append(f"  {self._style.paint('yellow', '!')} {record.error.kind}: {first}")
             lines += [f"    {line}" for line in rest]
         sides = event.sides or (None,) * len(record.evaluators)
         for result, side in zip(record.evaluators, sides, strict=False):
             if result.status != "pass" or self._verbosity > 0:
-                lines += [f"  {line}".rstrip() for line in render_evaluator(result, side, self._style)]
+                lines += [f"  {line}".rstrip() for line in render_evaluator(result, side, self._style, self._extent)]
+        if self._verbosity > 0:
+            lines += self._agent_output(event)
         if self._verbosity > 0 and record.candidate:
             lines += [f"  {self._style.paint('dim', 'answer')} {line}" for line in clean_lines(record.candidate)[:5]]
         return lines
 
-    def _report(self, summary: Summary) -> list[str]:
+    def _agent_output(self, event: RunFinished) -> list[str]:
+        """Return the traceback of a Python agent and the text that it printed."""
         lines: list[str] = []
-        for entry in sorted(self._entries):
-            lines += [entry.head, *entry.body]
-            if entry.body:
-                lines.append("")
-        hidden = summary.passed - sum(entry.rank == RANK["pass"] for entry in self._entries)
-        if hidden > 0 and self._verbosity >= 0 and lines:
-            lines.append(self._style.paint("dim", f"     {hidden:,} more passed"))
-        if self._failures > MAX_NAMED and self._verbosity >= 0:
-            lines.append(self._style.paint("dim", f"     {self._failures - MAX_NAMED:,} more did not pass"))
-        if lines and lines[-1]:
-            lines.append("")
-        lines += self._flaky_lines(summary)
-        lines += self._warning_lines(summary)
-        lines += self._unread_lines(summary)
-        lines += self._totals(summary)
+        for key in (TRACEBACK, PRINTED):
+            text = (event.response.metadata or {}).get(key)
+            if isinstance(text, str) and text:
+                shown = clean_lines(text.rstrip("\n"))[-MAX_OUTPUT_LINES:]
+                lines += [f"  {self._style.paint('dim', key)} {cut(line, MAX_ERROR_LINE)}" for line in shown]
+        return lines
+
+    def _report(self, summary: Summary) -> list[str]:
+        """Return the report: what is read most often stands at the end, next to the prompt."""
+        blocks = [
+            self._passed_lines(summary),
+            self._warning_lines(summary),
+            self._unread_lines(summary),
+            *self._failure_blocks(summary),
+            self._flaky_lines(summary),
+            [] if self._table is None or self._verbosity < 0 else render_table(self._table, summary, self._style),
+            self._totals(summary),
+        ]
+        lines: list[str] = []
+        for block in blocks:
+            lines += ["", *block] if block and lines and lines[-1] else block
         return [*lines, ""]
+
+    def _passed_lines(self, summary: Summary) -> list[str]:
+        if self._verbosity > 0:
+            lines: list[str] = []
+            for case in sorted(self._passed.values()):
+                lines += [case.head, *case.body, *([""] if case.body else [])]
+            return lines
+        if self._table is not None:
+            return []  # it has all of them
+        if len(self._passed) > MAX_PASSED:
+            passed = pluralize(summary.passed, "run") if summary.repeats else pluralize(summary.passed, "case")
+            return [self._style.paint("dim", f"{passed} passed; -v lists them")]
+        rates = _rates(summary)
+        lines = []
+        for key, case in sorted(self._passed.items(), key=lambda item: item[1].order):
+            if key not in self._failed_cases:
+                place, score = case.body
+                rate = f"  {passed_fraction(rates[key])}" if key in rates else ""
+                about = self._style.paint("dim", f"  {clean(key[2])}  {place}".rstrip())
+                lines.append(f"{self._style.verdict('pass')} {clean(key[1])}{rate}  {score}{about}")
+        return lines
+
+    def _failure_blocks(self, summary: Summary) -> Iterator[list[str]]:
+        """Yield the lines of each group of failures: its first case, the reasons, and the other cases."""
+        rates = _rates(summary)
+        has_repeats = summary.repeats is not None and self._verbosity <= 0
+        names: list[str] = []
+        last: tuple[tuple[str, str, str], str] | None = None
+        for group in self._failures:
+            first = group.first
+            rate = f"  {passed_fraction(rates[first.case])}" if first.case in rates and has_repeats else ""
+            repeat = f" #{first.repeat + 1}" if first.repeat and not has_repeats else ""
+            head = self._head(first, f"{clean(first.case_id)}{repeat}{rate}")
+            if group.body is None:
+                more = f" and {group.count - 1:,} more for the same reasons" if group.count > 1 else ""
+                names.append(f"{head}{more}")
+                continue
+            lines = [] if (first.case, first.status) == last else [head]
+            last = (first.case, first.status)
+            if has_repeats:
+                lines.append(self._style.paint("dim", f"  {which_runs(group.cases()[0])}"))
+            lines += group.body
+            others = group.others(partial(self._other_case, summary=summary))
+            if others:
+                noun = "other case" if len(summary.targets) == 1 and not has_repeats else "other run"
+                count = pluralize(group.count - len(group.cases()[0]), noun)
+                lines += wrap_parts([f"  the same in {count}:", *others], ", ", self._style.width, "    ")
+            yield lines
+        if self._failures.dropped:
+            names.append(self._style.paint("dim", f"     {self._failures.dropped:,} more did not pass"))
+        yield names
+
+    def _other_case(self, runs: list[FailedRun], summary: Summary) -> str:
+        first = runs[0]
+        notes = [clean(first.target)] if len(summary.targets) > 1 else []
+        notes += [which_runs(runs)] if summary.repeats is not None else []
+        return f"{clean(first.case_id)} ({', '.join(notes)})" if notes else clean(first.case_id)
 
     def _flaky_lines(self, summary: Summary) -> list[str]:
         repeats = summary.repeats
@@ -310,7 +411,7 @@ class Console:
             return []
         lines = [f"{self._style.paint('yellow', 'warning')}: {clean(warning)}" for warning in general]
         for warning, times in list(self._warnings.items())[:5]:
-            often = f" ({times:,} runs)" if times > 1 else ""
+            often = f" ({pluralize(times, 'run')})" if times > 1 else ""
             lines.append(f"{self._style.paint('yellow', 'warning')}: {clean(warning)}{often}")
         if len(self._warnings) > 5:  # noqa: PLR2004 - those above
             lines.append(self._style.paint("dim", f"         {len(self._warnings) - 5} more in the results"))
@@ -333,20 +434,23 @@ class Console:
             counts.append(style.paint("yellow", f"{summary.left_out:,} left out by `only`"))
         if summary.planned > summary.runs:
             counts.append(style.paint("yellow", f"{summary.planned - summary.runs:,} not run"))
-        lines = [f"{', '.join(counts)}: {pass_rate_text(summary)}"]
-        lines += [] if summary.repeats is None else [repeats_text(summary.repeats)]
-        lines.append(style.paint("dim", " · ".join(usage_parts(summary))))
+        width = style.width
+        lines = wrap_parts([f"{', '.join(counts)}:", pass_rate_text(summary)], " ", width)
+        lines += [] if summary.repeats is None else wrap_parts(repeats_text(summary.repeats).split(" · "), " · ", width)
+        lines += [style.paint("dim", line) for line in wrap_parts(usage_parts(summary), " · ", width)]
         lines += [style.paint("dim", line) for line in judge_lines(summary)]
         if len(summary.targets) > 1 and self._verbosity >= 0:
             for name, tally in summary.targets.items():
-                share = "nothing measured"
-                if tally.pass_rate is not None:
-                    share = f"{format_percent(tally.pass_rate)}{confidence_note(tally.pass_rate_interval)}"
                 again = "" if summary.repeats is None else target_repeats_text(summary.repeats, name)
-                errors = pluralize(tally.errors, "error")
-                lines.append(f"  {clean(name)}: {share}, {tally.failed:,} failed, {errors}{again}")
+                lines.append(f"  {clean(name)}: {outcome_text(tally)}{again}")
+        lines += self._tag_lines(summary)
         lines += [f"results: {clean(path)}" for path in summary.out]
         return lines + self._next(summary)
+
+    def _tag_lines(self, summary: Summary) -> list[str]:
+        tags, more = tag_rates(summary) if self._verbosity >= 0 else ([], 0)
+        lines = [f"  tag {clean(tag)}: {outcome_text(counts)}" for tag, counts in tags]
+        return [*lines, self._style.paint("dim", f"  {more:,} more tags in the summary")] if more else lines
 
     def _next(self, summary: Summary) -> list[str]:
         """Return why the execution stopped, or the command to run next."""
@@ -355,8 +459,9 @@ class Console:
             return [self._style.paint("yellow", f"stopped: {clean(summary.stopped)}")]
         if summary.status == "interrupted":
             finished = f"; the finished ones are in {clean(summary.out[0])}" if summary.out else ""
-            missing = f"{summary.planned - summary.runs:,} of {pluralize(summary.planned, 'run')}"
-            return [f"interrupted: {missing} {'is' if summary.planned == 1 else 'are'} missing{finished}"]
+            missing = summary.planned - summary.runs
+            verb = "is" if missing == 1 else "are"
+            return [f"interrupted: {missing:,} of {pluralize(summary.planned, 'run')} {verb} missing{finished}"]
         if self._verbosity < 0 or first is None:
             return []
         if self._verbosity > 0 and summary.runs == 1:
@@ -366,6 +471,12 @@ class Console:
         )
         command = f"agentv eval {quote(first.file)} --case {quote(first.record.case_id)}{target} -v"
         return [f"next: {clean(command)}"] if first.file else []
+
+
+def _rates(summary: Summary) -> dict[tuple[str, str, str], RepeatedCase]:
+    """Return the outcomes of repeated cases, as far as the summary lists them."""
+    listed = summary.repeats.per_case if summary.repeats else ()
+    return {(case.eval_id, case.case_id, case.target): case for case in listed}
 
 
 def judge_lines(summary: Summary) -> list[str]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from itertools import groupby, islice, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
 
 from agentv.jsonio import dump_json
-from agentv.matching.diff import quote
-from agentv.reports.terminal import Style, as_ascii, clean, clean_lines, display_width, fit
+from agentv.matching.diff import MAX_QUOTED, quote
+from agentv.reports.terminal import Style, as_ascii, clean, display_width, fit, pluralize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from agentv.model.conversation import Message, ToolCall
     from agentv.model.events import RunFinished
@@ -52,29 +53,33 @@ def failure_kind(record: ResultRecord) -> str:
     return next(types, record.status)
 
 
-def failure_reasons(record: ResultRecord) -> list[str]:
-    """Return the reasons why a run did not pass, one sentence each."""
+def failure_reasons(record: ResultRecord, redact: Callable[[str], str]) -> list[str]:
+    """Return the reasons why a run did not pass, one redacted sentence each; of very many, the first."""
     if record.error is not None:
-        return [record.error.message]
+        return [redact(record.error.message)]
     reasons: list[str] = []
     for result in record.evaluators:
         if result.kind == "assertion" and result.status in ("fail", "error"):
             reasons += [*result.misses, *map(str, result.details.get("undecided") or ())]
             reasons += [str(result.details["error"])] if "error" in result.details else []
-    return reasons or [f"the score is {record.score}"]
+    more = len(reasons) - MAX_REASONS
+    shown = [cut(redact(reason), MAX_SENTENCE) for reason in reasons[:MAX_REASONS]]
+    return [*shown, *([f"… {more:,} more; the whole is in {IN_RECORD}"] if more > 0 else [])] or [
+        f"the score is {record.score}"
+    ]
 
 
-def explain_failure(event: RunFinished) -> list[str]:
-    """Return the error, and the aligned diff and sentences of each evaluator that did not pass, as lines."""
-    record = event.record
+def explain_failure(event: RunFinished, redact: Callable[[str], str]) -> list[str]:
+    """Return the error, and the aligned diff and sentences of each evaluator that did not pass, as redacted lines."""
+    record, extent = event.record, Extent(redact=redact)
     lines: list[str] = []
     if record.error is not None:
-        first, *rest = clean_lines(record.error.message)
+        first, *rest = render_error(record.error.message, extent)
         lines += [f"! {record.error.kind}: {first}", *(f"  {line}" for line in rest)]
     sides = event.sides or (None,) * len(record.evaluators)
     for result, side in zip(record.evaluators, sides, strict=False):
         if result.status not in ("pass", "skipped"):
-            lines += [line.rstrip() for line in render_evaluator(result, side, PLAIN)]
+            lines += [line.rstrip() for line in render_evaluator(result, side, PLAIN, extent)]
     return lines
 
 
@@ -85,8 +90,43 @@ COLORS = {
     "missing": "red",
     "extra": "red",
     "allowed": "dim",
+    "left_out": "dim",
 }
 MIN_COLUMN = 24
+
+
+MAX_CELL_LINES = 12
+"""Lines that one side of a difference may take."""
+MAX_TOOLS = 3
+"""Names of tools in a folded row."""
+CONTEXT = 2
+"""Matching rows that are kept at both ends of a folded run."""
+MAX_SENTENCE = 1000
+"""Characters of a sentence, which may name thousands of calls."""
+MAX_ERROR_LINES = 50
+MAX_REASONS = 50
+IN_RECORD = "the result record (--out FILE.jsonl, or agentv runs show ID --json)"
+
+
+class Extent(NamedTuple):
+    """Bounds of an explanation: a run may have any number of calls."""
+
+    rows: int = 50
+    sentences: int = 20
+    folded: bool = True
+    """Fold consecutive calls that the mode allows beside the expected ones."""
+    whole: str = IN_RECORD
+    """The place of what is left out."""
+    redact: Callable[[str], str] = str
+    """Applied to every text before it is cut, as half of a secret would not be recognised any more."""
+
+    def sentence(self, text: str) -> str:
+        """Return a sentence on one line, redacted and cut."""
+        return clean(cut(self.redact(text), MAX_SENTENCE))
+
+
+SHORT = Extent()
+LONG = Extent(rows=500, sentences=200, folded=False)
 
 
 class DiffRow(NamedTuple):
@@ -96,16 +136,18 @@ class DiffRow(NamedTuple):
     left: str
     right: str
     differences: Sequence[Mapping[str, Any]] = ()
+    number: int = -1
+    """Position of the actual unit; -1 if there is none."""
 
 
-def render_run(result: RunResult, sides: Sequence[DiffLabels | None], style: Style) -> str:
+def render_run(result: RunResult, sides: Sequence[DiffLabels | None], style: Style, extent: Extent = SHORT) -> str:
     """Render the verdict of a run, and for each evaluator the reasons."""
     score = "" if result.score is None else f"  score {result.score:.2f}"
     lines = [f"{style.verdict(result.status)}{score}"]
     if result.error is not None:
-        lines.append(f"  the reply is an error ({result.error.kind}): {clean(result.error.message)}")
+        lines.append(f"  the reply is an error ({result.error.kind}): {extent.sentence(result.error.message)}")
     for evaluator, side in zip(result.evaluators, sides, strict=True):
-        lines += ["", *render_evaluator(evaluator, side, style)]
+        lines += ["", *render_evaluator(evaluator, side, style, extent)]
     if result.warnings:
         lines.append("")
         lines += [style.paint("yellow", f"warning: {clean(warning)}") for warning in result.warnings]
@@ -113,46 +155,116 @@ def render_run(result: RunResult, sides: Sequence[DiffLabels | None], style: Sty
     return text if style.unicode else as_ascii(text)
 
 
-def render_evaluator(result: EvaluatorResult, sides: DiffLabels | None, style: Style) -> list[str]:
-    """Render the verdict of one evaluator, its diff and its sentences."""
+def render_evaluator(
+    result: EvaluatorResult, sides: DiffLabels | None, style: Style, extent: Extent = SHORT
+) -> list[str]:
+    """Render the verdict of one evaluator, its diff and its sentences, each as far as the extent allows."""
     name = result.name if result.name == result.type else f"{result.name} ({result.type})"
     score = "" if result.score is None else f"  {result.score:.2f}"
     lines = [f"{style.verdict(result.status)} {clean(name)}{score}"]
+    left_out = 0
     if sides is not None and result.details.get("alignment") is not None:
-        lines += [f"  {line}" for line in render_diff(_rows(result, sides), sides.unit, style)]
-    lines += [f"  {style.paint('red', style.mark('miss'))} {clean(miss)}" for miss in result.misses]
-    lines += [f"  {style.paint('yellow', '?')} {clean(item)}" for item in result.details.get("undecided") or ()]
-    if "error" in result.details:
-        lines.append(f"  {style.paint('red', '!')} {clean(str(result.details['error']))}")
-    lines += [f"  {style.paint('green', style.mark('hit'))} {clean(hit)}" for hit in result.hits]
+        rows, left_out = _bounded_rows(_rows(result, sides), extent, sides.unit)
+        lines += [f"  {line}" for line in render_diff(rows, sides.unit, style, extent)]
+    undecided = [str(item) for item in result.details.get("undecided") or ()]
+    error = [str(result.details["error"])] if "error" in result.details else []
+    if error and "judge" in result.details and "reply" in result.details:
+        error.append(f"the judge replied: {result.details['reply']}")
+    sentences = [
+        (style.paint("red", style.mark("miss")), result.misses),
+        (style.paint("yellow", "?"), undecided),
+        (style.paint("red", "!"), error),
+        (style.paint("green", style.mark("hit")), result.hits),
+    ]
+    for mark, items in sentences:
+        lines += [f"  {mark} {extent.sentence(item)}" for item in items[: extent.sentences]]
+        more = len(items) - extent.sentences
+        if more > 0:
+            lines.append(f"  {mark} … {more:,} more")
+            left_out += more
+    if left_out:
+        lines.append(style.paint("dim", f"  left out: {pluralize(left_out, 'line')}; the whole is in {extent.whole}"))
     return lines
+
+
+def render_error(message: str, extent: Extent = SHORT) -> list[str]:
+    """Return the lines of an error message, safe to print; of very many lines, the first and the last."""
+    lines = extent.redact(message).splitlines() or [""]
+    if len(lines) > MAX_ERROR_LINES:
+        half = MAX_ERROR_LINES // 2
+        lines = [*lines[:half], f"… {len(lines) - 2 * half:,} more lines", *lines[-half:]]
+    return [clean(line) for line in lines]
 
 
 def _rows(result: EvaluatorResult, sides: DiffLabels) -> list[DiffRow]:
     """Return expectations in their order, with unexpected calls between them in the order of calls."""
     details = result.details
     is_miss = any(miss.startswith(f"unexpected {sides.unit}") for miss in result.misses)
-    extra = [(n, DiffRow("extra" if is_miss else "allowed", "", _actual(sides, n))) for n in details["extra"] or ()]
+    verdict = "extra" if is_miss else "allowed"
+    extra = [DiffRow(verdict, "", _actual(sides, number), (), number) for number in details["extra"] or ()]
     pairs = {pair["expected"]: pair for pair in details["alignment"]}
     rows: list[DiffRow] = []
+    at = 0
     for e, label in enumerate(sides.expected):
         pair = pairs.get(e)
         if pair is None:
             rows.append(DiffRow("missing", label, ""))
             continue
+        number = pair["actual"]
         if pair["verdict"] != "out_of_order":
-            while extra and extra[0][0] < pair["actual"]:
-                rows.append(extra.pop(0)[1])
-        rows.append(DiffRow(pair["verdict"], label, _actual(sides, pair["actual"]), pair["differences"]))
-    return rows + [row for _, row in extra]
+            while at < len(extra) and extra[at].number < number:
+                rows.append(extra[at])
+                at += 1
+        rows.append(DiffRow(pair["verdict"], label, _actual(sides, number), pair["differences"], number))
+    return rows + extra[at:]
 
 
 def _actual(sides: DiffLabels, number: int) -> str:
     return f"{number}: {sides.actual.get(number, '?')}"
 
 
-def render_diff(rows: Sequence[DiffRow], unit: str, style: Style) -> list[str]:
-    """Render the rows in two columns that fit the width."""
+def _bounded_rows(rows: list[DiffRow], extent: Extent, unit: str) -> tuple[list[DiffRow], int]:
+    """Return at most about `extent.rows` rows, and the number of those that are left out."""
+    if extent.folded:
+        rows = _fold_runs(rows, "allowed", 0, unit)
+    if len(rows) > extent.rows:
+        rows = _fold_runs(rows, "match", CONTEXT, unit)
+    more = len(rows) - extent.rows
+    if more <= 0:
+        return rows, 0
+    last = extent.rows // 5
+    gap = DiffRow("left_out", "", f"… {more:,} more rows")
+    return [*rows[: extent.rows - last], gap, *rows[-last:]], more
+
+
+def _fold_runs(rows: list[DiffRow], verdict: str, context: int, unit: str) -> list[DiffRow]:
+    """Return the rows with consecutive ones of this verdict as one row, except for some at both ends."""
+    folded: list[DiffRow] = []
+    for kind, group in groupby(rows, key=lambda row: row.verdict):
+        run = list(group)
+        inner = run[context : len(run) - context]
+        if kind != verdict or len(inner) < 2:  # noqa: PLR2004 - one row is as short as its fold
+            folded += run
+            continue
+        folded += [*run[:context], _folded_row(inner, unit), *run[len(run) - context :]]
+    return folded
+
+
+def _folded_row(rows: list[DiffRow], unit: str) -> DiffRow:
+    first, last = rows[0], rows[-1]
+    numbers = f"{first.number}-{last.number}"
+    if first.verdict == "match":
+        return DiffRow("match", f"{first.left} to {last.left}", f"{numbers}: {pluralize(len(rows), unit)} match")
+    names = list(dict.fromkeys(row.right.partition(": ")[2].partition("(")[0] for row in rows))
+    more = len(names) - MAX_TOOLS
+    shown = [*names[:MAX_TOOLS], *([f"{more:,} other tools"] if more > 0 else [])]
+    return DiffRow("allowed", "", f"{numbers}: {', '.join(shown)} ({pluralize(len(rows), unit)})")
+
+
+def render_diff(rows: Sequence[DiffRow], unit: str, style: Style, extent: Extent = SHORT) -> list[str]:
+    """Render the rows in two columns that fit the width; values that differ are wrapped, not cut."""
+    redact = extent.redact
+    rows = [row._replace(left=redact(row.left), right=redact(row.right)) for row in rows]
     head = ("expected", f"actual ({unit} number first)")
     widest = max([display_width(head[0]), *[display_width(row.left) for row in rows]])
     left = max(MIN_COLUMN, min(widest, (style.width - 9) // 2))
@@ -162,29 +274,79 @@ def render_diff(rows: Sequence[DiffRow], unit: str, style: Style) -> list[str]:
     for row in rows:
         color = COLORS[row.verdict]
         mark = style.mark(row.verdict)
-        lines.append(style.paint(color, f"{mark} {fit(row.left, left)} {bar} {fit(row.right, right).rstrip()}"))
+        lines.append(style.paint(color, f"{mark} {fit(row.left, left)} {bar} {fit(row.right, right)}".rstrip()))
         for difference in row.differences:
             path = str(difference["path"])
-            expected = f"  {path}: {_quote_side(difference, 'expected')}"
-            actual = f"   {path}: {_quote_side(difference, 'actual')}"
-            lines.append(style.paint(color, f"  {fit(expected, left)} {bar} {fit(actual, right).rstrip()}"))
+            cells = zip_longest(
+                _wrap_cell(redact(f"{path}: {_quote_side(difference, 'expected')}"), left, "  "),
+                _wrap_cell(redact(f"{path}: {_quote_side(difference, 'actual')}"), right, "   "),
+                fillvalue="",
+            )
+            lines += [
+                style.paint(color, f"  {fit(expected, left)} {bar} {fit(actual, right)}".rstrip())
+                for expected, actual in cells
+            ]
     return lines
 
 
+def _wrap_cell(text: str, width: int, indent: str) -> list[str]:
+    """Return a text in lines of at most this many columns, broken after commas and spaces where possible."""
+    lines: list[str] = []
+    rest = clean(text)
+    while rest:
+        space = width - len(indent)
+        end = _fitting_length(rest, space)
+        if end < len(rest):
+            if len(lines) == MAX_CELL_LINES - 1:
+                return [*lines, indent + fit(rest, space)]
+            end = max(rest.rfind(",", 0, end), rest.rfind(" ", 0, end)) + 1 or end
+        lines.append(indent + rest[:end].rstrip())
+        rest = rest[end:]
+        indent = "    "
+    return lines
+
+
+def _fitting_length(text: str, width: int) -> int:
+    """Return the number of characters that fit into this many columns, at least one."""
+    if text.isascii():
+        return max(1, min(len(text), width))
+    used = 0
+    for at, char in enumerate(text):
+        used += display_width(char)
+        if used > width:
+            return max(1, at)
+    return len(text)
+
+
 def _quote_side(difference: Mapping[str, Any], side: str) -> str:
-    return quote(difference[side]) if side in difference else "nothing"
+    if side not in difference:
+        return "nothing"
+    value = difference[side]
+    # A value that is too long is stored as quoted already; a text that is stored as it is, is always shorter.
+    is_quoted = isinstance(value, str) and len(value) == MAX_QUOTED and value.endswith("…")
+    return value if is_quoted else quote(value)
 
 
+MAX_CONVERSATION = 2_000
+"""Lines shown of a conversation."""
 MAX_TEXT = 4000
 """Characters shown of one message; an export has all of it."""
 MAX_VALUE = 400
 
 
 def render_conversation(messages: Iterable[Message], style: Style) -> Iterator[str]:
-    """Yield a few lines for each message, and one or two for each call."""
+    """Yield a few lines for each message, and one or two for each call; of a very long conversation, the first."""
+    lines = _conversation_lines(messages, style)
+    yield from islice(lines, MAX_CONVERSATION)
+    more = sum(1 for _ in lines)
+    if more:
+        yield style.paint("dim", f"… {more:,} more lines; agentv runs show ID --json prints all messages")
+
+
+def _conversation_lines(messages: Iterable[Message], style: Style) -> Iterator[str]:
     for index, message in enumerate(messages):
         head = f"[{index}] {clean(message.role)}{f' ({clean(message.name)})' if message.name else ''}"
-        text = _cut(message.text, MAX_TEXT)
+        text = cut(message.text, MAX_TEXT)
         lines = [clean(line) for line in text.splitlines()]
         if len(lines) <= 1:
             yield f"{style.paint('bold', head)}: {lines[0] if lines else style.paint('dim', '(no text)')}".rstrip()
@@ -210,8 +372,9 @@ def _call(call: ToolCall, style: Style) -> Iterator[str]:
 
 def _value(value: Any) -> str:
     text = value if isinstance(value, str) else dump_json(value).decode()
-    return clean(_cut(text, MAX_VALUE))
+    return clean(cut(text, MAX_VALUE))
 
 
-def _cut(text: str, limit: int) -> str:
+def cut(text: str, limit: int) -> str:
+    """Return a text, or its beginning and the number of characters that are left out."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit:,} more characters)"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import yaml
 
 from agentv.errors import FormatError
+from agentv.files import PRIVATE_MODE, restrict_to_owner
 from agentv.jsonio import dump_json, parse_json
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.registry import find_reporter, reporter_names
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     ReporterFactory = Callable[[Path, Redactor], Reporter]
 
 
-PRIVATE_MODE = 0o600
 _CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
 
 
@@ -41,7 +41,7 @@ def open_private(path: Path, flags: int = os.O_TRUNC) -> tuple[int, bool]:
     file = os.open(path, access | os.O_CREAT | flags, PRIVATE_MODE)
     is_regular = stat.S_ISREG(os.fstat(file).st_mode)
     if is_regular:
-        os.fchmod(file, PRIVATE_MODE)
+        restrict_to_owner(file)
     return file, is_regular
 
 

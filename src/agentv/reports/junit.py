@@ -121,10 +121,9 @@ class JunitFile:
         yield f'<testcase classname="{classname}" name="{name}" time="{_seconds(record):.3f}">'
         if record.status != "pass":
             tag = "failure" if record.status == "fail" else "error"
-            message = self._attribute(_shorten(self._redactor.text("; ".join(failure_reasons(record)))))
-            text = self._redactor.text("\n".join([clean(event.place), *explain_failure(event)]).lstrip()).translate(
-                _MARKUP
-            )
+            message = self._attribute(_shorten("; ".join(failure_reasons(record, self._redactor.text))))
+            lines = [clean(event.place), *explain_failure(event, self._redactor.text)]
+            text = "\n".join(lines).lstrip().translate(_MARKUP)
             yield f'<{tag} message="{message}" type="{self._attribute(failure_kind(record))}">{text}</{tag}>'
         if place:
             yield f"<system-out>{place}</system-out>"

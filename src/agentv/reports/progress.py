@@ -7,7 +7,8 @@ from time import monotonic
 from typing import IO, TYPE_CHECKING
 
 from agentv.model.events import ExecutionStarted, RunFinished
-from agentv.reports.terminal import MIN_WIDTH, Style, clean, fit
+from agentv.reports.failures import failure_key
+from agentv.reports.terminal import MIN_WIDTH, Style, clean, fit, pluralize
 
 if TYPE_CHECKING:
     from agentv.model.events import AttemptFinished, Event
@@ -17,13 +18,14 @@ LIVE_INTERVAL_S = 0.1
 PLAIN_INTERVAL_S = 5.0
 CLEAR = "\r\x1b[2K"
 BAR_WIDTH = 24
+MIN_BAR_WIDTH = 4
 BAR_CHARACTERS = {True: ("━", "╌"), False: ("#", ".")}
 RATE_LIMITED = "rate_limited"
 """Error code of a target that asks to be called less often."""
 MIN_WAIT_S = 0.5
 """Assumed wait when the target names none."""
 MAX_FAILURES = 50
-"""Failures shown as they happen; the final report has the others."""
+"""Different failures shown as they happen; the final report has the others."""
 
 
 def can_redraw(stream: IO[str]) -> bool:
@@ -66,20 +68,24 @@ class ProgressCounts:
         """Return the finished share of the plan, from 0 to 1."""
         return self.done / self.planned if self.planned else 0.0
 
+    def counts(self) -> list[str]:
+        """Return the numbers of runs as short texts."""
+        passed = self.done - self.failed - self.errors
+        counts = [f"{self.done:,} of {self.planned:,}", f"{passed:,} passed"]
+        counts += [f"{self.failed:,} failed"] if self.failed else []
+        counts += [pluralize(self.errors, "error")] if self.errors else []
+        return [counts[0], "waiting: rate limited", *counts[1:]] if self.waits_until > monotonic() else counts
+
     def parts(self) -> list[str]:
         """Return the counts, the rate, the time left and the cost as short texts."""
-        passed = self.done - self.failed - self.errors
-        parts = [f"{self.done:,} of {self.planned:,}", f"{passed:,} passed"]
-        parts += [f"{self.failed:,} failed"] if self.failed else []
-        parts += [f"{self.errors:,} error{'s' * (self.errors > 1)}"] if self.errors else []
+        parts = self.counts()
         elapsed = monotonic() - self._started_at
         if self.done and elapsed > 0:
             rate = self.done / elapsed
             parts.append(f"{rate:,.3g}/s" if rate < 1000 else f"{rate:,.0f}/s")  # noqa: PLR2004 - digits that matter
             parts.append(f"{_duration((self.planned - self.done) / rate)} left")
         parts += [f"{self.tokens:,} tokens"] if self.tokens else []
-        parts += [f"${self.cost:.2f}"] if self.cost else []
-        return [parts[0], "waiting: rate limited", *parts[1:]] if self.waits_until > monotonic() else parts
+        return [*parts, f"${self.cost:.2f}"] if self.cost else parts
 
 
 class LiveProgress:
@@ -93,7 +99,8 @@ class LiveProgress:
         self._style = Style.of(stream)
         self._counts = ProgressCounts()
         self._drawn_at = 0.0
-        self._failures_shown = 0
+        self._shown: set[bytes] = set()
+        """Reasons that were printed; an equal failure is only counted."""
 
     def handle(self, event: Event) -> None:
         """Count the event, and redraw at most ten times a second."""
@@ -123,11 +130,16 @@ class LiveProgress:
             self._drawn_at = now
             self._write(CLEAR + self._line())
 
+    def print_above(self, line: str) -> None:
+        """Print a line above the bar, such as the output of an agent; from any thread."""
+        self._write(f"{CLEAR}{line}\n{self._line()}")
+
     def _print_failure(self, event: RunFinished) -> None:
-        self._failures_shown += 1
-        if self._failures_shown > MAX_FAILURES:
-            return
         record = event.record
+        key = failure_key(record)
+        if key in self._shown or len(self._shown) >= MAX_FAILURES:
+            return
+        self._shown.add(key)
         misses = (result.misses[0] for result in record.evaluators if result.misses)
         reason = record.error.message if record.error else next(misses, "")
         text = self._redactor.text(f"{record.case_id}  {reason.splitlines()[0] if reason else ''}")
@@ -136,10 +148,21 @@ class LiveProgress:
         self._drawn_at = 0.0
 
     def _line(self) -> str:
+        """Return the line: the counts always, as much of a bar as there is room for, then the other numbers."""
+        room = self._width() - 2
+        counts = self._counts.counts()
+        text = "  ".join(counts)
+        width = min(BAR_WIDTH, room - len(text))
+        if width < MIN_BAR_WIDTH:
+            return fit(text, room).rstrip()
+        for part in self._counts.parts()[len(counts) :]:
+            if width + len(text) + len(part) + 2 > room:
+                break
+            text = f"{text}  {part}"
         full, empty = BAR_CHARACTERS[self._style.unicode]
-        filled = int(self._counts.share * BAR_WIDTH)
-        bar = self._style.paint("green", full * filled) + self._style.paint("dim", empty * (BAR_WIDTH - filled))
-        return f"{bar} {fit('  '.join(self._counts.parts()), self._width() - BAR_WIDTH - 2).rstrip()}"
+        filled = int(self._counts.share * width)
+        bar = self._style.paint("green", full * filled) + self._style.paint("dim", empty * (width - filled))
+        return f"{bar} {text}"
 
     def _width(self) -> int:
         try:  # it may have been resized

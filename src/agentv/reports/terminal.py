@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ MIN_WIDTH = 60
 VERDICTS = {"pass": "green", "fail": "red", "error": "yellow", "skipped": "dim"}
 
 
+_COLOR = re.compile(r"\x1b\[\d+m")
 MARKS = {
     "match": ("=", "✓"),
     "mismatch": ("~", "≠"),
@@ -24,6 +26,7 @@ MARKS = {
     "missing": ("-", "✗"),
     "extra": ("+", "+"),
     "allowed": (" ", " "),
+    "left_out": (" ", " "),
     "hit": ("v", "✓"),
     "miss": ("x", "✗"),
     "bar": ("|", "│"),
@@ -119,6 +122,25 @@ def render_warnings(warnings: Sequence[Problem], style: Style) -> str:
 def pluralize(number: int, noun: str, plural: str | None = None) -> str:
     """Return `1 error`, `3 errors`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def wrap_parts(parts: Sequence[str], separator: str, width: int, indent: str = "  ") -> list[str]:
+    """Join the parts into lines that fit the width, broken between parts only; after a colon there is a space."""
+    lines: list[str] = []
+    for part in parts:
+        between = " " if lines and lines[-1].endswith(":") else separator
+        if lines and display_width(plain_text(f"{lines[-1]}{between}{part}")) <= width:
+            lines[-1] += between + part
+        else:
+            if lines and not lines[-1].endswith(":"):
+                lines[-1] += separator.rstrip()
+            lines.append(f"{indent}{part}" if lines else part)
+    return lines
+
+
+def plain_text(text: str) -> str:
+    """Return a text without our colours."""
+    return _COLOR.sub("", text)
 
 
 def format_duration(milliseconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Attempts at one run: timeouts, retries, exponential backoff with jitter."""
+"""Attempts at one run: `timeout_s` and `run_timeout_s`, retries, exponential backoff with jitter."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from agentv.model.events import Attempt
 from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.process.threads import raised_by_user_code
 from agentv.protocols import PARTIAL_REPLY, REPLIES
+from agentv.run.circuit_breaker import is_unreachable
 from agentv.run.options import DEFAULT_RETRIES, DEFAULT_TIMEOUT_S
 from agentv.run.rate_limit import QUOTA_EXHAUSTED, RATE_LIMITED, Permit, RateLimiter
 
@@ -154,6 +155,12 @@ class AttemptHistory:
         response = ProviderResponse(success=False, error=error)
         return RunAttempts(_with_failures(response, self.log[:-1]), len(self.log), self.log)
 
+    def end(self) -> RunAttempts:
+        """Return the outcome of a run that is not tried again, although its last failure may pass."""
+        error = self.log[-1].error
+        response = ProviderResponse(success=False, error=error, latency_ms=self.log[-1].latency_ms)
+        return RunAttempts(_with_failures(response, self.log[:-1]), len(self.log), self.log)
+
     def interrupted_log(self) -> tuple[Attempt, ...]:
         """Return all attempts of a run that is cancelled during an attempt."""
         error = ResponseError(kind="interrupted", message="cut off before there was a reply")
@@ -182,20 +189,27 @@ async def try_run(
             if not isinstance(permit, Permit):
                 return None if permit is None else history.reject(permit)
             responses: tuple[ProviderResponse, ...] = ()
+            was_broken = False
             try:
                 responses = (await _attempt(session, history.request, policy),)
+                was_broken = limiter.is_broken
             except asyncio.CancelledError as error:
-                error.__dict__[LOG] = history.interrupted_log()
+                setattr(error, LOG, history.interrupted_log())
                 raise
             finally:
                 limiter.release(permit, responses)
             outcome = _add(history, responses[0], policy)
+            if was_broken and is_unreachable(responses[0].error):
+                return None  # the run that broke the circuit has reported the error
             if outcome is not None:
                 return outcome
+            if limiter.is_broken:
+                return history.end()
             if is_stopping() or not await _back_off((history,), limiter, is_stopping):
                 return None
     except asyncio.CancelledError as error:
-        error.__dict__.setdefault(LOG, history.log)
+        if not hasattr(error, LOG):
+            setattr(error, LOG, history.log)
         raise
 
 
@@ -213,18 +227,41 @@ async def try_many(
                 outcomes[at] = None if permit is None else history.reject(permit)
             break
         responses: Sequence[ProviderResponse] = ()
+        was_broken = False
         try:
             batch = [history.request for history in pending.values()]
             responses = await _attempt_many(session, batch, policy)
+            was_broken = limiter.is_broken
         finally:
             limiter.release(permit, responses)
+        unreached = []
         for (at, history), response in zip(list(pending.items()), responses, strict=True):
             outcomes[at] = _add(history, response, policy)
-            if outcomes[at] is not None:
+            if limiter.is_broken and is_unreachable(response.error):
+                unreached.append(at)
+                outcomes[at] = None if was_broken or len(unreached) > 1 else history.end()
+                del pending[at]
+            elif outcomes[at] is not None:
                 del pending[at]
         if pending and (is_stopping() or not await _back_off(tuple(pending.values()), limiter, is_stopping)):
             break
     return outcomes
+
+
+async def within_run_timeout(
+    attempts: Coroutine[Any, Any, Sequence[RunAttempts | None]], run_timeout_s: float | None, count: int
+) -> Sequence[RunAttempts | None]:
+    """Await all attempts at this number of runs; after `run_timeout_s`, return them as failed runs."""
+    if run_timeout_s is None:
+        return await attempts
+    try:
+        async with asyncio.timeout(run_timeout_s):
+            return await attempts
+    except TimeoutError as timeout:
+        error = ResponseError(kind="timeout", message=f"the run did not end within {run_timeout_s:g} s")
+        log: tuple[Attempt, ...] | None = getattr(timeout.__cause__, LOG, None)
+        number = 1 if log is None else len(log)
+        return [RunAttempts(cut_reply(timeout.__cause__, error), number, log or ())] * count
 
 
 async def _acquire(histories: Sequence[AttemptHistory], limiter: RateLimiter) -> Permit | ResponseError | None:

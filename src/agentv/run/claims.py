@@ -1,4 +1,4 @@
-"""Claims of runs in a shared store: which runs this process takes, skips or waits for."""
+"""Claims of runs in a shared store: runs are claimed in blocks, and those of other processes are waited for."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from agentv.errors import AgentVError
+from agentv.run.resume import FINISHED, keeps_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -27,7 +28,6 @@ SLOW_S = 2.0
 slow runs are claimed a few at a time, which leaves some to other processes."""
 POLL_S = 0.5
 """Interval at which the runs of other processes are checked."""
-FINISHED = ("completed", "error")
 
 
 class ClaimQueue:
@@ -129,10 +129,10 @@ class SharedClaims:
             self.seen.update(planned.key for planned in runs)
         finished = [planned for planned in runs if self._is_finished(planned.key)]
         if finished:
-            await self._restore([planned.key for planned in finished if self._known[planned.key].replaced])
+            await self._restore([planned.key for planned in finished if self._known[planned.key].superseded])
             await self._report_stored(finished)
         to_run = [planned for planned in runs if not self._is_finished(planned.key)] if finished else runs
-        claimed = await self._writer.claim(to_run, self._tries)
+        claimed = await self._writer.claim(to_run, self._rounds)
         self._claimed_elsewhere.update({planned.key: planned for planned in to_run if planned.key not in claimed})
         return [planned for planned in to_run if planned.key in claimed]
 
@@ -176,12 +176,9 @@ class SharedClaims:
         for result in results:
             self._on_stored(by_key[result.key], result)
 
-    def _tries(self, key: str) -> int:
+    def _rounds(self, key: str) -> int:
         outcome = self._known.get(key)
-        return outcome.tries if outcome else 0
+        return outcome.rounds if outcome else 0
 
     def _is_finished(self, key: str) -> bool:
-        outcome = self._known.get(key)
-        if outcome is None or outcome.status not in FINISHED:
-            return False
-        return outcome.verdict not in self._rerun
+        return keeps_result(self._known.get(key), self._rerun)

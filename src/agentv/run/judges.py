@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from agentv.errors import AgentVError, EvaluationError, suggest
+from agentv.errors import AgentVError, EvaluationError
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message
 from agentv.model.judging import JudgeReply
@@ -19,6 +19,7 @@ from agentv.model.response import ProviderResponse, TokensUsage
 from agentv.run.attempt import RetryPolicy, try_run
 from agentv.run.options import DEFAULT_CONCURRENCY
 from agentv.run.rate_limit import RateLimiter, RateLimits
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

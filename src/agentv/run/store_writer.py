@@ -17,6 +17,7 @@ from agentv.model.events import Attempt
 from agentv.model.request import Case
 from agentv.model.results import ResultRecord
 from agentv.model.stored import Claim, ResultRow
+from agentv.run.heartbeat import HEARTBEAT_S, HeartbeatTimer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-HEARTBEAT_S = 5.0
-"""Interval of the heartbeat that renews the lease of this process."""
 GROUP_COMMIT_S = 0.025
 """Time that results wait for each other: every commit waits for the disk, so one commit writes many results."""
 MAX_PENDING = 1000
@@ -178,13 +177,13 @@ class StoreWriter:
         self._put(_StoreCall(function, answer))
         return await answer
 
-    async def claim(self, runs: Sequence[PlannedRun], tries: Callable[[str], int]) -> set[str]:
+    async def claim(self, runs: Sequence[PlannedRun], rounds: Callable[[str], int]) -> set[str]:
         """Claim these runs; return the keys of those that this process may run."""
         if self.error is not None or not runs:
             return set()
         contents = self._redactor.lines([planned.content for planned in runs])
         claims = [
-            self._make_claim(planned, content, tries(planned.key))
+            self._make_claim(planned, content, rounds(planned.key))
             for planned, content in zip(runs, contents, strict=True)
         ]
         answer: asyncio.Future[set[str]] = self._loop.create_future()
@@ -208,23 +207,23 @@ class StoreWriter:
         self._queue.put(item)
         self._flush.set()
 
-    def _make_claim(self, planned: PlannedRun, content: bytes, tries: int) -> Claim:
+    def _make_claim(self, planned: PlannedRun, content: bytes, rounds: int) -> Claim:
         case, target = planned.case, planned.target
         settings = self._targets.get(id(target.settings))
         if settings is None:
             settings = self._targets[id(target.settings)] = self._redactor.line(dump_json(target.settings))
-        eval_id, target_id = self._redact_names(planned.eval.id, target.name)
+        eval_id, target_name = self._redact_names(planned.eval.id, target.name)
         return Claim(
             key=planned.key,
             position=planned.order,
             eval_id=eval_id,
             case_id=case.case.id if content is planned.content else _decode_case(content)[0].id,
-            target_id=target_id,
+            target=target_name,
             repeat=planned.repeat,
             place=str(case.location or ""),
             content=content,
-            target=settings,
-            tries=tries,
+            target_settings=settings,
+            rounds=rounds,
         )
 
     def _redact_names(self, *names: str) -> tuple[str, ...]:
@@ -236,7 +235,8 @@ class StoreWriter:
 
     def _run(self) -> None:
         """Run the writer thread until a `None` is enqueued."""
-        last_heartbeat = last_commit = monotonic()
+        heartbeat = HeartbeatTimer(self._store)
+        last_commit = monotonic()
         is_open = True
         while is_open:
             items = self._gather(last_commit + GROUP_COMMIT_S)
@@ -245,9 +245,7 @@ class StoreWriter:
                 self._make_calls([item for item in items if isinstance(item, _StoreCall)])
                 self._commit([item for item in items if item is not None])
                 last_commit = monotonic()
-                if monotonic() - last_heartbeat >= HEARTBEAT_S:
-                    self._store.heartbeat()
-                    last_heartbeat = monotonic()
+                heartbeat.beat_if_due()
             except Exception as error:  # noqa: BLE001 - a dead thread would leave its callers waiting
                 self._fail(error, items)
         self._loop.call_soon_threadsafe(_set_answer, self._stopped, None, None)

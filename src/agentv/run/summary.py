@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 100
 """Repeated cases that a summary lists one by one."""
+MAX_TAGS = 1_000
+"""Tags that are counted; one for each case would take memory without an end."""
 DIGITS = 6
 _DIGITS = re.compile(r"0*(\d+)")
 PASS, FAIL, ERROR, INTERRUPTED = 0, 1, 3, 130
@@ -302,6 +304,7 @@ class Totals:
         # In plan order, not in the order of finishing: equal executions have equal summaries.
         self._evals = {name: OutcomeCounter() for name in names.evals}
         self._targets = {name: OutcomeCounter() for name in names.targets}
+        self._tags: dict[str, OutcomeCounter] = {}
         # Without repetitions no case is needed by name, and memory does not grow with the number of cases.
         self._repeats = RepeatCounter() if planned.repeats else None
         self._latencies = array("d")
@@ -318,7 +321,10 @@ class Totals:
             self._repeats.add(record)
         self._evals[record.eval_id].add(record)
         self._targets[record.target].add(record)
-        if record.latency_ms is not None and record.error is None:  # the time until a failure is no latency
+        if record.tags:
+            self._add_tags(record, record.tags)
+        # The time until a run was given up is a limit of ours, not a latency of the agent.
+        if record.latency_ms is not None and record.error is None:
             self._latencies.append(record.latency_ms)
         usage = record.tokens_usage
         if usage is not None:
@@ -333,6 +339,11 @@ class Totals:
         for result in record.evaluators:
             if "judge" in result.details or "inner" in result.details:
                 self._judges.add(result.details)
+
+    def _add_tags(self, record: ResultRecord, tags: tuple[str, ...]) -> None:
+        for tag in tags:
+            if tag in self._tags or len(self._tags) < MAX_TAGS:
+                self._tags.setdefault(tag, OutcomeCounter()).add(record)
 
     @property
     def runs(self) -> int:
@@ -366,6 +377,7 @@ class Totals:
             completed_at=end.at,
             evals={name: counter.counts() for name, counter in self._evals.items()},
             targets={name: counter.counts() for name, counter in self._targets.items()},
+            tags={name: counter.counts() for name, counter in sorted(self._tags.items())} or UNSET,
             repeats=self._repeats.repeats(list(self._evals), list(self._targets)) if self._repeats else None,
             out=out,
             judges=self._judges.sums() or UNSET,

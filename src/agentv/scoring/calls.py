@@ -4,6 +4,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from datetime import datetime
 from typing import Any, Literal, get_args
 
 from msgspec import UNSET, Struct
@@ -192,8 +193,6 @@ def _is_number(value: Any) -> bool:
 def _elapsed(call: ToolCall, result: TraceEvent) -> float | None:
     if call.timestamp is None or result.timestamp is None:
         return None
-    from datetime import datetime  # noqa: PLC0415 - only traces with times need it
-
     try:
         start, end = datetime.fromisoformat(call.timestamp), datetime.fromisoformat(result.timestamp)
         elapsed = (end - start).total_seconds() * 1000

@@ -1,6 +1,6 @@
 """Scoring of one reply: context, evaluation, and the outcome of the case."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -196,13 +196,14 @@ class CaseScorer:
     def conclude(self, response: ProviderResponse, known: Calls, results: Sequence[EvaluatorResult]) -> RunResult:
         """Return the result of the case."""
         status, score = decide_outcome(results, self._case.threshold)
+        not_shown = [warning for result in results for warning in _judge_warnings(result.name, result.details)]
         return RunResult(
             status=status,
             score=score,
             evaluators=tuple(results),
             trace_summary=known.summary,
             calls_complete=UNSET if known.complete else False,
-            warnings=(*self._warnings, *response.warnings, *known.warnings),
+            warnings=(*self._warnings, *response.warnings, *known.warnings, *not_shown),
         )
 
     def unmeasured(self, response: ProviderResponse, known: Calls) -> RunResult:
@@ -223,6 +224,16 @@ class CaseScorer:
             DiffLabels(*labels) if context is not None and (labels := checked.evaluator.sides(context)) else None
             for checked in self._checks[: len(result.evaluators)]
         ]
+
+
+def _judge_warnings(name: str, details: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what judges were not shown, of a result or of the inner results of a composite."""
+    warnings = details.get("warnings") if "judge" in details else None
+    yield from (f"{name}: {warning}" for warning in warnings or () if isinstance(warning, str))
+    inner = details.get("inner")
+    for result in inner if isinstance(inner, list) else ():
+        if isinstance(result, dict) and isinstance(result.get("details"), dict):
+            yield from _judge_warnings(name, result["details"])
 
 
 def needs_trace_file(response: ProviderResponse) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from agentv.errors import Problem, SpecError
 from agentv.evals import ConfiguredEvaluator, iter_evaluators
 from agentv.registry import EVALUATORS, evaluator_names, find_evaluator
+from agentv.spec.command_line import split_command
+from agentv.spec.other_tools import assertion_hint
 from agentv.spec.validation import (
     TOO_DEEP,
     build,
@@ -23,6 +25,7 @@ from agentv.spec.validation import (
 
 if TYPE_CHECKING:
     from agentv.model.conversation import Message
+    from agentv.protocols import CompositeEvaluator, Evaluator
 
 
 NOTHING_CHECKED = "checks nothing: add `evaluators` or tool calls in `expected_messages`"
@@ -116,12 +119,17 @@ def _check_mapping(config: Mapping[str, Any], text: bytes, path: str) -> _Checke
         return None, [Problem(f"{path}.type", f"required; one of {', '.join(EVALUATORS)}")]
     cls = find_evaluator(name)
     if cls is None:
-        return None, [Problem(f"{path}.type", choice_message(name, evaluator_names()))]
+        return None, [Problem(f"{path}.type", _unknown_type(name))]
     if is_too_deep(text):
         return None, [Problem(path, TOO_DEEP)]
     if "-" in name:
         config = {**config, "type": name.replace("-", "_")}
         text = msgspec.json.encode(config)
+    if isinstance(config.get("command"), str):
+        split, problems = split_command(config, name, path)
+        if problems:
+            return None, problems
+        text = msgspec.json.encode(split)
     evaluator, problems = build(cls, text, path)
     if evaluator is not None:
         return _configure(evaluator, config, path)
@@ -132,11 +140,20 @@ def _check_mapping(config: Mapping[str, Any], text: bytes, path: str) -> _Checke
     return None, [*problems, *inner]
 
 
-def _configure(evaluator: Any, config: Mapping[str, Any], path: str) -> _Checked:
+def _unknown_type(name: str) -> str:
+    """Return the message for an unknown type: what to write for an assertion of another tool, or a suggestion."""
+    names = evaluator_names()
+    hint = assertion_hint(name)
+    if not hint:
+        return choice_message(name, names)
+    return f"got {short_repr(name)}, which is a name of another tool: {hint}. Expected one of {', '.join(names)}"
+
+
+def _configure(evaluator: Evaluator, config: Mapping[str, Any], path: str) -> _Checked:
     nested = evaluator.nested
     inner, problems = _check_each(getattr(evaluator, nested), f"{path}.{nested}") if nested else ([], [])
     if inner and not problems:
-        evaluator = evaluator.with_inner(tuple(inner))
+        evaluator = cast("CompositeEvaluator", evaluator).with_inner(tuple(inner))
     problems = [*problems, *evaluator.check(path)]
     if problems:
         return None, problems
@@ -166,13 +183,3 @@ def can_fail(checks: Sequence[ConfiguredEvaluator]) -> bool:
         if evaluator.kind == "assertion" and evaluator.weight > 0 and not evaluator.skip:
             return True
     return False
-
-
-def checks_anything(config: Any, problems: Sequence[Problem], path: str) -> bool:
-    """Tell whether a configuration would check something without the keys that have problems."""
-    if not isinstance(config, Mapping) or not isinstance(config.get("type"), str):
-        return True
-    invalid_keys = {problem.path.removeprefix(f"{path}.").partition(".")[0].partition("[")[0] for problem in problems}
-    valid = {key: value for key, value in config.items() if key == "type" or key not in invalid_keys}
-    _, problems_left = _check_config(valid, path)
-    return not any(problem.message.startswith("checks nothing") for problem in problems_left)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from agentv.errors import Problem, SpecError
+from agentv.spec.discovery import SUFFIXES
 from agentv.spec.evaluators import check_evaluators
 from agentv.spec.file_format import DefaultsEntry, ProjectEntry
 from agentv.spec.targets import check_targets, unknown_target
@@ -45,6 +46,15 @@ def find_project(folder: Path) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
+def evals_here(folder: Path) -> str | None:
+    """Return the path that a command without one stands for: the project of this folder, or a folder of evals."""
+    file = find_project(folder)
+    if file is not None:
+        return os.path.relpath(file.parent, folder)
+    has_evals = any(path.name.endswith(SUFFIXES) and path.is_file() for path in folder.iterdir())
+    return "." if has_evals else None
+
+
 def store_setting(path: Path) -> str | None:
     """Return the `store` setting of a project file, whose other settings may be invalid."""
     data = SourceFile(path, display_path(path)).data
@@ -72,7 +82,7 @@ def load_project(path: Path) -> Project:
         raise SpecError([source.locate(problem) for problem in problems])
     return Project(
         path.parent,
-        targets,
+        [target._replace(folder=str(path.parent)) for target in targets],
         entry.defaults,
         checks,
         (*source.warnings, *(source.locate(as_warning(warning)) for check in checks for warning in check.warnings)),

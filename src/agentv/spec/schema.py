@@ -162,9 +162,17 @@ def _build_definitions(root: type[Struct]) -> Definitions:
     for evaluator in evaluators.values():
         if evaluator is not None and (nested := evaluator.nested):
             definitions[evaluator.__name__]["properties"][nested]["items"] = _ref("Evaluator")
+    for name in ("Cli", "Code"):
+        _allow_text(definitions[name]["properties"]["command"])
     definitions["Evaluator"] = _choice(definitions, evaluators, "type")
     definitions["Target"] = _choice(definitions, providers, "provider", "name")
     return definitions
+
+
+def _allow_text(schema: Schema) -> None:
+    """Allow a text in place of a list, which is split like the command of a shell."""
+    rest = {key: schema.pop(key) for key in list(schema) if key != "description"}
+    schema["anyOf"] = [rest, {"type": "string", "pattern": r"\S"}]
 
 
 def _describe(part: Schema, docs: Mapping[str, str], definitions: Definitions) -> None:
@@ -282,6 +290,7 @@ def _add_replies(definitions: Definitions) -> None:
     properties["output_messages"]["anyOf"][0]["items"] = _ref("ReplyMessage")
     for name in ("cost_usd", "latency_ms"):
         _set_minimum_0(properties[name], "number")
+    _set_minimum_0(definitions["ResponseError"]["properties"]["retry_after_s"], "number")
     for alias in [key for key in REPLY_KEYS if key not in properties]:
         _add_alias(properties, alias, _field_of_alias(alias, properties))
     _set_minimum_0(definitions["TokensUsage"])

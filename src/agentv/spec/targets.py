@@ -1,20 +1,22 @@
-"""Targets: settings and providers, `${ENV}` variables, `.env` files, and judges by name."""
+"""Targets: settings and providers, and judges by name."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace as with_fields
 
-from agentv.errors import FormatError, Problem, SpecError, suggest
+from agentv.errors import Problem, SpecError
 from agentv.evals import Target
 from agentv.formats.plain_blocks import plain_block_problem
 from agentv.protocols import ProviderSettings, TemplateProvider, WrittenReplies
 from agentv.registry import PROVIDERS, find_provider, provider_names
+from agentv.spec.command_line import at_command, split_command
+from agentv.spec.environment import substitute
 from agentv.spec.validation import build, choice_message, join_path, short_repr, to_json
+from agentv.suggestions import closest, suggest
 from agentv.templating import escape_placeholders
 
 if TYPE_CHECKING:
@@ -22,36 +24,6 @@ if TYPE_CHECKING:
     from agentv.model.request import Scope
     from agentv.protocols import Provider
     from agentv.spec.yaml import SourceFile
-
-
-_LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(.*)")
-_QUOTES = ("'", '"')
-
-
-def parse_dotenv(text: str) -> dict[str, str]:
-    """Return the variables of a `.env` file; lines without a variable are ignored, and values are not expanded.
-
-    Raises `FormatError` for an invalid value.
-    """
-    variables = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        match = _LINE.fullmatch(line.strip())
-        if match is not None:
-            variables[match[1]] = _parse_value(match[2], f"line {number}")
-    return variables
-
-
-def _parse_value(text: str, where: str) -> str:
-    if "\0" in text:
-        msg = "the value holds a NUL character, which no variable can"
-        raise FormatError(msg, path=where)
-    if not text.startswith(_QUOTES):
-        return text.partition(" #")[0].rstrip()
-    end = text.find(text[0], 1)
-    if end < 0:
-        msg = "the quote is not closed on this line; a value of several lines cannot be given here"
-        raise FormatError(msg, path=where)
-    return text[1:end]
 
 
 class JudgeNames:
@@ -134,10 +106,6 @@ def unknown_target(name: str, known: Mapping[str, Target]) -> str:
     return f"there is no target {name!r}{suggest(name, known) or '; the targets are ' + ', '.join(known)}"
 
 
-_VARIABLE = re.compile(r"\$(\$)?\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-"""`${NAME}`, `${NAME:-default}`, and `$${NAME}` for the text `${NAME}`."""
-
-
 def check_targets(
     data: list[Any], source: SourceFile | None, path: str = "targets"
 ) -> tuple[list[Target], list[Problem]]:
@@ -161,22 +129,25 @@ def _check_target(data: Any, path: str) -> tuple[Target | None, list[Problem]]:
         return None, [Problem(path, f"expected a mapping with a `name` and a `provider`, got {short_repr(data)}")]
     problems = []
     name, provider = data.get("name"), data.get("provider")
-    if not isinstance(name, str) or not name:
+    if (not isinstance(name, str) or not name) and not any(closest(key, ("name",)) for key in data):
         problems.append(Problem(f"{path}.name", "required: the name that `target` and results use"))
     if not isinstance(provider, str):
         return None, [*problems, Problem(f"{path}.provider", f"required; one of {', '.join(PROVIDERS)}")]
     cls = find_provider(provider)
     if cls is None:
         return None, [*problems, Problem(f"{path}.provider", choice_message(provider, provider_names()))]
+    is_text = isinstance(data.get("command"), str)
+    data, command_problems = split_command(data, provider, path)
+    problems += command_problems
     text, json_problems = to_json({**data, "provider": provider.replace("-", "_")}, path)
-    if text is None:
+    if text is None or command_problems:
         return None, [*problems, *json_problems]
     settings, new_problems = build(cls, text, path)
     problems += new_problems
     if settings is not None:
         problems += [*settings.check(path), *_check_plain_blocks(settings, path)]
     if problems:
-        return None, problems
+        return None, [at_command(problem, path) for problem in problems] if is_text else problems
     return Target(str(name), provider.replace("-", "_"), data), []
 
 
@@ -202,13 +173,16 @@ def make_provider(target: Target, environment: Mapping[str, str]) -> Provider:
     cls: type[Provider] = find_provider(target.provider)  # type: ignore[assignment]  # found by `check_targets`
     templates = cls.templates if isinstance(cls, TemplateProvider) else ()
     settings = {
-        key: _resolve_env(value, environment, missing, escape_placeholders if key in templates else str)
+        key: substitute(value, environment, missing, escape_placeholders if key in templates else str)
         for key, value in target.settings.items()
     }
     if missing:
         names = ", ".join(dict.fromkeys(missing))
         message = f"target {target.name!r} needs the environment variable{'s' * (len(set(missing)) > 1)} {names}"
-        raise SpecError([Problem("", f"{message}, which is not set", "whole", target.location)])
+        many = len(set(missing)) > 1
+        fix = f"set {'them' if many else 'it'}, or read a file with `--env-file .env`"
+        message = f"{message}, which {'are' if many else 'is'} not set: {fix}"
+        raise SpecError([Problem("", message, "whole", target.location)])
     provider, problems = build(cls, msgspec.json.encode({**settings, "provider": target.provider}), "")
     if provider is not None:
         problems = _check_plain_blocks(provider, "")  # a variable may contain an invalid name
@@ -229,51 +203,10 @@ def add_plain_blocks(target: Target, names: Sequence[str]) -> Target:
     if not names:
         return target
     blocks = list(dict.fromkeys([*target.settings.get("plain_blocks", ()), *names]))
-    made = target.instance
-    if isinstance(made, msgspec.Struct) and "plain_blocks" in made.__struct_fields__:
-        made = with_fields(made, plain_blocks=tuple(blocks))
-    return target._replace(settings={**target.settings, "plain_blocks": blocks}, instance=made)
-
-
-def env_variables(settings: Any) -> Iterator[str]:
-    """Yield the names of the `${ENV}` variables in these settings."""
-    if isinstance(settings, str):
-        yield from (match[2] for match in _VARIABLE.finditer(settings) if not match[1])
-    elif isinstance(settings, Mapping):
-        for value in settings.values():
-            yield from env_variables(value)
-    elif isinstance(settings, (list, tuple)):
-        for value in settings:
-            yield from env_variables(value)
-
-
-def resolve_env(settings: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings with `${ENV}` variables replaced; variables that are not set are empty."""
-    resolved: dict[str, Any] = _resolve_env(dict(settings), environment, [])
-    return resolved
-
-
-def _resolve_env(
-    value: Any, environment: Mapping[str, str], missing: list[str], escape: Callable[[str], str] = str
-) -> Any:
-    """Return the value with `${ENV}` variables replaced once: variables in their values are not replaced."""
-
-    def replace(match: re.Match[str]) -> str:
-        escaped, name, default = match.groups()
-        if escaped:
-            return match[0][1:]
-        variable = environment.get(name, default)
-        if variable is None:
-            missing.append(name)
-        return escape(variable or "")
-
-    if isinstance(value, str):
-        return _VARIABLE.sub(replace, value)
-    if isinstance(value, Mapping):
-        return {key: _resolve_env(item, environment, missing, escape) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_resolve_env(item, environment, missing, escape) for item in value]
-    return value
+    provider = target.instance
+    if isinstance(provider, msgspec.Struct) and "plain_blocks" in provider.__struct_fields__:
+        provider = with_fields(provider, plain_blocks=tuple(blocks))
+    return target._replace(settings={**target.settings, "plain_blocks": blocks}, instance=provider)
 
 
 def select_targets(
@@ -292,9 +225,9 @@ def select_targets(
             f"choose with `target`: {', '.join(known)}" if known else "define one in `targets`, here or in agentv.yaml"
         )
         return (), [Problem("", f"no target to test: {fix}", "whole")]
-    unknown_target = [name for name in names if name not in known]
+    unknown = [name for name in names if name not in known]
     path = "--target" if requested else "target" if own_names is not None else ""
-    if unknown_target and not known:
-        return (), [Problem(path, f"{unknown_target[0]!r} is not defined: add it to `targets`, here or in agentv.yaml")]
-    problems = [Problem(path, choice_message(name, list(known))) for name in unknown_target]
+    if unknown and not known:
+        return (), [Problem(path, f"{unknown[0]!r} is not defined: add it to `targets`, here or in agentv.yaml")]
+    problems = [Problem(path, choice_message(name, list(known))) for name in unknown]
     return tuple(known[name] for name in dict.fromkeys(names) if name in known), problems

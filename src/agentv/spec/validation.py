@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 
 import msgspec
 
-from agentv.errors import Location, Problem, suggest
+from agentv.errors import Location, Problem
+from agentv.jsonio import parse_with_hooks
+from agentv.spec.other_tools import key_meant, other_word_hint
+from agentv.suggestions import closest, suggest
 
 if TYPE_CHECKING:
     from agentv.evals import CheckedCase
@@ -56,10 +59,8 @@ def _parse(text: bytes, path: str) -> tuple[Any, list[Problem]]:
 
 def _truncated_reason(text: bytes) -> str:
     """Return the reason why msgspec calls a text truncated, which it also does for a lone surrogate."""
-    import json  # noqa: PLC0415 - only needed for a mistake
-
     try:
-        json.loads(text)
+        parse_with_hooks(text)
     except (ValueError, RecursionError):
         return "it breaks off; the whole object stands on one line"
     return "a text holds half a character (a lone surrogate such as '\\ud800'); write the whole character"
@@ -170,14 +171,28 @@ def _walk_struct(kind: type[msgspec.Struct], value: Any, path: str) -> Iterator[
         return
     hints = get_type_hints(kind, include_extras=True)
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    for key in value:
-        if key not in fields:
-            yield Problem(join_path(path, key), unknown_key_message(key, fields), "key")
+    missing = [name for name, field in fields.items() if field.required and name not in value]
+    meant = _meant_keys(kind, value, fields, missing)
+    for key in meant:
+        yield Problem(join_path(path, key), unknown_key_message(key, fields, meant[key]), "key")
     for name, field in fields.items():
         if name in value:
             yield from find_problems(hints[field.name], value[name], join_path(path, name))
-        elif field.required:
+        elif name in missing and name not in meant.values():
             yield Problem(join_path(path, name), "required")
+
+
+def _meant_keys(
+    kind: type, value: Mapping[str, Any], fields: Mapping[str, Any], missing: Sequence[str]
+) -> dict[str, str | None]:
+    """Return the unknown keys, each with the key that was probably meant: a missing one first."""
+    free = [name for name in fields if name not in value]
+    meant: dict[str, str | None] = {}
+    for key in value:
+        if key not in fields:
+            ours = key_meant(kind.__name__, str(key))
+            meant[key] = closest(key, missing) or (ours if ours in free else None) or closest(key, fields)
+    return meant
 
 
 def _convert(kind: Any, value: Any, path: str) -> Iterator[Problem]:
@@ -194,49 +209,24 @@ def join_path(path: str, key: object) -> str:
     return f"{path}.{key}" if path else str(key)
 
 
-_PERSONA = (
-    ("vars", "a persona is a variable of the case: `vars: {persona: ...}`, and `{{ persona }}` in its `input`"),
-    ("", "a persona is a variable: `vars: {persona: ...}` of a case or of `defaults`, and `{{ persona }}` in `input`"),
-)
-_CONNECTOR = (
-    ("provider", "a connector is a `provider` here"),
-    ("targets", "a connector is a target here: define it in `targets`, choose it with `target`"),
-    ("", "a connector is a target here, chosen for the whole eval: `target: NAME` beside `cases`"),
-)
-_SCENARIO = (
-    ("cases", "a scenario is a case here: list it in `cases`"),
-    ("input", "a scenario is a case here: its name is `id`, its text is `input`"),
-)
-OTHER_WORDS: Mapping[str, Sequence[tuple[str, str]]] = {
-    **dict.fromkeys(("connector", "connectorid"), _CONNECTOR),
-    "connectors": (("targets", "connectors are `targets` here"), *_CONNECTOR[2:]),
-    **dict.fromkeys(("scenario", "scenarioid"), _SCENARIO),
-    "scenarios": (("cases", "scenarios are `cases` here"), *_SCENARIO[1:]),
-    **dict.fromkeys(("persona", "personas", "personaid"), _PERSONA),
-}
-"""Words for our keys in other systems, without `_` and capitals: hints, each with a key that its place must know."""
-
-
-def _other_word(key: object, known: Mapping[str, Any] | Sequence[str]) -> str | None:
-    hints = OTHER_WORDS.get(str(key).replace("_", "").replace("-", "").lower(), ())
-    return next((hint for needed, hint in hints if not needed or needed in known), None)
-
-
-def unknown_key_message(key: object, known: Mapping[str, Any] | Sequence[str]) -> str:
-    """Return the message for an unknown key, with a suggestion (did you mean)."""
-    hint = _other_word(key, known)
-    if hint is not None:
-        return f"unknown key {short_repr(key)}: {hint}"
-    return f"unknown key {short_repr(key)}{suggest(key, known) or '; expected one of ' + _join_choices(known)}"
+def unknown_key_message(key: object, known: Mapping[str, Any] | Sequence[str], meant: str | None = None) -> str:
+    """Return the message for an unknown key, with the one that was probably meant, or with all."""
+    other_word = other_word_hint(key, known)
+    if other_word is not None:
+        return f"unknown key {short_repr(key)}: {other_word}"
+    hint = f"; did you mean {meant!r}?" if meant else suggest(key, known)
+    return f"unknown key {short_repr(key)}{hint or '; expected one of ' + _join_choices(known)}"
 
 
 def choice_message(value: object, choices: Sequence[str]) -> str:
     """Return the message for a value that is not among the choices, with a suggestion (did you mean)."""
     if value == "superset" and "partial" in choices:  # the most similar choice, `subset`, would be the opposite
-        hint = ". What others call `superset`, more arguments than expected, is `partial` here"
+        hint = "; what others call `superset`, more arguments than expected, is `partial` here."
     else:
-        hint = suggest(value, choices, ". Did")
-    return f"expected one of {_join_choices(choices)}; got {short_repr(value)}{hint}"
+        hint = suggest(value, choices)
+    if hint:  # what was probably meant comes first, and the list, which may be long, after it
+        return f"got {short_repr(value)}{hint} Expected one of {_join_choices(choices)}"
+    return f"expected one of {_join_choices(choices)}; got {short_repr(value)}"
 
 
 def _join_choices(choices: Iterable[object]) -> str:

@@ -1,4 +1,4 @@
-"""Leases of claims: identity of the owning process, its heartbeat, and whether it is alive.
+"""Leases of claims: identity of the owning process, its heartbeats (sent by `run/heartbeat.py`), and their expiry.
 
 Leases are measured by the uptime of the machine, so that changes of the clock neither end nor extend them.
 """
@@ -10,7 +10,10 @@ import platform
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import sqlite3
 
 LEASE_S = 30.0
 """A process whose last heartbeat is older has lost its claims."""
@@ -64,6 +67,38 @@ def is_alive(heartbeat: Heartbeat, here: ProcessIdentity, *, now: float | None =
     if owner.machine.partition("/")[0] == here.machine.partition("/")[0]:  # the machine was restarted since
         return False
     return abs(time.time() - heartbeat.at) < LEASE_S
+
+
+class LeaseTable:
+    """Leases in the table `owners` of a store, as this process sees them; the caller makes the transaction."""
+
+    def __init__(self, db: sqlite3.Connection, here: ProcessIdentity) -> None:
+        self._db = db
+        self._here = here
+
+    def renew(self) -> None:
+        """Write the heartbeat of this process."""
+        self._db.execute(
+            "INSERT OR REPLACE INTO owners (id, machine, names, pid, born, beat, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (*self._here, uptime(), str(time.time())),
+        )
+
+    def is_lost(self) -> bool:
+        """Tell whether another process has ended our lease, as after a suspend, and may have claimed our runs."""
+        return self._db.execute("SELECT 1 FROM owners WHERE id = ?", (self._here.id,)).fetchone() is None
+
+    def heartbeats(self) -> list[Heartbeat]:
+        """Return the last heartbeats of all processes that have a lease, expired ones included."""
+        rows = self._db.execute("SELECT id, machine, names, pid, born, beat, seen_at FROM owners").fetchall()
+        return [Heartbeat(ProcessIdentity(*owner), beat, float(seen_at)) for *owner, beat, seen_at in rows]
+
+    def is_valid(self, heartbeat: Heartbeat) -> bool:
+        """Tell whether the lease of this heartbeat is valid."""
+        return is_alive(heartbeat, self._here)
+
+    def end(self, owner_id: str) -> None:
+        """End the lease of a process."""
+        self._db.execute("DELETE FROM owners WHERE id = ?", (owner_id,))
 
 
 def _exists(owner: ProcessIdentity) -> bool:

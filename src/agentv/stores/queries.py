@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 STORED_RUNS = """
-    SELECT runs.seq, key, position, eval_id, case_id, persona_id, target_id, repeat, place, status, tries, started_at,
-        created_at, updated_at, replaced, cases.data, targets.data, record, response, sides
+    SELECT runs.seq, key, position, eval_id, case_id, persona_id, target, repeat, place, status, rounds, started_at,
+        created_at, updated_at, superseded, cases.data, targets.data, record, response, sides
     FROM runs
     JOIN snapshots AS cases ON cases.id = runs.content
-    JOIN snapshots AS targets ON targets.id = runs.target
+    JOIN snapshots AS targets ON targets.id = runs.target_settings
     LEFT JOIN payloads ON payloads.run = runs.seq
 """
 FINISHED_RUNS = """
-    SELECT seq FROM runs WHERE execution = ? AND status IN ('completed', 'error') AND replaced = 0
+    SELECT seq FROM runs WHERE execution = ? AND status IN ('completed', 'error') AND superseded = 0
 """
 RESULTS = "SELECT key, position, place, record, response, sides FROM runs JOIN payloads ON run = seq WHERE seq"
 VERDICT = "iif(status IN ('completed', 'error'), verdict, NULL), iif(status IN ('completed', 'error'), score, NULL)"
@@ -40,15 +40,15 @@ BLOCK = 256
 COUNTS = """
     SELECT count(*), count(*) FILTER (WHERE verdict = 'pass'), count(*) FILTER (WHERE verdict = 'fail'),
         count(*) FILTER (WHERE verdict = 'error')
-    FROM runs WHERE execution = ? AND replaced = 0 AND status IN ('completed', 'error')
+    FROM runs WHERE execution = ? AND superseded = 0 AND status IN ('completed', 'error')
 """
 PARTLY_UNDERSTOOD = """
     SELECT count(*) FROM runs
-    WHERE execution = ? AND unread IS NOT NULL AND replaced = 0 AND status IN ('completed', 'error')
+    WHERE execution = ? AND unread IS NOT NULL AND superseded = 0 AND status IN ('completed', 'error')
 """
 RECORDS_OF_TARGET = """
     SELECT record FROM runs JOIN payloads ON run = runs.seq JOIN executions ON executions.seq = execution
-    WHERE target_id = ? AND runs.status IN ('completed', 'error') AND executions.status <> 'imported'
+    WHERE target = ? AND runs.status IN ('completed', 'error') AND executions.status <> 'imported'
     ORDER BY runs.seq DESC LIMIT ?
 """
 """Imported executions are left out: runs of the older format have no summary of their calls."""
@@ -90,12 +90,12 @@ class StoreQueries(Connection):
 
     def has_unfinished_runs(self, execution: int) -> bool:
         """Tell whether a process runs some of its runs again, so that a summary of all results would be wrong."""
-        query = "SELECT 1 FROM runs WHERE execution = ? AND replaced = 0 AND status NOT IN ('completed', 'error')"
+        query = "SELECT 1 FROM runs WHERE execution = ? AND superseded = 0 AND status NOT IN ('completed', 'error')"
         return self.db.execute(query, (execution,)).fetchone() is not None
 
     def outcomes(self, execution_id: str) -> dict[str, Outcome]:
         """Return the state of every run of an execution by key, superseded ones included."""
-        query = "SELECT key, status, verdict, tries, replaced FROM runs WHERE execution = ?"
+        query = "SELECT key, status, verdict, rounds, superseded FROM runs WHERE execution = ?"
         with self.translate_errors():
             rows = self.db.execute(query, (self.execution_seq(execution_id),))
             return {row[0]: Outcome._make(row[1:]) for row in rows}
@@ -121,7 +121,7 @@ class StoreQueries(Connection):
     def runs(self, execution_id: str) -> Iterator[RunRow]:
         """Yield the runs of an execution in plan order, without texts."""
         names = ", ".join(RunRow._fields).replace("verdict, score", VERDICT)
-        query = f"SELECT {names} FROM runs WHERE execution = ? AND replaced = 0 ORDER BY position"  # noqa: S608 - names of columns, ours
+        query = f"SELECT {names} FROM runs WHERE execution = ? AND superseded = 0 ORDER BY position"  # noqa: S608 - names of columns, ours
         with self.translate_errors():
             yield from map(_run_row, self.db.execute(query, (self.execution_seq(execution_id),)))
 
@@ -131,7 +131,7 @@ class StoreQueries(Connection):
         execution = None if execution_id is None else self.execution_seq(execution_id)
         query = f"""
             SELECT (SELECT id FROM executions WHERE seq = execution), {names} FROM runs
-            WHERE replaced = 0 AND (?1 IS NULL OR execution = ?1) ORDER BY seq DESC
+            WHERE superseded = 0 AND (?1 IS NULL OR execution = ?1) ORDER BY seq DESC
         """  # noqa: S608 - names of columns, ours
         with self.translate_errors():
             for name, *row in self.db.execute(query, (execution,)):
@@ -145,7 +145,7 @@ class StoreQueries(Connection):
 
     def find_keys(self, execution_id: str, *, beginning: str = "", case_id: str | None = None) -> list[str]:
         """Return the keys of an execution's runs that begin with this text, or of the runs of one case."""
-        query = "SELECT key FROM runs WHERE execution = ? AND replaced = 0 AND key >= ? AND key < ?"
+        query = "SELECT key FROM runs WHERE execution = ? AND superseded = 0 AND key >= ? AND key < ?"
         values: list[Any] = [self.execution_seq(execution_id), beginning, f"{beginning}\uffff"]
         if case_id is not None:
             query, values = f"{query} AND case_id = ?", [*values, case_id]
@@ -159,7 +159,7 @@ class StoreQueries(Connection):
         with self.translate_errors():
             for seq, *row in self.db.execute(f"{STORED_RUNS} WHERE {where} ORDER BY position, key", values):
                 run = StoredRun._make((*row, self._attempts(seq)))
-                yield run._replace(replaced=bool(run.replaced))
+                yield run._replace(superseded=bool(run.superseded))
 
     def _attempts(self, seq: int) -> tuple[tuple[int, Attempt], ...]:
         rows = self.db.execute(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from agentv.jsonio import dump_json
 from agentv.model.results import ResultRecord
 from agentv.model.stored import ActiveWorker
 from agentv.stores.connection import timestamp
-from agentv.stores.leases import Heartbeat, ProcessIdentity, is_alive, this_process, uptime
+from agentv.stores.leases import LeaseTable, this_process
 from agentv.stores.queries import EXECUTION_COLUMNS, StoreQueries
 from agentv.stores.statements import (
     ATTEMPT,
@@ -37,12 +36,13 @@ if TYPE_CHECKING:
 
     from agentv.model.results import Summary
     from agentv.model.stored import Claim, ExecutionRow, ResultRow, StoredRun
+    from agentv.stores.leases import ProcessIdentity
 
 
 INSERT_RUN = """
-    INSERT INTO runs (execution, key, position, eval_id, case_id, persona_id, target_id, repeat, place, tries,
-        created_at, updated_at, replaced, content, target, status, verdict, score, started_at, completed_at, latency_ms,
-        input_tokens, output_tokens, total_tokens, cost_usd, thread_id, unread)
+    INSERT INTO runs (execution, key, position, eval_id, case_id, persona_id, target, repeat, place, rounds,
+        created_at, updated_at, superseded, content, target_settings, status, verdict, score, started_at,
+        completed_at, latency_ms, input_tokens, output_tokens, total_tokens, cost_usd, thread_id, unread)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _decode = json.Decoder(ResultRecord).decode
@@ -52,9 +52,9 @@ class StoreEdits(StoreQueries):
     """Changes to stored executions."""
 
     _superseded: SupersededRuns | None = None
+    """Earlier runs of a resumed execution."""
     _keeps_positions = False
     """True while a part of an execution is resumed: the plan of a part numbers its own runs from 0."""
-    """Earlier runs of a resumed execution."""
 
     def add(self, execution: ExecutionRow, runs: Iterable[StoredRun]) -> int:
         """Import an execution of another store in one transaction; return the number of its runs."""
@@ -81,18 +81,18 @@ class StoreEdits(StoreQueries):
 
     def _insert_run(self, execution: int, run: StoredRun) -> None:
         record = None if run.line is None else _decode(run.line)
-        content, target = snapshot_id(run.content), snapshot_id(run.target)
-        execute_rows(self.db, SNAPSHOT, [(content, run.content), (target, run.target)])
+        content, target = snapshot_id(run.content), snapshot_id(run.target_settings)
+        execute_rows(self.db, SNAPSHOT, [(content, run.content), (target, run.target_settings)])
         values = NO_RESULT if record is None else result_columns(record)
         seq = self.db.execute(
             INSERT_RUN,
             (
                 execution,
                 *run[:8],
-                run.tries,
+                run.rounds,
                 run.created_at,
                 run.updated_at,
-                run.replaced,
+                run.superseded,
                 content,
                 target,
                 run.status,
@@ -105,12 +105,12 @@ class StoreEdits(StoreQueries):
             execute_rows(self.db, PAYLOAD, [(seq, run.line, run.response, run.sides)])
             execute_rows(self.db, RESULT, result_rows([(seq, record)]))
         if seq is not None:
-            execute_rows(self.db, ATTEMPT, [attempt_row(seq, number, attempt) for number, attempt in run.attempts])
+            execute_rows(self.db, ATTEMPT, [attempt_row(seq, number, attempt) for number, attempt in run.attempt_log])
 
     def mark_superseded(self, execution_id: str, keys: Iterable[str], *, superseded: bool = True) -> None:
         """Exclude runs from their execution because their cases were edited or removed; or include them again."""
         execution = self.execution_seq(execution_id)
-        statement = "UPDATE runs SET replaced = ? WHERE execution = ? AND key = ? RETURNING seq"
+        statement = "UPDATE runs SET superseded = ? WHERE execution = ? AND key = ? RETURNING seq"
         with self.transaction():
             rows = [self.db.execute(statement, (superseded, execution, key)).fetchone() for key in keys]
             if self._superseded is not None and not superseded:
@@ -133,7 +133,8 @@ class StoreEdits(StoreQueries):
             for execution_id in execution_ids:
                 self.db.execute("DELETE FROM executions WHERE id = ?", (execution_id,))
             self.db.execute(
-                "DELETE FROM snapshots WHERE id NOT IN (SELECT content FROM runs UNION SELECT target FROM runs)"
+                "DELETE FROM snapshots"
+                " WHERE id NOT IN (SELECT content FROM runs UNION SELECT target_settings FROM runs)"
             )
         self.db.execute("PRAGMA foreign_keys = OFF")
         self._execution_seqs.clear()
@@ -143,17 +144,17 @@ class StoreEdits(StoreQueries):
 
 
 INSERT_CLAIM = """
-    INSERT INTO runs (seq, execution, key, position, eval_id, case_id, target_id, repeat, place, started_at, content,
-        target, owner, created_at, updated_at, status, tries)
+    INSERT INTO runs (seq, execution, key, position, eval_id, case_id, target, repeat, place, started_at, content,
+        target_settings, owner, created_at, updated_at, status, rounds)
     VALUES {rows}
 """
 RECLAIM = """
     ON CONFLICT (execution, key) DO UPDATE
-    SET status = 'running', tries = tries + 1, owner = excluded.owner, position = excluded.position,
-        place = excluded.place, started_at = excluded.started_at, updated_at = excluded.updated_at, replaced = 0
+    SET status = 'running', rounds = rounds + 1, owner = excluded.owner, position = excluded.position,
+        place = excluded.place, started_at = excluded.started_at, updated_at = excluded.updated_at, superseded = 0
     WHERE status IN ('queued', 'cancelled') OR status = 'running' AND owner IS NULL
-        OR tries = ? AND (status = 'error' AND ? OR verdict = 'fail' AND ?)
-    RETURNING seq, tries
+        OR rounds = ? AND (status = 'error' AND ? OR verdict = 'fail' AND ?)
+    RETURNING seq, rounds
 """
 UPDATE_RESULT = """
     UPDATE runs SET status = it.column1, verdict = it.column2, score = it.column3, started_at = it.column4,
@@ -169,7 +170,7 @@ REOPEN = """
 UPDATE_COUNTS = """
     WITH counts (runs, passed, failed, errors) AS (
         SELECT count(*), total(verdict = 'pass'), total(verdict = 'fail'), total(verdict = 'error')
-        FROM runs WHERE execution = :execution AND replaced = 0 AND status IN ('completed', 'error')
+        FROM runs WHERE execution = :execution AND superseded = 0 AND status IN ('completed', 'error')
     )
     UPDATE executions SET runs = counts.runs, passed = counts.passed, failed = counts.failed, errors = counts.errors,
         status = CASE WHEN counts.runs < planned THEN 'interrupted' WHEN counts.errors THEN 'error'
@@ -181,7 +182,7 @@ UPDATE_COUNTS = """
 
 POSITION = """
     SELECT position FROM runs
-    WHERE execution = ? AND (key = ? OR (eval_id = ? AND case_id = ? AND target_id = ? AND repeat = ? AND replaced = 0))
+    WHERE execution = ? AND (key = ? OR (eval_id = ? AND case_id = ? AND target = ? AND repeat = ? AND superseded = 0))
     ORDER BY key = ? DESC LIMIT 1
 """
 """The position of a run by its key, else that of the current run of the same case, target and repetition."""
@@ -193,6 +194,7 @@ class SqliteStore(StoreEdits):
     def __init__(self, path: Path, owner: ProcessIdentity | None = None) -> None:
         super().__init__(path)
         self._owner = owner or this_process()
+        self._leases = LeaseTable(self.db, self._owner)
         self._is_writer = False
         """`True` once this process has a lease."""
         self._claimed: dict[str, tuple[int, int]] = {}
@@ -250,21 +252,19 @@ class SqliteStore(StoreEdits):
 
     def _stored_position(self, execution: int, claim: Claim) -> int:
         """Return the position of a run in the whole plan: its own, that of the run it supersedes, or the last."""
-        identity = (claim.eval_id, claim.case_id, claim.target_id, claim.repeat)
-        found = self.db.execute(POSITION, (execution, claim.key, *identity, claim.key)).fetchone()
-        if found is None:
-            found = self.db.execute(
-                "SELECT coalesce(max(position), -1) + 1 FROM runs WHERE execution = ?", (execution,)
-            )
-            found = found.fetchone()
-        position: int = found[0]
+        identity = (claim.eval_id, claim.case_id, claim.target, claim.repeat)
+        row = self.db.execute(POSITION, (execution, claim.key, *identity, claim.key)).fetchone()
+        if row is None:
+            row = self.db.execute("SELECT coalesce(max(position), -1) + 1 FROM runs WHERE execution = ?", (execution,))
+            row = row.fetchone()
+        position: int = row[0]
         return position
 
     def _claim(self, execution: int, claims: Sequence[Claim], rerun: Collection[str]) -> set[str]:
         at = timestamp()
         owner = self._owner.id
         contents = {claim.content: 0 for claim in claims}
-        targets = {claim.target: 0 for claim in claims}
+        targets = {claim.target_settings: 0 for claim in claims}
         for snapshots in (contents, targets):
             snapshots.update({data: snapshot_id(data) for data in snapshots})
             execute_rows(self.db, SNAPSHOT, [(number, data) for data, number in snapshots.items()])
@@ -276,7 +276,7 @@ class SqliteStore(StoreEdits):
                 *claim[:7],
                 at,
                 contents[claim.content],
-                targets[claim.target],
+                targets[claim.target_settings],
                 owner,
                 at,
                 at,
@@ -307,7 +307,7 @@ class SqliteStore(StoreEdits):
         statement = f"{with_placeholders(INSERT_CLAIM, 1, len(rows[0]))} {RECLAIM}"
         for claim, row in zip(claims, rows, strict=True):
             if claim.key not in claimed:
-                values = (None, *row[1:], claim.tries, "error" in rerun, "fail" in rerun)
+                values = (None, *row[1:], claim.rounds, "error" in rerun, "fail" in rerun)
                 reclaimed = self.db.execute(statement, values).fetchone()
                 if reclaimed:
                     claimed[claim.key] = reclaimed
@@ -315,24 +315,20 @@ class SqliteStore(StoreEdits):
 
     def _write_results(self, results: Sequence[ResultRow]) -> set[str]:
         at = timestamp()
-        if self._lost_lease():
+        if self._leases.is_lost():
             self._write_heartbeat()
         rows = [(*self._claimed[row.key], row) for row in results if row.key in self._claimed]
         execute_rows(self.db, UPDATE_RESULT, [(*result_columns(row.record), at, seq) for seq, _, row in rows])
-        rerun = [(seq,) for seq, tries, _ in rows if tries > 1]
+        rerun = [(seq,) for seq, rounds, _ in rows if rounds > 1]
         if rerun:
             self.db.executemany("DELETE FROM evaluator_results WHERE run = ?", rerun)
         execute_rows(self.db, PAYLOAD, [(seq, row.line, row.response, row.sides) for seq, _, row in rows])
-        attempts = [attempt_row(seq, tries, attempt) for seq, tries, row in rows for attempt in row.attempts]
+        attempts = [attempt_row(seq, rounds, attempt) for seq, rounds, row in rows for attempt in row.attempts]
         execute_rows(self.db, ATTEMPT, attempts)
         execute_rows(self.db, RESULT, result_rows([(seq, row.record) for seq, _, row in rows]))
         if self._superseded is not None:
             self._superseded.supersede([seq for seq, _, _ in rows])
         return {row.key for _, _, row in rows}
-
-    def _lost_lease(self) -> bool:
-        """Tell whether another process has ended our lease, as after a suspend, and may have claimed our runs."""
-        return self.db.execute("SELECT 1 FROM owners WHERE id = ?", (self._owner.id,)).fetchone() is None
 
     def _owns(self, seq: int) -> bool:
         row = self.db.execute("SELECT 1 FROM runs WHERE seq = ? AND owner = ?", (seq, self._owner.id)).fetchone()
@@ -374,34 +370,27 @@ class SqliteStore(StoreEdits):
         if recover:
             with self.transaction():
                 self._release_expired_leases()
-        query = (
-            "SELECT owners.id, machine, names, pid, born, beat, seen_at, count(*) FROM runs JOIN owners"
-            " ON owners.id = owner WHERE execution = ? AND owner <> ? GROUP BY owners.id"
-        )
+        query = "SELECT owner, count(*) FROM runs WHERE execution = ? AND owner <> ? GROUP BY owner"
         with self.translate_errors():
-            rows = self.db.execute(query, (self.execution_seq(execution_id), self._owner.id)).fetchall()
+            runs = dict(self.db.execute(query, (self.execution_seq(execution_id), self._owner.id)).fetchall())
+            owners = [heartbeat.owner for heartbeat in self._leases.heartbeats() if self._leases.is_valid(heartbeat)]
         return [
-            ActiveWorker(pid, machine.partition("/")[0], runs)
-            for name, machine, names, pid, born, beat, seen_at, runs in rows
-            if is_alive(Heartbeat(ProcessIdentity(name, machine, names, pid, born), beat, float(seen_at)), self._owner)
+            ActiveWorker(owner.pid, owner.machine.partition("/")[0], runs[owner.id])
+            for owner in owners
+            if owner.id in runs
         ]
 
     def _write_heartbeat(self) -> None:
-        if self._claimed and self._lost_lease():
+        if self._claimed and self._leases.is_lost():
             self._claimed = {key: claim for key, claim in self._claimed.items() if self._owns(claim[0])}
         self._is_writer = True
-        self.db.execute(
-            "INSERT OR REPLACE INTO owners (id, machine, names, pid, born, beat, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*self._owner, uptime(), str(time.time())),
-        )
+        self._leases.renew()
 
     def _release_expired_leases(self) -> None:
         """Release the claims of processes that are dead."""
-        for *owner, beat, seen_at in self.db.execute(
-            "SELECT id, machine, names, pid, born, beat, seen_at FROM owners"
-        ).fetchall():
-            if not is_alive(Heartbeat(ProcessIdentity(*owner), beat, float(seen_at)), self._owner):
-                self._release_claims(owner[0], "queued")
+        for heartbeat in self._leases.heartbeats():
+            if not self._leases.is_valid(heartbeat):
+                self._release_claims(heartbeat.owner.id, "queued")
         for (owner,) in self.db.execute(
             "SELECT DISTINCT owner FROM runs WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM owners)"
         ).fetchall():
@@ -411,4 +400,4 @@ class SqliteStore(StoreEdits):
         self.db.execute(
             "UPDATE runs SET status = ?, owner = NULL, updated_at = ? WHERE owner = ?", (status, timestamp(), owner)
         )
-        self.db.execute("DELETE FROM owners WHERE id = ?", (owner,))
+        self._leases.end(owner)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentv.model.results import ResultRecord
 
 
-IDENTITY = "eval_id, case_id, persona_id, target_id, repeat"
+IDENTITY = "eval_id, case_id, persona_id, target, repeat"
 """Columns that identify a run of an execution, whatever the content of its case."""
 
 REDACTED = "[redacted"
@@ -34,21 +34,21 @@ class SupersededRuns:
     @cached_property
     def _by_identity(self) -> dict[tuple[Any, ...], tuple[int, ...]]:
         runs: dict[tuple[Any, ...], tuple[int, ...]] = {}
-        query = f"SELECT seq, {IDENTITY} FROM runs WHERE execution = ? AND replaced = 0"  # noqa: S608 - names of columns, ours
+        query = f"SELECT seq, {IDENTITY} FROM runs WHERE execution = ? AND superseded = 0"  # noqa: S608 - names of columns, ours
         for seq, *columns in self._db.execute(query, (self._execution,)):
             identity = tuple(columns)
             runs[identity] = (*runs.get(identity, ()), seq)
         return runs
 
     def supersede(self, runs: Iterable[int]) -> None:
-        """Mark older runs of the same identity as replaced: an execution has one result of each."""
+        """Mark older runs of the same identity as superseded: an execution has one result of each."""
         for seq in runs:
             identity = self._db.execute(f"SELECT {IDENTITY} FROM runs WHERE seq = ?", (seq,)).fetchone()  # noqa: S608 - as above
             if any(REDACTED in part for part in identity if isinstance(part, str)):
                 continue
             older = [(other,) for other in self._by_identity.get(identity, ()) if other != seq]
             if older:
-                self._db.executemany("UPDATE runs SET replaced = 1 WHERE seq = ?", older)
+                self._db.executemany("UPDATE runs SET superseded = 1 WHERE seq = ?", older)
             self._by_identity[identity] = (seq,)
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import UNSET, Struct, to_builtins
 
-from agentv.api.evaluate import run_coroutine
 from agentv.api.judges import StandaloneJudge, find_judge, open_judge_cache
-from agentv.api.resume import store_path
+from agentv.api.store_files import store_path
 from agentv.errors import EvaluationError, FormatError
 from agentv.evaluators.judge.base import JudgeError
 from agentv.evaluators.judge.pairwise import BETTER, Preference, prefer
 from agentv.model.comparison import CasePreference, CaseReference, JudgePreference
 from agentv.model.judging import JudgeSums
+from agentv.process.threads import run_coroutine
 from agentv.run.options import DEFAULT_CONCURRENCY, RunOptions
 from agentv.run.summary import JudgeTotals
 from agentv.scoring.statistics import mcnemar

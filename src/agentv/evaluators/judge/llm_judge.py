@@ -130,7 +130,9 @@ def answer_details(answer: JudgeAnswer[Any]) -> dict[str, Any]:
 
 def truncation_details(judge_input: JudgeInput) -> dict[str, Any]:
     """Return the parts that the judge was not shown in full."""
-    return {"folded": judge_input.truncation} if judge_input.truncation else {}
+    if not judge_input.truncation:
+        return {}
+    return {"folded": judge_input.truncation, "warnings": [judge_input.truncation_warning]}
 
 
 def _compose(judge: RubricJudge, judge_input: JudgeInput, points: Sequence[RubricPoint], fence: Fence) -> Compose:

@@ -225,7 +225,13 @@ class TruncatedSteps(NamedTuple):
         """For the result; empty when everything was shown."""
         if not self.shortened and not self.left_out:
             return {}
-        return {"steps": self.total, "shortened": self.shortened, "left_out": self.left_out, "rule": RULE}
+        counts = {"steps": self.total, "shortened": self.shortened, "left_out": self.left_out, "rule": RULE}
+        return counts | ({"omitted": self.omitted} if self.omitted else {})
+
+    @property
+    def omitted(self) -> str:
+        """The numbers of omitted steps, and what they were; empty if there are none."""
+        return next((str(dict(step.fields)["text"]) for step in self.steps if step.type == LEFT_OUT), "")
 
     @property
     def note(self) -> str:
@@ -329,6 +335,21 @@ class JudgeInput(NamedTuple):
     """Notes for the judge about what was shortened."""
     truncation: dict[str, Any] = {}
     """The same for `details` of the result."""
+
+    @property
+    def truncation_warning(self) -> str:
+        """The same as a sentence for the people who read the result; empty if everything was shown."""
+        parts = []
+        for name, part in self.truncation.items():
+            if name == "texts":
+                parts.append(f"{part['shortened']} of the texts of the case and the answer were shortened")
+            elif name == "trace_summary":
+                parts.append(f"{part['left_out']:,} tools were left out of the counts")
+            else:
+                unit = "steps" if name == "steps" else "events of the trace"
+                parts.append(f"of {part['steps']} {unit} {part['shortened']} were shortened")
+                parts += [part["omitted"]] if "omitted" in part else []
+        return f"the judge was not shown everything: {'; '.join(parts)}" if parts else ""
 
     @property
     def evidence(self) -> tuple[str, ...]:

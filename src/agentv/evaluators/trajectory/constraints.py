@@ -328,13 +328,15 @@ def decide_from_counts(config: ToolTrajectory, ctx: Context, tally: ConstraintTa
     counts: Mapping[str, int] = {} if summary is None else summary.tool_calls_by_name
     named = [item for item in config.expectations if item.name_only_among(counts)]
     all_named = len(named) == len(config.expectations)
-    if config.mode in ORDERED or config.unit == "turn" or not (all_named or by_entry):
+    if config.mode in ORDERED or config.unit == "turn":
         return leave_undecided(config, tally, ONLY_COUNTS)
     match = CountMatch.of(named, counts)
     if by_entry:
         _decide_entries_from_counts(config, match, tally)
-    else:
+    elif all_named:
         _decide_whole(config, match, tally)
+    else:
+        tally.undecided.append(f"expected ({config.mode}): {ONLY_COUNTS}")
     missing = [item for item in named if item not in match.matched]
     _decide_times(config, tally, missing)
     details = empty_details()

@@ -12,6 +12,7 @@ from agentv.evaluators.trajectory.config import (
     Count,
     Entry,
     Mode,
+    ToolName,
     ToolRule,
     WrittenMode,
     as_input_mode,
@@ -35,8 +36,8 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
     type: Literal["tool_trajectory"] = "tool_trajectory"
     mode: Mode | None = None
     """The way `expected` is compared with the calls; required with it."""
-    expected: list[Entry | list[Entry]] | None = None
-    """The calls, or with `unit: turn` the turns, in order."""
+    expected: list[Entry | list[Entry | ToolName] | ToolName] | None = None
+    """The calls, or with `unit: turn` the turns, in order; the name of a tool alone is a call with any input."""
     minimums: dict[str, Count] | None = None
     """At least so many calls of a tool; a key may be a glob."""
     maximums: dict[str, Count] | None = None
@@ -93,7 +94,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
         if self.calls is not None and self.failed is not None:
             problems.append(Problem(f"{path}.failed", "`failed` is another word for `calls`; give one of them"))
         if self.expected and (self.script is None or self.input_match is not None):
-            problems += self._check_entries(self.expected, path)
+            problems += self._check_entries(self.entries, path)
         return problems
 
     def _check_entries(self, expected: list[Entry | list[Entry]], path: str) -> list[Problem]:
@@ -136,11 +137,19 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
         return excluded_statuses(self.calls or self.failed)
 
     @cached
+    def entries(self) -> list[Entry | list[Entry]]:
+        """`expected` with each name of a tool as an entry."""
+        return [
+            [_as_entry(call) for call in item] if isinstance(item, list) else _as_entry(item)
+            for item in self.expected or ()
+        ]
+
+    @cached
     def script(self) -> Script | None:
         """The expectations as a script, if they consist of plain names and inputs."""
         if self.expected is None or self.unit == "turn" or self.tools or self.input_match not in (None, "exact"):
             return None
-        return make_script(str(self.mode), self.expected)
+        return make_script(str(self.mode), self.entries)
 
     @cached
     def _turns(self) -> list[list[Expectation]]:
@@ -150,7 +159,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
                 Expectation(entry, mode, self.tools, plain=plain)
                 for entry in ([item] if isinstance(item, Entry) else item)
             ]
-            for item in self.expected or ()
+            for item in self.entries
         ]
 
     @cached
@@ -207,3 +216,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
         turns = group_turns(count_calls(ctx.calls, self.excluded), turns_of(ctx.output_messages or ()))
         labels = [wording.turn_label(map(wording.call_label, turn.calls)) for turn in turns]
         return "turn", self.labels, dict(enumerate(labels))
+
+
+def _as_entry(item: Entry | str) -> Entry:
+    return Entry(tool=item) if isinstance(item, str) else item

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from agentv.evaluators.call_checks import is_any_name, is_result_unread
 from agentv.evaluators.trajectory.config import Entry, ToolRule, as_input_mode, input_rule, reachable_rules, rule_for
 from agentv.evaluators.trajectory.index import ExpectationIndex, key_of
-from agentv.matching.diff import NOTHING, Difference, differences, differing_keys, plain_differences
+from agentv.matching.diff import Difference, differences, differing_keys, plain_differences
 from agentv.matching.equality import has_operators, json_equal, sorted_json
 from agentv.matching.inputs import ExpectedInput, InputMode
+from agentv.matching.json_pointer import NOTHING
 from agentv.matching.matchers import Predicate, equals
 from agentv.matching.text import glob_test, is_glob
 from agentv.model.conversation import ToolCall

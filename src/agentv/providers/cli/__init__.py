@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta
 
-from agentv.errors import FormatError, Problem, closest
+from agentv.errors import FormatError, Problem, ProviderError
 from agentv.jsonio import replace_surrogates
 from agentv.process import ProcessResult, run
 from agentv.providers.base import ProviderBase, failure
+from agentv.providers.cli.code_arguments import find_code_arguments
 from agentv.providers.cli.command import (
     IN_WORKSPACE,
     PLACEHOLDER,
@@ -20,9 +21,11 @@ from agentv.providers.cli.command import (
     is_path,
     request_json,
     start_failure,
+    working_directory,
 )
 from agentv.providers.cli.output import Printed, read_exit
 from agentv.providers.cli.workspace import Workspace, workspace
+from agentv.suggestions import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
 
 Mode = Literal["single", "batch", "stream"]
 _NAME_IN_BRACES = re.compile(r"(?<!\$)\{([A-Za-z][A-Za-z0-9_-]*)\}")  # `${NAME}` is for the program to read
+_TEXT_OF_CASE = re.compile(r"\{(prompt|case_id)\}")
+"""Placeholders whose values come from the case, and so may be anything."""
+_NAME_IN_TWO_BRACES = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")
 _VARIABLE = re.compile(r"[^\s=$%{}\0]+")
 _REFUSED: dict[str, tuple[str, ...]] = {
     "batch": ("prompt", "case_id", "attempt"),
@@ -65,12 +71,29 @@ def check_command(command: tuple[str, ...] | str, mode: Mode, path: str) -> Iter
 def _check_argument(argument: str, mode: Mode, path: str) -> Iterator[Problem]:
     if "\0" in argument:
         yield Problem(path, "holds a NUL, which no argument can")
-    for name in _NAME_IN_BRACES.findall(argument):
+    for name in _NAME_IN_TWO_BRACES.findall(argument):
+        meant = name if name in PLACEHOLDERS else closest(name, PLACEHOLDERS, 0.7)
+        written = f"`{{{{ {name} }}}}` is not replaced in a command"
+        others = f"the placeholders are {', '.join(f'`{{{each}}}`' for each in PLACEHOLDERS)}"
+        yield Problem(path, f"{written}: write `{{{meant}}}`" if meant else f"{written}: {others}")
+    for name in _NAME_IN_BRACES.findall(_NAME_IN_TWO_BRACES.sub("", argument)):
         if name in _REFUSED.get(mode, ()):
             yield Problem(path, f"`{{{name}}}` is for `mode: single`; with `mode: {mode}` {_INSTEAD[mode]}")
         meant = None if name in PLACEHOLDERS else closest(name, PLACEHOLDERS, 0.7)
         if meant is not None:
             yield Problem(path, f"unknown placeholder `{{{name}}}`; did you mean `{{{meant}}}`?")
+
+
+def check_code_placeholders(command: tuple[str, ...], path: str) -> Iterator[Problem]:
+    """Yield a problem for each argument that is run as code and contains text of the case."""
+    found = {argument.at: argument for argument in find_code_arguments(command)}
+    for index, code in sorted(found.items()):
+        names = [] if index >= len(command) else list(dict.fromkeys(_TEXT_OF_CASE.findall(command[index])))
+        if names:
+            what = " and ".join(f"`{{{name}}}`" for name in names)
+            danger = f"{what} would be run as code by `{code.program}`, whatever the case contains"
+            fix = f"{code.fix}, or use `{{input_file}}`; `allow_code_placeholders: true` if it is meant"
+            yield Problem(f"{path}[{index}]", f"{danger}: {fix}")
 
 
 def check_names(names: tuple[str, ...], path: str) -> Iterator[Problem]:
@@ -99,15 +122,20 @@ class Cli(ProviderBase, kw_only=True):
     mode: Literal["single", "batch", "stream"] = "single"
     """`single`: one process for each attempt; `batch`: one for many cases; `stream`: one that stays up."""
     command: Annotated[tuple[str, ...], Meta(min_length=1)]
-    """The program and its arguments, a list; `{prompt}` and the like in an argument stand for the request's."""
+    """The program and its arguments: a list, or a text that is split like that of a shell, though no shell is started.
+    `{prompt}` and the like in an argument stand for the request's."""
     env: tuple[str, ...] = ()
     """Names of environment variables that the program may see, beside PATH, HOME, LANG and TMPDIR."""
+    cwd: Annotated[str, Meta(min_length=1)] | None = None
+    """Working directory, relative to the file that defines the target; by default the folder of that file."""
     max_output_bytes: Annotated[int, Meta(ge=1, le=67_108_864)] = 10_000_000
     """Largest size of the output that is kept, half from its beginning and half from its end; or of a reply's line."""
     batch_size: Annotated[int, Meta(ge=1, le=100_000)] = _BATCH_SIZE
     """With `mode: batch`, the largest number of requests for one process."""
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
     """With `mode: stream`, the largest number of processes."""
+    allow_code_placeholders: bool = False
+    """True to allow `{prompt}` and `{case_id}` in code, such as the script of `sh -c`: the case is then run as code."""
 
     executes: ClassVar[bool] = True
     templates: ClassVar[tuple[str, ...]] = ("command",)
@@ -121,17 +149,26 @@ class Cli(ProviderBase, kw_only=True):
         """Return the problems of the command, the variable names and the mode."""
         return [
             *check_command(self.command, self.mode, f"{path}.command"),
+            *self._check_code(f"{path}.command"),
             *check_names(self.env, f"{path}.env"),
             *check_mode(self.mode, "batch_size", "batch", path, is_default=self.batch_size == _BATCH_SIZE),
             *check_mode(self.mode, "workers", "stream", path, is_default=self.workers == 1),
         ]
 
+    def _check_code(self, path: str) -> Iterator[Problem]:
+        is_list = not isinstance(self.command, str) and bool(self.command)
+        # In the other modes these placeholders are refused anyway.
+        if self.mode == "single" and is_list and not self.allow_code_placeholders:
+            yield from check_code_placeholders(self.command, path)
+
     async def open(self, scope: Scope) -> SingleSession | BatchRunner | WorkerPool:
         """Return the session of the mode; no program is started yet."""
+        for problem in self._check_code("command"):  # variables may have named an interpreter
+            raise ProviderError(str(problem))
         command = CommandTemplate(
             command=self.command,
             env=self.env,
-            folder=scope.folder or ".",
+            folder=working_directory(scope, self.cwd),
             max_output_bytes=self.max_output_bytes,
         )
         if self.mode == "batch":

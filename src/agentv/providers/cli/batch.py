@@ -47,8 +47,8 @@ class BatchRunner:
                 replies = await self._invoke_group([requests[at] for at in group])
             except asyncio.CancelledError as error:
                 # Keep the replies that arrived in time.
-                received = error.__dict__.get(REPLIES, {})
-                error.__dict__[REPLIES] = replies_by_id | {group[at]: reply for at, reply in received.items()}
+                received = getattr(error, REPLIES, {})
+                setattr(error, REPLIES, replies_by_id | {group[at]: reply for at, reply in received.items()})
                 raise
             replies_by_id |= dict(zip(group, replies, strict=True))
         return [replies_by_id[at] for at in range(len(requests))]
@@ -87,9 +87,8 @@ class BatchRunner:
                 received = f"{len(replies.replies_by_id):,} of {len(requests_by_id):,} replies had come"
                 error.add_note(f"{received}: the time is for the whole batch; allow more, or lower `batch_size`")
                 places = {wire_id: at for at, wire_id in enumerate(requests_by_id)}
-                error.__dict__[REPLIES] = {
-                    places[wire_id]: reply.response for wire_id, reply in replies.replies_by_id.items()
-                }
+                in_time = {places[wire_id]: reply.response for wire_id, reply in replies.replies_by_id.items()}
+                setattr(error, REPLIES, in_time)
             raise
         replies.lines.end()
         file = folder.open_output() if folder is not None and "output_file" in used else None

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
-from agentv.errors import FormatError
+from agentv.errors import FormatError, ProviderError
 from agentv.jsonio import dump_json, scrub_text
-from agentv.model.request import Request
-from agentv.model.response import ProviderResponse
+from agentv.model.request import Request, Scope
+from agentv.model.response import NOT_STARTED, ProviderResponse
 from agentv.process import Command
 from agentv.providers.base import failure
 from agentv.templating import unescape_placeholders
@@ -140,7 +140,21 @@ def start_failure(error: OSError, command: Command) -> ProviderResponse:
     else:
         reason = str(error.strerror or error)
     message = f"{program!r} could not be started: {reason}"
-    return failure("transport", message, retryable=error.errno in (*_TOO_MANY, errno.ETXTBSY))
+    may_pass = error.errno in (*_TOO_MANY, errno.ETXTBSY)
+    # Too long arguments are those of one case; everything else is the same for all cases.
+    is_for_all = not may_pass and error.errno != errno.E2BIG
+    return failure("transport", message, retryable=may_pass, code=NOT_STARTED if is_for_all else UNSET)
+
+
+def working_directory(scope: Scope, cwd: str | None) -> str:
+    """Return the folder in which programs of a target run; raise `ProviderError` if its `cwd` is no folder."""
+    folder = Path(scope.folder or ".")
+    if cwd is None:
+        return str(folder)
+    if not (folder / cwd).is_dir():
+        msg = f"the working directory `cwd: {cwd}` does not exist; it is relative to {str(folder)!r}"
+        raise ProviderError(msg)
+    return str(folder / cwd)
 
 
 def is_path(program: str) -> bool:
@@ -151,8 +165,8 @@ def is_path(program: str) -> bool:
 def _not_found(program: str, folder: str) -> str:
     is_there = Path(folder, program).exists()
     if not is_path(program):
-        hint = f"; the one in the eval's folder is called './{program}'" if is_there else ""
+        hint = f"; the one in {folder!r} is called './{program}'" if is_there else ""
         return f"there is no such program on the PATH{hint}"
     if is_there:
         return "the interpreter that its first line names was not found"
-    return f"there is no such file; a path is relative to the eval's folder {folder!r}"
+    return f"there is no such file; a path is relative to the working directory {folder!r}"

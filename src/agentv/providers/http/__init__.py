@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from msgspec import UNSET, Meta
 
 from agentv.errors import Problem
-from agentv.matching.diff import bad_pointer
+from agentv.matching.json_pointer import bad_pointer
 from agentv.providers.base import ProviderBase
 from agentv.providers.http.pointers import POINTERS, Pointers
 from agentv.providers.http.request import FORM, content_type, is_json
@@ -61,7 +61,7 @@ def check_thread_header(name: str | None, headers: Mapping[str, str], path: str)
         return
     if not transport_checks.is_header_name(name) or name.lower() in transport_checks.FRAMING:
         yield Problem(path, f"{name!r} cannot be the name of a header of yours")
-    elif name.lower() in {each.lower() for each in headers}:
+    elif name.lower() in {header.lower() for header in headers}:
         yield Problem(path, f"{name!r} is in `headers`, too: `thread_header` sends it already")
 
 
@@ -96,13 +96,13 @@ def check_braces(written: Mapping[str, Any], path: str) -> Iterator[Problem]:
     if any(names_in(value) for value in written.values()):
         return
     for name, value in written.items():
-        for place, found in _single_braces(value, f"{path}.{name}"):
-            yield Problem(place, f"{found} is sent as it stands: write {{{{ {found.strip('{ }')} }}}}", "whole")
+        for place, text in _single_braces(value, f"{path}.{name}"):
+            yield Problem(place, f"{text} is sent as it stands: write {{{{ {text.strip('{ }')} }}}}", "whole")
 
 
 def _single_braces(value: Any, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
-        yield from ((path, found[0]) for found in _SINGLE.finditer(value))
+        yield from ((path, match[0]) for match in _SINGLE.finditer(value))
     elif isinstance(value, dict):
         for key, item in value.items():
             yield from _single_braces(item, f"{path}.{key}")
@@ -111,11 +111,11 @@ def _single_braces(value: Any, path: str) -> Iterator[tuple[str, str]]:
             yield from _single_braces(item, f"{path}[{at}]")
 
 
-def check_streaming(given: Mapping[str, Any], stream: str | None, path: str) -> Iterator[Problem]:
+def check_streaming(settings: Mapping[str, Any], stream: str | None, path: str) -> Iterator[Problem]:
     """Yield the settings that have no meaning without a stream."""
     if stream != "none":
         return
-    for name, value in given.items():
+    for name, value in settings.items():
         if value:
             yield Problem(f"{path}.{name}", f"`stream: none` reads no events: leave `{name}` out", "whole")
 

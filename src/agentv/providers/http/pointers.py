@@ -14,7 +14,7 @@ from agentv.formats.reader import decode_response, read_reply
 from agentv.formats.streams import MessageAccumulator, join_calls, merge_usage
 from agentv.formats.usage import add_usage, decode_usage
 from agentv.jsonio import CONVERT_ERRORS, dump_json
-from agentv.matching.diff import NOTHING, at_steps, pointer_steps
+from agentv.matching.json_pointer import NOTHING, at_steps, pointer_steps
 from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse, ResponseError
 
@@ -138,24 +138,24 @@ class PointerValues:
         """Return the token counts: the last ones, completed by earlier ones, or the sum of all."""
         path = f"reply.usage at {self.pointers.usage}"
         if self.pointers.sum_usage:
-            return add_usage([decode_usage(each, path, warnings) for each in self._usages])
+            return add_usage([decode_usage(usage, path, warnings) for usage in self._usages])
         merged: Any = None
-        for each in self._usages:
-            merged = merge_usage(merged, each)
+        for usage in self._usages:
+            merged = merge_usage(merged, usage)
         return decode_usage(merged, path, warnings)
 
     def cost(self, warnings: list[str]) -> float | None:
         """Return the cost: the last one, or the sum of all."""
         numbers: list[float] = []
-        for each in self._costs:
+        for cost in self._costs:
             try:
-                numbers.append(convert(each, Number))
+                numbers.append(convert(cost, Number))
             except CONVERT_ERRORS:
-                told = (
-                    f"reply.cost at {self.pointers.cost}: expected a number of at least 0, got {describe_value(each)}"
+                warning = (
+                    f"reply.cost at {self.pointers.cost}: expected a number of at least 0, got {describe_value(cost)}"
                 )
-                if told not in warnings:
-                    warnings.append(told)
+                if warning not in warnings:
+                    warnings.append(warning)
         if not numbers:
             return None
         return sum(numbers) if self.pointers.sum_usage else numbers[-1]
@@ -169,9 +169,9 @@ def is_error(value: Any) -> bool:
 def error_of(value: Any, pointer: str | None) -> ResponseError:
     """Return the error of an agent."""
     if isinstance(value, (str, dict)):
-        found = decode_response({"error": value}).error
-        if found is not None:
-            return found
+        error = decode_response({"error": value}).error
+        if error is not None:
+            return error
     return ResponseError(kind="agent", message=f"the reply has an error at {pointer}: {_to_text(value)}")
 
 

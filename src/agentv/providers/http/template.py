@@ -5,10 +5,11 @@ from typing import Any
 
 from msgspec import UNSET, to_builtins
 
-from agentv.errors import FormatError, Problem, suggest
+from agentv.errors import FormatError, Problem
 from agentv.formats.conversation import KEY
 from agentv.formats.openai import to_openai
 from agentv.model.request import Request
+from agentv.suggestions import suggest
 from agentv.templating import MISSING, Template, check_keys, iter_placeholders, lookup, unescape_placeholders
 
 NAMES = ("prompt", "messages", "id", "vars", "thread_id", "attempt")
@@ -72,9 +73,9 @@ TEMPLATE = Template(find_value, is_name=lambda written: is_known(written.strip()
 
 def check_template(value: Any, path: str) -> Iterator[Problem]:
     """Yield the problems of a template: unknown names, and placeholders in keys."""
-    for found in iter_placeholders(value, path):
-        if not is_known(found.name):
-            yield Problem(found.path, _unknown(found.written, found.name), "whole")
+    for placeholder in iter_placeholders(value, path):
+        if not is_known(placeholder.name):
+            yield Problem(placeholder.path, _unknown(placeholder.written, placeholder.name), "whole")
     yield from check_keys(value, path)
 
 
@@ -86,4 +87,4 @@ def _unknown(written: str, name: str) -> str:
 
 def names_in(value: Any) -> set[str]:
     """Return all names that are filled in a value."""
-    return {found.name for found in iter_placeholders(value) if is_known(found.name)}
+    return {placeholder.name for placeholder in iter_placeholders(value) if is_known(placeholder.name)}

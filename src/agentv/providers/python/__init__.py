@@ -19,16 +19,21 @@ if TYPE_CHECKING:
     from agentv.providers.python.workers import WorkerSession
 
 
+_CWD_WORKERS = 4
+
+
 class PythonAgent(ProviderBase, kw_only=True):
     """Function, class or object in Python."""
 
     provider: Literal["python"] = "python"
     function: str
-    """`package.module:name`, or `./agent.py:name` for a file in the eval's folder or the project's."""
+    """`package.module:name`, importable from the project's root too, or `./agent.py:name`, relative to this file."""
     args: dict[str, Any] = {}
     """Keyword arguments: of a class, when it is instantiated; of a function, at each call."""
     workers: Annotated[int, Meta(ge=1, le=256)] | None = None
     """Number of processes, each with one case at a time; without it, the code runs in the process of agentv."""
+    cwd: Annotated[str, Meta(min_length=1)] | None = None
+    """Working directory, relative to the file that defines the target; the code then runs in workers, by default 4."""
     secrets: tuple[str, ...] = ()
     """Names of environment variables that it uses and whose values must not appear in results."""
 
@@ -36,6 +41,9 @@ class PythonAgent(ProviderBase, kw_only=True):
 
     def __post_init__(self) -> None:
         """Limit the concurrency to the number of workers, so that waiting for one does not count as latency."""
+        if self.cwd is not None and self.workers is None:
+            # The working directory belongs to a process, and the one of agentv has other uses for its own.
+            force_setattr(self, "workers", _CWD_WORKERS)
         if self.workers is not None:
             limit = self.workers if self.max_concurrency is None else min(self.max_concurrency, self.workers)
             force_setattr(self, "max_concurrency", limit)
@@ -58,10 +66,10 @@ class PythonAgent(ProviderBase, kw_only=True):
         if self.workers is None:
             from agentv.providers.python.call import PythonSession  # noqa: PLC0415 - a target is checked without it
 
-            return PythonSession(self.function, self.args, scope)
+            return PythonSession(self.function, self.args, scope, self.name)
         from agentv.providers.python.workers import WorkerSession  # noqa: PLC0415 - only a target that has some
 
-        return WorkerSession(self.function, self.args, scope, self.workers)
+        return WorkerSession(self.function, self.args, scope, self.workers, cwd=self.cwd, target=self.name)
 
 
 class Function(ProviderBase, kw_only=True):

@@ -39,9 +39,9 @@ class AdkAgent:
                 "ADK takes a conversation that ends with the user's message and has no system message: write a function"
             )
             raise FormatError(msg)
-        runner = self._made()
+        runner = self._get_runner()
         session = await runner.session_service.create_session(app_name=runner.app_name, user_id=_USER)
-        await self._tell(runner, session, earlier)
+        await self._add_earlier(runner, session, earlier)
         events: list[Any] = []
         token = _events.set(events)
         yielded: list[Any] = []
@@ -55,10 +55,10 @@ class AdkAgent:
             _events.reset(token)
         seen = {event.id for event in events}
         # A plugin receives the events of agents inside of tools as well, in order.
-        told = events if seen.issuperset(event.id for event in yielded) else yielded
-        if not told:
+        complete = events if seen.issuperset(event.id for event in yielded) else yielded
+        if not complete:
             return error
-        response = replace(read_reply(told, request.input_messages), thread_id=session.id)
+        response = replace(read_reply(complete, request.input_messages), thread_id=session.id)
         return response if error is None else replace(response, success=False, error=error.error)
 
     def _run(self, runner: Any, session: Any, text: str) -> Any:
@@ -67,7 +67,7 @@ class AdkAgent:
         message = types.Content(role="user", parts=[types.Part(text=text)])
         return runner.run_async(user_id=_USER, session_id=session.id, new_message=message)
 
-    async def _tell(self, runner: Any, session: Any, earlier: Any) -> None:
+    async def _add_earlier(self, runner: Any, session: Any, earlier: Any) -> None:
         from google.adk.events import Event
 
         name = getattr(getattr(runner, "agent", None), "name", None) or "agent"
@@ -75,7 +75,7 @@ class AdkAgent:
             author = "user" if written["author"] == "user" else name  # it takes messages of other authors for context
             await runner.session_service.append_event(session, Event.model_validate({**written, "author": author}))
 
-    def _made(self) -> Any:
+    def _get_runner(self) -> Any:
         if self._runner is None:
             from google.adk.runners import InMemoryRunner
 
@@ -98,9 +98,9 @@ def _listen(runner: Any) -> None:
 
         async def on_event_callback(self, *, invocation_context: Any, event: Any) -> None:
             del invocation_context
-            noted = _events.get()
-            if noted is not None:
-                noted.append(event)
+            events = _events.get()
+            if events is not None:
+                events.append(event)
 
     if runner.plugin_manager.get_plugin(_USER) is None:
         runner.plugin_manager.register_plugin(EventRecorder(name=_USER))

@@ -22,9 +22,9 @@ _SOURCE = {"source": "callbacks"}
 class ToolRun:
     """One run of a tool."""
 
-    def __init__(self, name: Any, given: Any, call_id: Any) -> None:
+    def __init__(self, name: Any, tool_input: Any, call_id: Any) -> None:
         self.name = name if isinstance(name, str) else ""
-        self.given = given
+        self.input = tool_input
         self.call_id = call_id if isinstance(call_id, str) else None
         self.output: Any = UNSET
         self.error: BaseException | None = None
@@ -81,7 +81,7 @@ class Merged:
         for entry in (self._head, *self._entries):
             if entry is not self._head:
                 yield entry.finish()
-            yield from (each.finish() for each in entry.followers)
+            yield from (follower.finish() for follower in entry.followers)
 
     def uncounted(self) -> Iterator[Message]:
         """Return the assistant messages without a known model run."""
@@ -104,7 +104,7 @@ class Merged:
         for entry in waiting:
             if said.id is not None and entry.message.id == said.id:
                 return entry
-        for entry in (each for each in waiting if each.message.id not in self._ids):
+        for entry in [entry for entry in waiting if entry.message.id not in self._ids]:
             if said.tool_calls and _holds_calls(entry, said):
                 return entry
             if not said.tool_calls and not entry.calls and said.text and entry.message.text == said.text:
@@ -115,7 +115,7 @@ class Merged:
         """Add a tool run: to a known call, or as a hidden one."""
         place = self._find_call(run)
         if place is None:
-            call = ToolCall(tool=run.name, input=run.given, id=run.call_id)
+            call = ToolCall(tool=run.name, input=run.input, id=run.call_id)
             place = self._insert(Message(role="assistant", tool_calls=(call,), metadata=dict(_SOURCE))), 0
         entry, at = place
         entry.runs.add(at)
@@ -128,14 +128,14 @@ class Merged:
         """Find the call of a tool run; ids are not enough, because some models restart them in every reply."""
         named = [(entry, at) for entry in self._all for at, call in enumerate(entry.calls) if call.tool == run.name]
         owned = [(entry, at) for entry, at in named if run.call_id and entry.calls[at].id == run.call_id]
-        equal = [(entry, at) for entry, at in owned if _is_same_input(entry.calls[at].input, run.given)]
+        equal = [(entry, at) for entry, at in owned if _is_same_input(entry.calls[at].input, run.input)]
         free = [(entry, at) for entry, at in equal if at not in entry.runs]
         if free or equal:  # a retry of the tool for the same call
             return (free or equal)[0]
         if len(owned) == 1 and owned[0][1] not in owned[0][0].runs:  # with defaults added to its input
             return owned[0]
         for entry, at in named if not owned else ():
-            if at not in entry.runs and _is_same_input(entry.calls[at].input, run.given):
+            if at not in entry.runs and _is_same_input(entry.calls[at].input, run.input):
                 return entry, at
         return None
 

@@ -80,14 +80,14 @@ def _keys_of(runnable: Any) -> Sequence[str]:
     prompts = [step for step in (steps if is_executor else steps[:1]) if hasattr(step, "input_variables")]
     if not prompts:
         return ["input"] if is_executor else []
-    asked = [*prompts[0].input_variables, *(getattr(prompts[0], "optional_variables", None) or ())]
-    return [key for key in asked if key not in _NOTES]
+    variables = [*prompts[0].input_variables, *(getattr(prompts[0], "optional_variables", None) or ())]
+    return [key for key in variables if key not in _NOTES]
 
 
 async def ask_graph(graph: Any, request: Request) -> ProviderResponse:
     """Run a graph and collect the updates of its nodes, subgraphs and nested runs."""
     runs = Runs()
-    key, known, given = _graph_input(graph, request)
+    key, known, state_input = _graph_input(graph, request)
     config: dict[str, Any] = {"callbacks": [runs.handler()]}
     # The request has the whole conversation, so it starts a new thread, and so does each retry.
     thread = uuid4().hex if getattr(graph, "checkpointer", None) else None
@@ -95,7 +95,7 @@ async def ask_graph(graph: Any, request: Request) -> ProviderResponse:
         config["configurable"] = {"thread_id": thread}
     gathered, state, error = UpdateCollector(key, known), None, None
     try:
-        parts = graph.astream(given, config, stream_mode=["updates", "values"], subgraphs=True)
+        parts = graph.astream(state_input, config, stream_mode=["updates", "values"], subgraphs=True)
         async for namespace, mode, data in parts:
             if mode == "updates":
                 gathered.take_update(plain_data(data), tuple(namespace))
@@ -158,7 +158,7 @@ def _input_kinds(graph: Any) -> Any:
 
 def _holds_messages(kind: Any) -> bool:
     """Tell whether a type is a list of LangChain messages."""
-    inner = [each for argument in typing.get_args(kind) for each in (argument, *typing.get_args(argument))]
+    inner = [part for argument in typing.get_args(kind) for part in (argument, *typing.get_args(argument))]
     return typing.get_origin(kind) is list and any(
-        getattr(each, "__module__", "").startswith(f"{_CORE}.messages") for each in inner
+        getattr(part, "__module__", "").startswith(f"{_CORE}.messages") for part in inner
     )

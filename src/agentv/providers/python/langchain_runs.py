@@ -37,9 +37,9 @@ class ModelRun:
         self.raw: dict[str, Any] | None = dict(message) if isinstance(message, OBJECT) else None
         self.usage = self._usage(getattr(result, "llm_output", None))
 
-    def _usage(self, told: Any) -> TokensUsage | None:
+    def _usage(self, llm_output: Any) -> TokensUsage | None:
         usage = None if self.raw is None else decode_langchain([self.raw]).tokens_usage
-        counts = told.get("token_usage", told.get("usage")) if isinstance(told, OBJECT) else None
+        counts = llm_output.get("token_usage", llm_output.get("usage")) if isinstance(llm_output, OBJECT) else None
         return decode_usage(plain(counts)) if usage is None and counts else usage
 
     @property
@@ -95,7 +95,7 @@ class Runs:
 
     def read(self) -> list[ToolRun | ModelRun]:
         """Return the runs: those of tools in the order of their start, those of models in the order of their end."""
-        found: list[ToolRun | ModelRun] = []
+        runs: list[ToolRun | ModelRun] = []
         tools: dict[UUID, ToolRun] = {}
         options: dict[UUID, Any] = {}
         seen: set[str] = set()
@@ -103,38 +103,38 @@ class Runs:
             if kind == "model":
                 options[run_id] = data.get("options")
             elif kind == "model_end":
-                told = options.get(run_id)
-                is_structured = isinstance(told, OBJECT) and bool(told.get("ls_structured_output_format"))
+                own = options.get(run_id)
+                is_structured = isinstance(own, OBJECT) and bool(own.get("ls_structured_output_format"))
                 run = ModelRun(data, is_structured=is_structured)
                 if run.id is None or run.id not in seen:  # a model that wraps another returns the same message
-                    found.append(run)
+                    runs.append(run)
                 seen |= {run.id} if run.id else set()
             elif kind == "tool":
                 serialized, text, more = data
                 name = serialized.get("name") if isinstance(serialized, OBJECT) else None
-                given = more.get("inputs")
+                inputs = more.get("inputs")
                 tools[run_id] = ToolRun(
-                    name or more.get("name"), plain(text if given is None else given), more.get("tool_call_id")
+                    name or more.get("name"), plain(text if inputs is None else inputs), more.get("tool_call_id")
                 )
-                found.append(tools[run_id])
+                runs.append(tools[run_id])
             elif run_id in tools:
                 setattr(tools[run_id], "output" if kind == "tool_end" else "error", data)
-        return found
+        return runs
 
 
 def add_runs(response: ProviderResponse, runs: Runs) -> ProviderResponse:
     """Add the calls that a reply leaves out, where they were made, and the usage of all models."""
-    found = runs.read()
-    if not found:
+    all_runs = runs.read()
+    if not all_runs:
         return response
-    merged = Merged(response.output_messages or (), {run.id for run in found if isinstance(run, ModelRun)})
-    for run in found:
+    merged = Merged(response.output_messages or (), {run.id for run in all_runs if isinstance(run, ModelRun)})
+    for run in all_runs:
         if isinstance(run, ToolRun):
             merged.add_tool(run)
         elif run.said is not None:
             merged.add_message(run.said, is_hidden=not run.is_structured)
     messages = tuple(merged.messages())
-    models = [run for run in found if isinstance(run, ModelRun)]
+    models = [run for run in all_runs if isinstance(run, ModelRun)]
     if response.output_messages is None:
         messages, response = _with_answer(messages, response, has_models=bool(models))
     if messages or response.output_messages is not None:

@@ -70,10 +70,10 @@ class CrewTarget(_InTurn):
         agents = [*self._agent.agents, *filter(None, [getattr(self._agent, "manager_agent", None)])]
         return await self._run(lambda: self._kick_off(agents, {places[0]: prompt}))
 
-    def _kick_off(self, agents: Sequence[Any], given: Any) -> Any:
+    def _kick_off(self, agents: Sequence[Any], inputs: Any) -> Any:
         models = {id(model): model for model in (getattr(agent, "llm", None) for agent in agents)}
         before = _tokens(models.values())
-        output = plain(self._agent.copy().kickoff(given))
+        output = plain(self._agent.copy().kickoff(inputs))
         after = _tokens(models.values())
         if not isinstance(output, dict):
             return output
@@ -123,8 +123,8 @@ async def ask_agno(agent: Any, request: Request) -> Any:
     from agno.models.message import Message
 
     messages = [Message(role=role, content=text) for role, text in text_turns(request)]
-    given = messages if len(messages) > 1 else request.prompt
-    return await agent.arun(given, session_id=uuid4().hex, stream=False)
+    input_ = messages if len(messages) > 1 else request.prompt
+    return await agent.arun(input_, session_id=uuid4().hex, stream=False)
 
 
 async def ask_autogen(agent: Any, request: Request) -> Any:
@@ -176,14 +176,14 @@ async def ask_semantic_kernel(agent: Any, request: Request) -> Any:
 
     answers = [item.message async for item in agent.invoke(turns, on_intermediate_message=keep)]
     ids = {id(message) for message in between}
-    return [plain(message) for message in [*between, *(each for each in answers if id(each) not in ids)]]
+    return [plain(message) for message in [*between, *(answer for answer in answers if id(answer) not in ids)]]
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
     """Return the names of the required parameters."""
-    found = inspect.signature(function).parameters.values()
+    parameters = inspect.signature(function).parameters.values()
     plain_kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return [each.name for each in found if each.kind in plain_kinds and each.default is inspect.Parameter.empty]
+    return [item.name for item in parameters if item.kind in plain_kinds and item.default is inspect.Parameter.empty]
 
 
 async def ask_dspy(module: Any, request: Request) -> Any:

@@ -48,7 +48,7 @@ async def ask_openai_agents(agent: Any, request: Request) -> ProviderResponse:
     if not inputs or response.output_messages is None:
         return response
     outer = {id(item.agent) for item in result.new_items} | {id(agent)}
-    unread = [place for each, _ in inputs if id(each) not in outer for place in _untold(each)]
+    unread = [place for inner, _ in inputs if id(inner) not in outer for place in _untold(inner)]
     response = replace(response, unread=(*response.unread, *dict.fromkeys(unread)))
     return _with_hidden(response, [[plain(item) for item in items] for _, items in inputs])
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from ipaddress import ip_address
+from socket import inet_aton
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -64,6 +66,8 @@ __all__ = [
     "TransportError",
     "failure_from",
     "failure_in_stream",
+    "find_proxy",
+    "is_loopback",
     "join_url",
     "merge_headers",
     "read_json",
@@ -76,7 +80,8 @@ MAX_BODY_BYTES = 10_000_000
 CONNECT_S = 30.0
 """Time limit of a connection attempt."""
 _MIN_SECRET = 6
-_LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+_LOOPBACK_NETWORK = 127
+"""First byte of the addresses of this machine."""
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*").fullmatch
 _LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
@@ -152,22 +157,39 @@ class HttpClient:
             yield ResponseStream(response, shown_url(url), hidden, self._max)
 
     def _proxy(self, url: str) -> str | None:
-        """Return the proxy that the environment names for this URL; none for this machine itself."""
         origin = url[: url.find("/", 8)] if "/" in url[8:] else url
-        if origin in self._proxies:
-            return self._proxies[origin]
-        from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - once for each address
-
-        parts = urlsplit(origin)
-        host = parts.hostname or ""
-        local = host in _LOOPBACK or host.endswith(".localhost") or proxy_bypass(parts.netloc.rpartition("@")[2])
-        proxies = getproxies()
-        proxy_url = None if local else proxies.get(parts.scheme) or proxies.get("all")
-        if proxy_url is not None and proxy_url.startswith("socks"):
-            msg = f"the environment names a SOCKS proxy for {shown_url(origin)}, and only HTTP proxies are supported"
-            raise transport_error(msg, kind="protocol", code="unreachable")
-        self._proxies[origin] = proxy_url if proxy_url is None or "://" in proxy_url else f"http://{proxy_url}"
+        if origin not in self._proxies:
+            self._proxies[origin] = find_proxy(origin)
         return self._proxies[origin]
+
+
+def find_proxy(url: str) -> str | None:
+    """Return the proxy that the environment names for a URL; `None` for this machine, whatever `NO_PROXY` says."""
+    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - once for each address
+
+    parts = urlsplit(url)
+    if is_loopback(parts.hostname or "") or proxy_bypass(parts.netloc.rpartition("@")[2]):
+        return None
+    proxies = getproxies()
+    proxy_url = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy_url is not None and proxy_url.startswith("socks"):
+        msg = f"the environment names a SOCKS proxy for {shown_url(url)}, and only HTTP proxies are supported"
+        raise transport_error(msg, kind="protocol", code="unreachable")
+    return proxy_url if proxy_url is None or "://" in proxy_url else f"http://{proxy_url}"
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host is this machine: localhost, a name below it, 127.0.0.0/8 or ::1."""
+    name = host.lower().removesuffix(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    with suppress(ValueError):
+        address = ip_address(name)
+        mapped = getattr(address, "ipv4_mapped", None) or address
+        return bool(mapped.is_loopback)
+    with suppress(OSError):
+        return inet_aton(name)[0] == _LOOPBACK_NETWORK  # `127.1`, which resolvers read as 127.0.0.1
+    return False
 
 
 class ResponseStream:

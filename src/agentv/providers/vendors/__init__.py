@@ -1,20 +1,24 @@
-"""Requests to a model of a vendor: send one, and read the reply, whole or streamed."""
+"""Models of vendors: the settings that all have, and requests whose replies are whole or streamed."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Protocol
 
+from msgspec import Meta
 from msgspec.structs import replace
 
-from agentv.errors import FormatError
+from agentv.errors import FormatError, Problem
 from agentv.formats.sse import ServerEvent, SseDecoder
 from agentv.formats.unread import with_unread_fields
-from agentv.providers.base import attach_partial_reply, failure
+from agentv.providers.base import ProviderBase, attach_partial_reply, failure
 from agentv.providers.transport.client import (
+    HttpClient,
     TransportError,
+    check_address,
+    check_headers,
     failure_from,
     failure_in_stream,
     read_json,
@@ -24,11 +28,11 @@ from agentv.providers.transport.client import (
 from agentv.providers.transport.failures import body_excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
 
     from agentv.model.request import Request
     from agentv.model.response import ProviderResponse
-    from agentv.providers.transport.client import HttpClient, HttpResponse
+    from agentv.providers.transport.client import HttpResponse
 
 
 _EVENTS = "text/event-stream"
@@ -85,6 +89,68 @@ class ModelSession:
     async def close(self) -> None:
         """Close all connections."""
         await self._client.close()
+
+
+class ModelProvider(ProviderBase, kw_only=True):
+    """Settings that all models of vendors have."""
+
+    key_name: ClassVar[str]
+    """Environment variable of the API key."""
+    own_fields: ClassVar[tuple[str, ...]]
+    """Fields of the body that `extra_body` must not have."""
+
+    model: Annotated[str, Meta(min_length=1)]
+    """Name of the model."""
+    base_url: Annotated[str, Meta(min_length=1)]
+    """URL of the server, with or without `/v1` and a trailing slash."""
+    api_key: str | None = None
+    """API key; by default the value of the vendor's environment variable. Without either, none is sent."""
+    headers: dict[str, str] = {}
+    """Further headers; they replace ours of the same name."""
+    temperature: float | None = None
+    """Sampling temperature; the model's own default without it."""
+    stream: bool = False
+    """True to stream the reply."""
+    extra_body: dict[str, Any] = {}
+    """Further fields of the body; `null` removes one that we would send."""
+
+    @property
+    def secret_names(self) -> tuple[str, ...]:
+        """Environment variable of the key, if `api_key` is not given."""
+        return (self.key_name,) if self.api_key is None else ()
+
+    def check(self, path: str) -> list[Problem]:
+        """Return the problems of the settings as a whole."""
+        return [
+            *check_address(self.base_url, f"{path}.base_url"),
+            *check_headers(self.headers, f"{path}.headers"),
+            *_check_extra_body(self.extra_body, self.own_fields, path),
+        ]
+
+
+async def open_session(
+    headers: Mapping[str, str], url: str, make_body: Callable[[Request], dict[str, Any]], dialect: Dialect
+) -> ModelSession:
+    """Return a session with an HTTP client; nothing is sent yet."""
+    client = HttpClient(headers=headers)
+    await client.open()
+    return ModelSession(client, url, make_body, dialect)
+
+
+def _check_extra_body(body: Mapping[str, Any], own: Iterable[str], path: str) -> list[Problem]:
+    """Return the problems of an `extra_body`: fields with a setting of their own, or set by the provider."""
+    return [Problem(f"{path}.extra_body.{name}", _instead(name), "key") for name in own if name in body]
+
+
+def _instead(name: str) -> str:
+    if name in ("messages", "input"):
+        return f"{name!r} is made of the case's input"
+    return f"{name!r} has a setting of its own: write `{name}` beside `extra_body`"
+
+
+def with_extra(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body with the extra fields, and without null values."""
+    return {name: value for name, value in {**body, **extra}.items() if value is not None}
 
 
 async def ask_model(client: HttpClient, url: str, body: Mapping[str, Any], dialect: Dialect) -> ProviderResponse:

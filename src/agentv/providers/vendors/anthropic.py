@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
 from agentv.errors import ProviderError
 from agentv.formats.anthropic import FORMAT, AnthropicStreamDecoder, decode_message, error_in_message, to_anthropic
-from agentv.providers.base import ProviderBase
-from agentv.providers.transport.client import HttpClient, check_address, check_headers, join_url, merge_headers
-from agentv.providers.vendors import Dialect, ModelSession
-from agentv.providers.vendors.openai import check_extra_body, with_extra
+from agentv.providers.transport.client import join_url, merge_headers
+from agentv.providers.vendors import Dialect, ModelProvider, open_session, with_extra
 
 if TYPE_CHECKING:
-    from agentv.errors import Problem
     from agentv.model.request import Request, Scope
+    from agentv.providers.vendors import ModelSession
 
 
 DIALECT = Dialect(decode_message, error_in_message, AnthropicStreamDecoder, FORMAT.keys)
@@ -59,12 +57,13 @@ BASE_URL = "https://api.anthropic.com"
 KEY_NAME = "ANTHROPIC_API_KEY"
 
 
-class Anthropic(ProviderBase, kw_only=True):
+class Anthropic(ModelProvider, kw_only=True):
     """Model behind the Messages API of Anthropic."""
 
+    key_name: ClassVar[str] = KEY_NAME
+    own_fields: ClassVar[tuple[str, ...]] = ("model", "messages", "stream")
+
     provider: Literal["anthropic"] = "anthropic"
-    model: Annotated[str, Meta(min_length=1)]
-    """Name of the model."""
     max_tokens: Annotated[int, Meta(ge=1)] = 4096
     """Largest number of tokens of a reply; required by the API."""
     base_url: Annotated[str, Meta(min_length=1)] = BASE_URL
@@ -73,35 +72,12 @@ class Anthropic(ProviderBase, kw_only=True):
     """API key; by default the value of `ANTHROPIC_API_KEY`. Without either, none is sent."""
     version: Annotated[str, Meta(min_length=1)] = "2023-06-01"
     """Sent as `anthropic-version`."""
-    headers: dict[str, str] = {}
-    """Further headers; they replace ours of the same name."""
     system: str | None = None
     """A system prompt, put before those of the input."""
     tools: list[dict[str, Any]] = []
     """Tools that the model may call, in Anthropic's form; the model's calls are recorded, not carried out."""
-    temperature: float | None = None
-    """Sampling temperature; the model's own default without it."""
-    stream: bool = False
-    """True to stream the reply."""
-    extra_body: dict[str, Any] = {}
-    """Further fields of the body; `null` removes one that we would send."""
-
-    @property
-    def secret_names(self) -> tuple[str, ...]:
-        """Environment variable of the key, if `api_key` is not given."""
-        return (KEY_NAME,) if self.api_key is None else ()
-
-    def check(self, path: str) -> list[Problem]:
-        """Return the problems of the settings as a whole."""
-        return [
-            *check_address(self.base_url, f"{path}.base_url"),
-            *check_headers(self.headers, f"{path}.headers"),
-            *check_extra_body(self.extra_body, ("model", "messages", "stream"), path),
-        ]
 
     async def open(self, scope: Scope) -> ModelSession:
         """Create the HTTP client; nothing is sent yet."""
         del scope
-        client = HttpClient(headers=make_headers(self))
-        await client.open()
-        return ModelSession(client, url_of(self), partial(make_body, self), DIALECT)
+        return await open_session(make_headers(self), url_of(self), partial(make_body, self), DIALECT)

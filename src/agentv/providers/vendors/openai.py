@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -19,25 +19,14 @@ from agentv.formats.openai_responses import (
     new_items,
     to_responses,
 )
-from agentv.providers.base import ProviderBase
-from agentv.providers.transport.client import HttpClient, check_address, check_headers, join_url, merge_headers
-from agentv.providers.vendors import Dialect, ModelSession
+from agentv.providers.transport.client import join_url, merge_headers
+from agentv.providers.vendors import Dialect, ModelProvider, open_session, with_extra
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from agentv.model.request import Request, Scope
-
-
-def check_extra_body(body: Mapping[str, Any], own: Iterable[str], path: str) -> list[Problem]:
-    """Return the problems of an `extra_body`: fields with a setting of their own, or set by the provider."""
-    return [Problem(f"{path}.extra_body.{name}", _instead(name), "key") for name in own if name in body]
-
-
-def _instead(name: str) -> str:
-    if name in ("messages", "input"):
-        return f"{name!r} is made of the case's input"
-    return f"{name!r} has a setting of its own: write `{name}` beside `extra_body`"
+    from agentv.providers.vendors import ModelSession
 
 
 def check_limits(
@@ -85,11 +74,6 @@ def make_body(target: OpenAI, request: Request) -> dict[str, Any]:
     """Return the body of the request, in the format of the API."""
     body = _chat_body(target, request) if target.api == "chat" else _responses_body(target, request)
     return with_extra({"model": target.model, **body, "temperature": target.temperature}, target.extra_body)
-
-
-def with_extra(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body with the extra fields, and without null values."""
-    return {name: value for name, value in {**body, **extra}.items() if value is not None}
 
 
 def _chat_body(target: OpenAI, request: Request) -> dict[str, Any]:
@@ -143,12 +127,13 @@ BASE_URL = "https://api.openai.com/v1"
 KEY_NAME = "OPENAI_API_KEY"
 
 
-class OpenAI(ProviderBase, kw_only=True):
+class OpenAI(ModelProvider, kw_only=True):
     """Model behind an API that is compatible with OpenAI's."""
 
+    key_name: ClassVar[str] = KEY_NAME
+    own_fields: ClassVar[tuple[str, ...]] = ("model", "messages", "input", "stream")
+
     provider: Literal["openai"] = "openai"
-    model: Annotated[str, Meta(min_length=1)]
-    """Name of the model."""
     api: Literal["chat", "responses"] = "chat"
     """`chat`: Chat Completions, which every compatible server has; `responses`: the Responses API."""
     base_url: Annotated[str, Meta(min_length=1)] = BASE_URL
@@ -159,42 +144,23 @@ class OpenAI(ProviderBase, kw_only=True):
     """Sent as `OpenAI-Organization`."""
     project: str | None = None
     """Sent as `OpenAI-Project`."""
-    headers: dict[str, str] = {}
-    """Further headers; they replace ours of the same name."""
     system: str | None = None
     """A system prompt, put before the input."""
     tools: list[dict[str, Any]] = []
     """Tools that the model may call, in OpenAI's form; the model's calls are recorded, not carried out."""
-    temperature: float | None = None
-    """Sampling temperature; the model's own default without it."""
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
     """Largest number of tokens of a reply."""
     max_completion_tokens: Annotated[int, Meta(ge=1)] | None = None
     """The same under the name that newer models require, reasoning included."""
     seed: int | None = None
     """Seed, for models that can repeat their replies."""
-    stream: bool = False
-    """True to stream the reply."""
-    extra_body: dict[str, Any] = {}
-    """Further fields of the body; `null` removes one that we would send."""
-
-    @property
-    def secret_names(self) -> tuple[str, ...]:
-        """Environment variable of the key, if `api_key` is not given."""
-        return (KEY_NAME,) if self.api_key is None else ()
 
     def check(self, path: str) -> list[Problem]:
         """Return the problems of the settings as a whole."""
-        return [
-            *check_address(self.base_url, f"{path}.base_url"),
-            *check_headers(self.headers, f"{path}.headers"),
-            *check_extra_body(self.extra_body, ("model", "messages", "input", "stream"), path),
-            *check_limits(self.max_tokens, self.max_completion_tokens, self.seed, self.api, path),
-        ]
+        limits = check_limits(self.max_tokens, self.max_completion_tokens, self.seed, self.api, path)
+        return [*super().check(path), *limits]
 
     async def open(self, scope: Scope) -> ModelSession:
         """Create the HTTP client; nothing is sent yet."""
         del scope
-        client = HttpClient(headers=make_headers(self))
-        await client.open()
-        return ModelSession(client, url_of(self), partial(make_body, self), DIALECTS[self.api])
+        return await open_session(make_headers(self), url_of(self), partial(make_body, self), DIALECTS[self.api])

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from agentv.errors import Problem, closest, suggest
+from agentv.errors import Problem
 from agentv.spec.cases import CAMEL_CASE, FILE_PREFIX, MESSAGE_FIELDS
 from agentv.spec.file_format import CaseEntry, NotEntry
 from agentv.spec.validation import unknown_key_message
+from agentv.suggestions import closest, suggest
 from agentv.templating import MISSING, Template, check_keys, iter_placeholders, lookup, to_text
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def check_columns(columns: Sequence[str]) -> str:
     return ""
 
 
-def row_to_case(cells: Mapping[str, str]) -> dict[str, Any]:
+def row_to_case(cells: Mapping[str, Any]) -> dict[str, Any]:
     """Return the case of a row: columns with the name of a field are fields, all others are `vars`."""
     case: dict[str, Any] = {}
     values: dict[str, Any] = {}
@@ -66,7 +67,7 @@ def read_cell(field: str, text: str) -> Any:
     if not text.strip():
         return ABSENT
     if field == "tags":
-        return [tag for each in text.split(",") if (tag := each.strip())]
+        return [tag for part in text.split(",") if (tag := part.strip())]
     if field in ("skip", "only"):
         return {"true": True, "false": False}.get(text.strip().lower(), text)
     try:
@@ -89,7 +90,7 @@ class CaseTemplate:
         self.problems: list[Problem] = []
         """Problems of the template itself, independent of the rows."""
         for name, value in config.items():
-            empty = [found.path for found in iter_placeholders(value, name) if not found.name]
+            empty = [placeholder.path for placeholder in iter_placeholders(value, name) if not placeholder.name]
             self.problems += [Problem(path, "{{ }} names no column") for path in dict.fromkeys(empty)]
             self.problems += check_keys(value, name)
         template = Template(_resolve)
@@ -114,6 +115,8 @@ class CaseTemplate:
             value = fill(context)
             if is_table and isinstance(value, str):
                 value = read_cell(name, value)
+            elif is_table and name in TEXT_FIELDS and not isinstance(value, (list, dict)):
+                value = to_text(value)  # a typed column
             if value is not ABSENT:
                 case[name] = value
         return case, context.problems
@@ -142,8 +145,12 @@ def missing_column(name: str, columns: tuple[str, ...]) -> str:
     """Return the message for a column that does not exist, with a suggestion."""
     known = [column for column in columns if column not in BUILT_IN_COLUMNS]
     named = ", ".join(known[:MAX_NAMED]) + (", …" if len(known) > MAX_NAMED else "")
-    near = suggest(name.strip("{} '"), columns[-MAX_COMPARED:], ". Did")
-    return f"{name} names no column; there are {named or 'none'}{near}"
+    near = suggest(name.strip("{} '"), columns[-MAX_COMPARED:])
+    return (
+        f"{name} names no column{near} There are {named}"
+        if near
+        else f"{name} names no column; there are {named or 'none'}"
+    )
 
 
 def _file_paths(value: Any, path: str = "") -> Iterator[str]:

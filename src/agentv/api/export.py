@@ -1,0 +1,120 @@
+"""Export and import of stored runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from agentv.api.runs import NamedRuns, conversation_of, record_of, translate_damage
+from agentv.errors import FormatError
+from agentv.formats.openai import to_openai
+from agentv.formats.run_export import (
+    EXECUTION_SCHEMA,
+    EXECUTION_SCHEMAS,
+    RUN_SCHEMA,
+    RUN_SCHEMAS,
+    read_execution,
+    read_legacy_run,
+    read_run,
+    schema_of,
+    write_execution,
+    write_run,
+)
+from agentv.jsonio import parse_json
+from agentv.model.stored import ExecutionRow
+from agentv.run.records import new_id, now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from agentv.model.stored import StoredRun
+    from agentv.protocols import Store
+
+KEY_LENGTH = 16
+
+
+def export_runs(store: Store, named: NamedRuns, *, openai: bool = False) -> Iterator[bytes]:
+    """Yield lines that `import_runs` reads; with `openai`, each run with its messages in OpenAI's format."""
+    execution = named.execution
+    if not openai:
+        yield write_execution(execution)
+    for run in store.stored_runs(execution.id, named.key):
+        with translate_damage():
+            line = write_run(run, execution.id)
+        yield line if not openai else _in_openai_form(line, run)
+
+
+def _in_openai_form(line: bytes, run: StoredRun) -> bytes:
+    """Return an exported run with messages in OpenAI's format, and without the fields of the store."""
+    fields = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+    messages = to_openai(conversation_of(run)) if run.response is not None else None
+    internal = ("response", "output_from", "sides", "key", "position", "place", "rounds", "superseded")
+    public = {name: value for name, value in fields.items() if name not in internal}
+    return msgspec.json.encode({**public, "messages": messages})
+
+
+def import_runs(store: Store, lines: Iterable[bytes]) -> list[tuple[ExecutionRow, int]]:
+    """Import exported runs, also in the older format; each execution is imported completely or not at all."""
+    executions: dict[str, ExecutionRow] = {}
+    runs: dict[str, dict[str, StoredRun]] = {}
+    default_id = f"imported-{new_id()}"
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            _read_line(line, number, default_id, executions, runs)
+        except (FormatError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            msg = f"line {number}: {error}"
+            raise FormatError(msg) from error
+        except KeyError as error:
+            msg = f"line {number}: the run has no {error}"
+            raise FormatError(msg) from error
+    if not executions and not runs:
+        msg = "there are no runs in it"
+        raise FormatError(msg)
+    added = []
+    for name in [*executions, *(name for name in runs if name not in executions)]:
+        imported = list(runs.get(name, {}).values())
+        execution = executions.get(name) or _execution_for(name, imported)
+        added.append((execution, store.add(execution, imported)))
+    return added
+
+
+def _read_line(
+    line: bytes,
+    number: int,
+    default_id: str,
+    executions: dict[str, ExecutionRow],
+    runs: dict[str, dict[str, StoredRun]],
+) -> None:
+    schema = schema_of(line)
+    if schema in EXECUTION_SCHEMAS:
+        execution = read_execution(line)
+        executions[execution.id] = execution
+        return
+    if schema in RUN_SCHEMAS:
+        name, run = read_run(line)
+    elif schema is None:
+        name, run = read_legacy_run(parse_json(line), number, default_id)
+    else:
+        msg = f"schema {schema!r}; expected {EXECUTION_SCHEMA}, {RUN_SCHEMA}, an earlier one, or a run without one"
+        raise FormatError(msg)
+    if runs.setdefault(name, {}).setdefault(run.key, run) is not run:
+        msg = f"run {name}-{run.key} is there twice"
+        raise FormatError(msg)
+
+
+def _execution_for(name: str, runs: list[StoredRun]) -> ExecutionRow:
+    """Return an execution for runs that were exported without one."""
+    verdicts = [record.status for run in runs if (record := record_of(run)) is not None]
+    started = min((run.started_at for run in runs if run.started_at), default=now())
+    execution = ExecutionRow(id=name, status="imported", planned=len(runs), runs=len(runs), started_at=started)
+    return replace(
+        execution,
+        passed=verdicts.count("pass"),
+        failed=verdicts.count("fail"),
+        errors=verdicts.count("error"),
+        completed_at=max((run.updated_at for run in runs if run.updated_at), default=None),
+    )
