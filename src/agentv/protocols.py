@@ -260,6 +260,15 @@ class TemplateProvider(Protocol):
         ...
 
 
+@runtime_checkable
+class WrittenReplies(Protocol):
+    """Provider whose replies are written down before anything runs, so that they can be checked with its settings."""
+
+    def reply_warnings(self, scope: Scope) -> Sequence[tuple[str, str]]:
+        """Return the warnings about these replies, each with the place of its reply."""
+        ...
+
+
 class ProviderSettings(Struct, frozen=True, kw_only=True):
     """Optional attributes of a provider, with the values for those that it does not have."""
 
@@ -285,6 +294,8 @@ class ProviderSettings(Struct, frozen=True, kw_only=True):
     """Name of the model, to find the price of replies that name none."""
     plain_blocks: Sequence[str] = ()
     """Block types of its replies that hold no tool calls."""
+    trace_store: str | None = None
+    """Folder, or pattern, of the trace files that its replies name by an identifier."""
     is_live: bool = True
     """`False` if replies are recorded, so that the duration of `invoke` is not the agent's latency."""
     executes: bool = False

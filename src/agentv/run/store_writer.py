@@ -80,6 +80,8 @@ def _encode_response(response: ProviderResponse, persist: Persist) -> bytes | No
         return None
     if persist == "messages" and (response.raw_response is not None or response.reasoning is not None):
         response = replace(response, raw_response=None, reasoning=None)
+    if persist == "messages" and response.trace_ref is not None and response.trace_hash is not None:
+        response = replace(response, trace=None)  # the hash recognises the file when it is read again
     return dump_json(response)
 
 

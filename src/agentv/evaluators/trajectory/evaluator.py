@@ -195,7 +195,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
     def evaluate(self, ctx: Context) -> Finding:
         """Decide every constraint, as far as the reply allows."""
         if ctx.calls_source is None:
-            return no_calls_result(self, wording.NO_TRACE)
+            return no_calls_result(self, wording.NO_TRACE, wording.what_came(ctx.response))
         return run_searches(lambda: self._evaluate_now(ctx)) if self._has_search else self._evaluate_now(ctx)
 
     def _evaluate_now(self, ctx: Context) -> EvaluatorResult:
