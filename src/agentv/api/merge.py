@@ -66,6 +66,8 @@ class ShardFiles:
         if (shard.plan, shard.count, shard.total) != (known.plan, known.count, known.total):
             msg = f"{other} and {path} are not parts of one execution: their cases, targets or number of parts differ"
             raise FormatError(msg)
+        for name in ("started_at", "completed_at"):
+            _check_time(getattr(record, name), f"{path}, run {record.run_id}: {name}")
         self.lines.append(line._replace(order=shard.order))
         self.shards[shard.index] = self.shards.get(shard.index, 0) + 1
         self.evals[record.eval_id] = min(shard.order, self.evals.get(record.eval_id, shard.order))
@@ -135,6 +137,17 @@ def merge(files: ShardFiles, reporters: Sequence[Reporter], out: tuple[str, ...]
     if group.error is not None:
         raise group.error
     return summary
+
+
+def _check_time(text: str, name: str) -> None:
+    """Raise `FormatError` if this is not a time with a time zone, which the duration is computed from."""
+    try:
+        is_time = datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        is_time = False
+    if not is_time:
+        msg = f"{name} is {text!r}, which is not a time such as 2026-11-16T08:30:00.000Z; the file is damaged"
+        raise FormatError(msg)
 
 
 def _in_order(first: dict[str, int]) -> list[str]:
