@@ -199,10 +199,8 @@ def find_targets(path: str) -> list[ProjectTarget]:
 def _find_eval_files(start: Path) -> list[Path]:
     if start.name == PROJECT_FILE:
         start = start.parent
-    try:
-        return find_evals([start])
-    except SpecError:  # a folder without evals may still have a project with targets
-        return []
+    # A folder without evals may still have a project with targets.
+    return find_evals([start], allow_none=True) if start.exists() else []
 
 
 def _key(target: Target) -> tuple[str, str]:
