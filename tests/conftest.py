@@ -12,6 +12,9 @@ from agentv.evaluators.base import EvaluatorBase
 from tests.support.examples import register_profiles
 from tests.support.selection import MAX_VARIANTS, is_slow
 
+# One key of the judge cache for commands and calls, and no file in the home of whoever runs the tests.
+os.environ.setdefault("AGENTV_CACHE_KEY", "key of the tests")
+
 register_profiles()
 
 # Where our own tests are a job of GitHub's, what they run must not take itself for one.

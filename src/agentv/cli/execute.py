@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from agentv.api.evaluate import load
 from agentv.api.execution import execute, prepare
+from agentv.api.untrusted import Permissions
 from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_usage, report_abort
 from agentv.cli.options import load_env_file
 from agentv.cli.outputs import annotate, make_printer, open_github_reporters, open_outputs, print_json
@@ -90,7 +91,8 @@ def _find_resumable(args: EvalArgs) -> ResumePlan:
 
 def _prepare(args: EvalArgs) -> Prepared:
     evals = load(list(args.paths), args.targets or None)
-    return prepare(evals, args.options, no_exec=args.no_exec, dry=args.dry_run)
+    untrusted = Permissions.of(args.allow_env, args.allow_host) if args.no_exec else None
+    return prepare(evals, args.options, untrusted=untrusted, dry=args.dry_run)
 
 
 def show_plan(prepared: Prepared, *, as_json: bool) -> None:
@@ -133,7 +135,7 @@ def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> 
     has_begun = False
     try:
         reporters = _open_reporters(prepared, args)  # first: a file that cannot be written must leave no execution
-        cache = with_judge_cache(prepared, is_stored=not args.no_store)
+        cache = with_judge_cache(prepared, args.store_file, is_stored=not args.no_store)
         with open_session(prepared, args, plan) as session, cache as ready:
             gc.freeze()
             gc.enable()

@@ -58,7 +58,7 @@ def find_resumable(args: EvalArgs) -> ResumePlan:
     name, paths = args.resume, args.paths
     if name and Path(name).exists():  # `--resume evals/`: a path after an option whose value is optional
         name, paths = "", (name, *paths)
-    store = existing_store(paths)
+    store = open_store_file(args.store_file) if args.store_file else existing_store(paths)
     execution = api.find_execution_to_resume(store, name or "")
     earlier = execution.command
     merged = api.with_earlier(args.options, earlier)
@@ -111,7 +111,7 @@ def open_session(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None) ->
     """Open the store session of an execution that is about to run; yield `None` when nothing is stored."""
     path = None
     if plan is None:
-        path = None if args.no_store or args.watch else store_path(prepared.evals)
+        path = None if args.no_store or args.watch else args.store_file or store_path(prepared.evals)
         if path is None:
             yield None
             return

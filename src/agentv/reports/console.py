@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from agentv.model.events import ExecutionStarted, RunFinished
 from agentv.model.response import PRINTED, TRACEBACK
+from agentv.redaction.shortening import shorten
 from agentv.reports.case_table import CaseTable, render_table, tag_rates
 from agentv.reports.diff import LONG, SHORT, cut, render_error, render_evaluator
 from agentv.reports.failures import ALL, FailedRun, FailureGroups, which_runs
@@ -180,7 +181,7 @@ def other_warnings(warnings: Iterable[str], unread: Sequence[Unread]) -> tuple[s
 
 
 def _shorten(text: str) -> str:
-    return clean(text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…")
+    return clean(shorten(text, MAX_LENGTH))
 
 
 def _replies(count: int) -> str:
