@@ -13,6 +13,7 @@ import atexit
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -143,10 +144,11 @@ def _attempt_of(pid: int) -> int | None:
 
 
 def _children() -> list[int]:
-    """Return the pids of all children, including adopted ones, which always belong to the main thread."""
+    """Return the pids of all children but the watcher, including adopted ones, which belong to the main thread."""
     pid = os.getpid()
     with suppress(OSError):
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_bytes().split()]
+        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_bytes().split()]
+        return [child for child in children if child != _watcher.pid]
     return []
 
 
@@ -186,9 +188,14 @@ class _Watcher:
         self._owner = 0
         """Process that has started it; one that was forked from that starts its own."""
         self._pipe = -1
-        self._popen: Any = None
+        self._popen: subprocess.Popen[bytes] | None = None
         self.ends_in_order = True
         """False if the process shall end all marked processes when this one exits."""
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id; `None` if it was not started."""
+        return None if self._popen is None else self._popen.pid
 
     def start(self) -> None:
         """Start the process, unless it runs already."""
@@ -196,8 +203,6 @@ class _Watcher:
             if self._owner == os.getpid():
                 return
             self._owner = os.getpid()
-        import subprocess  # noqa: PLC0415 - only needed when the first program is started
-
         program = Path(__file__).with_name("watcher.py")
         arguments = [_TOKEN, str(_BASE), str(_BASE + (1 << _SERIAL_BITS))]
         try:
@@ -228,6 +233,8 @@ class _Watcher:
         if owner == os.getpid():
             if self.ends_in_order:
                 self.send("end")
+            if self._popen is not None:
+                self._popen.returncode = 0  # it ends after us: nobody waits for it
             with suppress(OSError):
                 os.close(self._pipe)
             self._pipe = -1
