@@ -8,6 +8,7 @@ import gc
 import sys
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 
 from agentv.api.evaluate import load
 from agentv.api.execution import execute, prepare
+from agentv.api.untrusted import Permissions
 from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_usage, report_abort
 from agentv.cli.interrupts import handled_interrupts
 from agentv.cli.options import load_env_file
@@ -26,6 +28,7 @@ from agentv.process.orphans import end_own_children, mark_own_children
 from agentv.providers.python.printing import set_display
 from agentv.reports.progress import LiveProgress, PlainProgress, can_redraw
 from agentv.reports.terminal import Style, clean, pluralize, render_warnings
+from agentv.spec.project import evals_here
 
 if TYPE_CHECKING:
     from agentv.api.execution import Prepared
@@ -49,7 +52,7 @@ def run_command(args: EvalArgs) -> int:
         if plan.is_complete and not args.dry_run:
             return print_complete(plan, args)
     if not args.paths:
-        fail_usage("name an eval file or a folder of them, or resume an execution with --resume")
+        args = replace(args, paths=(_default_path(),))
     if args.watch:
         if conflict := watch_conflict(args):
             fail_usage(conflict)
@@ -67,6 +70,17 @@ def run_command(args: EvalArgs) -> int:
     return _run(prepared, args, plan)
 
 
+def _default_path() -> str:
+    """Return the path of a command without one: the project that the current folder belongs to."""
+    path = evals_here(Path.cwd())
+    if path is None:
+        fail_usage(
+            "no evals here: name an eval file or a folder of them, resume an execution with --resume,"
+            " or begin with `agentv init`"
+        )
+    return path
+
+
 def _find_resumable(args: EvalArgs) -> ResumePlan:
     if args.watch or args.no_store:
         fail_usage("--resume goes on with what the run store holds: not with --watch or --no-store")
@@ -78,7 +92,8 @@ def _find_resumable(args: EvalArgs) -> ResumePlan:
 
 def _prepare(args: EvalArgs) -> Prepared:
     evals = load(list(args.paths), args.targets or None)
-    return prepare(evals, args.options, no_exec=args.no_exec, dry=args.dry_run)
+    untrusted = Permissions.of(args.allow_env, args.allow_host) if args.no_exec else None
+    return prepare(evals, args.options, untrusted=untrusted, dry=args.dry_run)
 
 
 def show_plan(prepared: Prepared, *, as_json: bool) -> None:
@@ -121,7 +136,7 @@ def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> 
     has_begun = False
     try:
         reporters = _open_reporters(prepared, args)  # first: a file that cannot be written must leave no execution
-        cache = with_judge_cache(prepared, is_stored=not args.no_store)
+        cache = with_judge_cache(prepared, args.store_file, is_stored=not args.no_store)
         with open_session(prepared, args, plan) as session, cache as ready:
             gc.freeze()
             gc.enable()
@@ -157,7 +172,7 @@ def _open_reporters(prepared: Prepared, args: EvalArgs) -> list[Reporter]:
         reporters.append(LiveProgress(sys.stderr, redactor) if can_redraw(sys.stderr) else PlainProgress(sys.stderr))
     show_agent_output(reporters, redactor, is_quiet=args.quiet)
     reporters.append(make_printer(args, redactor, has_target=bool(args.targets)))
-    return reporters + open_github_reporters(prepared, as_json=args.as_json)
+    return reporters + open_github_reporters(prepared.evals, redactor, as_json=args.as_json)
 
 
 def _protect_from_agents(prepared: Prepared) -> None:

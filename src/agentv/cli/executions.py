@@ -144,6 +144,7 @@ def open_run_store(path: str | None) -> Iterator[Store]:
             fail_usage(f"there is no store {path}")
         store: Any = open_store_file(Path(path)) if path else existing_store()
         try:
+            store.release_dead_claims()
             yield store
         finally:
             store.close()
@@ -202,7 +203,7 @@ def run_data(row: RunRow, execution_id: str) -> dict[str, Any]:
     usage = {name: data.pop(name) for name in ("input_tokens", "output_tokens", "total_tokens")}
     result = {"status": data.pop("verdict"), "score": data.pop("score")}
     return {
-        "id": f"{execution_id}-{row.key}",
+        "id": data.pop("own_id") or f"{execution_id}-{row.key}",
         "execution_id": execution_id,
         **data,
         "tokens_usage": usage if any(count is not None for count in usage.values()) else None,
@@ -216,14 +217,14 @@ def print_run_row(row: RunRow, execution_id: str, style: Style) -> None:
     repeat = f" #{row.repeat + 1}" if row.repeat else ""
     numbers = [
         f"{row.score:.2f}" if row.score is not None else "",
-        f"{row.latency_ms / 1000:.2f} s" if row.latency_ms is not None else "",
-        f"{row.total_tokens:,} tokens" if row.total_tokens is not None else "",
+        f"{row.latency_ms / 1000:.2f} s" if row.latency_ms is not None and row.status != "error" else "",
+        pluralize(row.total_tokens, "token") if row.total_tokens is not None else "",
         f"${row.cost_usd:.4f}" if row.cost_usd is not None else "",
         "only partly understood" if row.unread else "",
     ]
     name = f"{verdict} {clean(row.case_id)}{repeat}  {clean(row.target)}"
     click.echo(f"{name}  {' · '.join(filter(None, numbers))}".rstrip())
-    click.echo(style.paint("dim", clean(f"    {execution_id}-{row.key}")))
+    click.echo(style.paint("dim", clean(f"    {row.own_id or f'{execution_id}-{row.key}'}")))
 
 
 def write_export(store: Store, selection: NamedRuns, form: str, out: str | None) -> None:
@@ -244,7 +245,7 @@ def write_export(store: Store, selection: NamedRuns, form: str, out: str | None)
             count += 1
     except OSError as error:
         fail_usage(f"{out} cannot be written: {error.strerror}")
-    click.echo(f"wrote {count:,} lines to {out}", err=True)
+    click.echo(f"wrote {pluralize(count, 'line')} to {out}", err=True)
 
 
 def _current_state(store: Store, row: ExecutionRow) -> tuple[ExecutionRow, list[ActiveWorker]]:
@@ -256,7 +257,7 @@ def _current_state(store: Store, row: ExecutionRow) -> tuple[ExecutionRow, list[
 
 
 def _counts(row: ExecutionRow) -> str:
-    done = f"{row.runs:,} of {row.planned:,} runs" if row.runs != row.planned else f"{row.runs:,} runs"
+    done = f"{row.runs:,} of {pluralize(row.planned, 'run')}" if row.runs != row.planned else pluralize(row.runs, "run")
     partly = f", {row.partly_understood:,} only partly understood" if row.partly_understood else ""
     return f"{done}: {row.passed:,} passed, {row.failed:,} failed, {pluralize(row.errors, 'error')}{partly}"
 

@@ -23,7 +23,7 @@ from agentv.matching.text import name_match
 from agentv.model.results import RunResult
 from agentv.reports.console import other_warnings, render_unread
 from agentv.reports.diff import render_conversation, render_run
-from agentv.reports.terminal import Style, clean
+from agentv.reports.terminal import Style, clean, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +58,9 @@ def list_runs(limit: int, store: str | None, *, as_json: bool, **filters: str | 
         executions.print_run_row(row, execution_id, Style.of(sys.stdout))
     if rows:
         execution_id, row = rows[0]
-        click.echo(f"\nnext: agentv runs show {clean(f'{execution_id}-{row.key}')}, or agentv executions list")
+        click.echo(
+            f"\nnext: agentv runs show {clean(row.own_id or f'{execution_id}-{row.key}')}, or agentv executions list"
+        )
     else:
         click.echo("no such runs" if any(filters.values()) else "no runs yet; `agentv eval` makes some")
 
@@ -101,14 +103,15 @@ def show(  # noqa: PLR0913 - one for each option
             _print_note("show")
             executions.show_execution(run_store, selection.execution, status, limit, as_json=as_json)
             return
-        for key in keys:
-            for run in run_store.stored_runs(selection.execution.id, key):
-                if as_json:
-                    with translate_damage():
-                        line = write_run(run, selection.execution.id)
-                    click.echo(line)
-                else:
-                    _show_run(run, selection.execution.id)
+        runs = (run for key in keys for run in run_store.stored_runs(selection.execution.id, key))
+        for number, run in enumerate(runs):
+            if as_json:
+                with translate_damage():
+                    line = write_run(run, selection.execution.id)
+                click.echo(line)
+            else:
+                click.echo("\n" if number else "", nl=False)
+                _show_run(run, selection.execution.id)
 
 
 @command.command("export")
@@ -144,7 +147,7 @@ def import_file(path: str, store: str | None, *, as_json: bool) -> None:
         print_json({"schema": "agentv.imported/1", "executions": [{"id": row.id, "runs": runs} for row, runs in added]})
         return
     for row, runs in added:
-        click.echo(f"imported {clean(row.id)}: {runs:,} runs")
+        click.echo(f"imported {clean(row.id)}: {pluralize(runs, 'run')}")
     click.echo(f"\nnext: agentv executions show {clean(added[0][0].id)}")
 
 
@@ -171,7 +174,7 @@ _add_alias(executions.prune)
 def _show_run(run: StoredRun, execution_id: str) -> None:
     """Print a run in full: attempts, numbers, conversation, unread places and verdicts."""
     style = Style.of(sys.stdout)
-    click.echo(clean(f"{execution_id}-{run.key}"))
+    click.echo(clean(run.own_id or f"{execution_id}-{run.key}"))
     repeat = f", repetition {run.repeat + 1}" if run.repeat else ""
     what = f"case {clean(run.case_id)} of {clean(run.eval_id)}, target {clean(run.target)}{repeat}"
     click.echo(f"{what}  {clean(run.place)}".rstrip())
@@ -208,8 +211,10 @@ def _show_run(run: StoredRun, execution_id: str) -> None:
 
 def _record_numbers(record: ResultRecord) -> str:
     usage = record.tokens_usage
-    latency = "not reported" if record.latency_ms is None else f"{record.latency_ms / 1000:.3f} s"
+    latency = "latency not reported" if record.latency_ms is None else f"latency {record.latency_ms / 1000:.3f} s"
+    if record.latency_ms is not None and record.error is not None:
+        latency = f"no usable reply after {record.latency_ms / 1000:.3f} s"
     tokens = "not reported" if usage is None else f"{usage.input_tokens} in, {usage.output_tokens} out"
     cost = "not reported" if record.cost_usd is None else f"${record.cost_usd:.6f}"
     thread = f" · thread {clean(record.thread_id)}" if record.thread_id else ""
-    return f"began {clean(record.started_at)} · latency {latency} · tokens {tokens} · cost {cost}{thread}"
+    return f"began {clean(record.started_at)} · {latency} · tokens {tokens} · cost {cost}{thread}"

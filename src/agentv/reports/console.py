@@ -11,9 +11,10 @@ from msgspec import UNSET
 
 from agentv.model.events import ExecutionStarted, RunFinished
 from agentv.model.response import PRINTED, TRACEBACK
+from agentv.redaction.shortening import shorten
 from agentv.reports.case_table import CaseTable, render_table, tag_rates
 from agentv.reports.diff import LONG, SHORT, cut, render_error, render_evaluator
-from agentv.reports.failures import ALL, FailedRun, FailureGroups, number_runs
+from agentv.reports.failures import ALL, FailedRun, FailureGroups, which_runs
 from agentv.reports.terminal import Style, as_ascii, clean, clean_lines, format_duration, pluralize, wrap_parts
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def other_warnings(warnings: Iterable[str], unread: Sequence[Unread]) -> tuple[s
 
 
 def _shorten(text: str) -> str:
-    return clean(text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…")
+    return clean(shorten(text, MAX_LENGTH))
 
 
 def _replies(count: int) -> str:
@@ -368,7 +369,7 @@ class Console:
             lines = [] if (first.case, first.status) == last else [head]
             last = (first.case, first.status)
             if has_repeats:
-                lines.append(self._style.paint("dim", f"  {_which_runs(group.cases()[0])}"))
+                lines.append(self._style.paint("dim", f"  {which_runs(group.cases()[0])}"))
             lines += group.body
             others = group.others(partial(self._other_case, summary=summary))
             if others:
@@ -383,7 +384,7 @@ class Console:
     def _other_case(self, runs: list[FailedRun], summary: Summary) -> str:
         first = runs[0]
         notes = [clean(first.target)] if len(summary.targets) > 1 else []
-        notes += [_which_runs(runs)] if summary.repeats is not None else []
+        notes += [which_runs(runs)] if summary.repeats is not None else []
         return f"{clean(first.case_id)} ({', '.join(notes)})" if notes else clean(first.case_id)
 
     def _flaky_lines(self, summary: Summary) -> list[str]:
@@ -477,10 +478,6 @@ def _rates(summary: Summary) -> dict[tuple[str, str, str], RepeatedCase]:
     """Return the outcomes of repeated cases, as far as the summary lists them."""
     listed = summary.repeats.per_case if summary.repeats else ()
     return {(case.eval_id, case.case_id, case.target): case for case in listed}
-
-
-def _which_runs(runs: list[FailedRun]) -> str:
-    return f"{'run' if len(runs) == 1 else 'runs'} {number_runs(runs)}"
 
 
 def judge_lines(summary: Summary) -> list[str]:

@@ -19,7 +19,7 @@ from agentv.run.costs import Spending
 from agentv.run.options import DEFAULT_TIMEOUT_S
 from agentv.run.rate_limit import RateLimiter, RateLimits
 from agentv.run.records import make_record, now
-from agentv.scoring.scorer import CaseScorer
+from agentv.scoring.scorer import CaseScorer, needs_trace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from agentv.run.claims import SharedClaims
     from agentv.run.judges import Judges
     from agentv.run.options import RunOptions
-    from agentv.run.plan import PlannedRun, ShardPlan
+    from agentv.run.plan import PlannedRun
+    from agentv.run.shards import ShardPlan
     from agentv.scoring.scorer import TraceLoader
 
 MAX_BUSY_S = 0.001
@@ -78,6 +79,8 @@ class Engine:
         """Targets that were given up because they cannot be reached or started."""
         self.breaks_circuits = True
         """`False` to try every run, however often its target could not be reached."""
+        self.redact: Callable[[str], str] = str
+        """Redaction of texts that are cut in records."""
         self.interrupted = False
         self.broken: AgentVError | None = None
         """Error that ended the plan early."""
@@ -141,6 +144,8 @@ class Engine:
     async def _work(self) -> None:
         while batch := await self._next_batch():
             started_at = now()
+            if self._claimed is not None:
+                self._claimed.mark_started(batch, started_at)
             outcomes = await within_run_timeout(self._attempt(batch), self._options.run_timeout_s, len(batch))
             if self.spending.reached is not None and not self._stopping:
                 self.halt()
@@ -200,6 +205,8 @@ class Engine:
                 started_at,
                 self._options,
                 self._shard,
+                sides,
+                self.redact,
             ),
             response=response,
             sides=sides,
@@ -264,7 +271,7 @@ class Engine:
         follow = self._follow(planned)
 
         def report(request: Request, response: ProviderResponse) -> None:
-            if response.trace is None and response.trace_ref is not None:
+            if needs_trace_file(response):
                 response = follow(response)
             on_attempt(
                 AttemptFinished(
