@@ -71,7 +71,7 @@ stored: `require_calibration` of this judge and rubric goes by it
 
 
 def test_for_programs_it_is_one_object(project: Command) -> None:
-    (report,) = project.inside("calibrate", "labels.jsonl", "--json").lines
+    (report,) = project("calibrate", "labels.jsonl", "--json").lines
     assert report["schema"] == "agentv.calibration/1"
     assert report["calibration"]["judge"] == "judge"
     assert report["calibration"]["n"] == 5
@@ -88,7 +88,7 @@ def test_for_programs_it_is_one_object(project: Command) -> None:
 
 
 def status(run: Command) -> tuple[str, str]:
-    (record, _) = run.inside("eval", "a.eval.yaml", "--json").lines
+    (record, _) = run("eval", "a.eval.yaml", "--json").lines
     return record["status"], record["evaluators"][0]["details"].get("error", "")
 
 
@@ -100,13 +100,13 @@ def test_an_evaluator_that_wants_a_calibration_is_an_error_without_one(project: 
         "run `agentv calibrate LABELS.jsonl --judge judge --evaluator right`"
     )
     assert asked(project.folder) == [], "nobody was asked"
-    project.inside("calibrate", "labels.jsonl")
+    project("calibrate", "labels.jsonl")
     assert status(project) == ("pass", "")
 
 
 def test_one_that_is_not_good_enough_says_how_good_it_is(project: Command) -> None:
     text = (project.folder / "a.eval.yaml").read_text()
-    project.inside("calibrate", "labels.jsonl")
+    project("calibrate", "labels.jsonl")
     project.write("a.eval.yaml", text.replace("kappa: 0.5", "kappa: 0.9"))
     ended, why = status(project)
     assert ended == "error"
@@ -117,7 +117,7 @@ def test_one_that_is_not_good_enough_says_how_good_it_is(project: Command) -> No
 
 def test_replies_that_the_judge_left_undecided_are_held_against_it(project: Command) -> None:
     write_labels(project, [*LABELS, {"id": "odd", "reply": "BABBLE", "label": "fail"}])
-    done = project.inside("calibrate", "labels.jsonl")
+    done = project("calibrate", "labels.jsonl")
     assert done.code == 3
     assert "stored: `require_calibration` goes by it only where `max_errors` is 1 or more" in done.out
     ended, why = status(project)
@@ -132,7 +132,7 @@ def test_replies_that_the_judge_left_undecided_are_held_against_it(project: Comm
     "change", [("It is polite.", "It is kind."), ("name: agent", "name: agent2"), ("name: right", "name: correct")]
 )
 def test_a_calibration_counts_for_its_rubric_and_its_judge(project: Command, change: tuple[str, str]) -> None:
-    project.inside("calibrate", "labels.jsonl")
+    project("calibrate", "labels.jsonl")
     text = (project.folder / "a.eval.yaml").read_text()
     assert change[0] in text
     project.write("a.eval.yaml", text.replace(*change))
@@ -140,22 +140,22 @@ def test_a_calibration_counts_for_its_rubric_and_its_judge(project: Command, cha
 
 
 def test_another_judge_has_to_be_calibrated_itself(project: Command) -> None:
-    project.inside("calibrate", "labels.jsonl")
+    project("calibrate", "labels.jsonl")
     project.write("agentv.yaml", {"targets": [judge_program(project.folder, env=["REPLY", "LANG"])], "judge": "judge"})
     assert status(project)[0] == "error"
 
 
 def test_the_last_calibration_counts(project: Command) -> None:
-    project.inside("calibrate", "labels.jsonl")
+    project("calibrate", "labels.jsonl")
     wrong = [{**label, "label": "fail" if label["label"] in ("pass", True) else "pass"} for label in LABELS]
     write_labels(project, wrong)
-    project.inside("calibrate", "labels.jsonl")
+    project("calibrate", "labels.jsonl")
     assert status(project)[0] == "error"
 
 
 def test_replies_that_cannot_be_judged_are_counted_apart(project: Command) -> None:
     write_labels(project, [*LABELS, {"id": "odd", "reply": "BABBLE", "label": "pass"}])
-    done = project.inside("calibrate", "labels.jsonl")
+    done = project("calibrate", "labels.jsonl")
     assert done.code == 3
     assert "judge on right: 5 decisions compared" in done.out
     assert "1 reply could not be judged:\n  odd (line 6): the reply of the judge 'judge' could not be read" in done.out
@@ -163,7 +163,7 @@ def test_replies_that_cannot_be_judged_are_counted_apart(project: Command) -> No
 
 def test_labels_of_one_kind_say_nothing(project: Command) -> None:
     write_labels(project, [label for label in LABELS if label["label"] in ("pass", True)])
-    done = project.inside("calibrate", "labels.jsonl")
+    done = project("calibrate", "labels.jsonl")
     assert "kappa      not defined" in done.out
     assert "Kappa needs both kinds" in done.out
     assert "found no kappa: label cases of both kinds" in status(project)[1]
@@ -171,36 +171,36 @@ def test_labels_of_one_kind_say_nothing(project: Command) -> None:
 
 def test_items_alone_may_be_labelled(project: Command) -> None:
     write_labels(project, [{key: value for key, value in label.items() if key != "label"} for label in LABELS[:3]])
-    (report,) = project.inside("calibrate", "labels.jsonl", "--json").lines
+    (report,) = project("calibrate", "labels.jsonl", "--json").lines
     assert report["over"] == "items"
     assert report["calibration"]["n"] == 3
 
 
 def test_lines_of_a_result_file_may_be_labelled(project: Command) -> None:
-    project.inside("eval", "a.eval.yaml", "--out", "results.jsonl")
+    project("eval", "a.eval.yaml", "--out", "results.jsonl")
     (record,) = project.records()
     write_labels(project, [{**record, "label": "pass"}, {**record, "candidate": "Rome", "label": "fail"}])
-    (report,) = project.inside("calibrate", "labels.jsonl", "--json").lines
+    (report,) = project("calibrate", "labels.jsonl", "--json").lines
     assert report["calibration"]["agreement"] == 1.0
 
 
 def test_one_criterion_needs_no_eval(project: Command) -> None:
     (project.folder / "a.eval.yaml").unlink()
     write_labels(project, [{key: value for key, value in label.items() if key != "labels"} for label in LABELS])
-    (report,) = project.inside("calibrate", "labels.jsonl", "--criterion", "It names Paris.", "--json").lines
+    (report,) = project("calibrate", "labels.jsonl", "--criterion", "It names Paris.", "--json").lines
     assert report["calibration"]["n"] == 5
 
 
 def test_a_known_reply_costs_nothing_and_no_store_keeps_nothing(project: Command) -> None:
-    project.inside("calibrate", "labels.jsonl")
-    (report,) = project.inside("calibrate", "labels.jsonl", "--json").lines
+    project("calibrate", "labels.jsonl")
+    (report,) = project("calibrate", "labels.jsonl", "--json").lines
     assert report["judges"]["judge"]["cached"] == 5
-    (report,) = project.inside("calibrate", "labels.jsonl", "--json", "--no-store").lines
+    (report,) = project("calibrate", "labels.jsonl", "--json", "--no-store").lines
     assert (report["judges"]["judge"]["cached"], report["stored"]) == (0, False)
 
 
 def test_max_judge_cost_holds_here_too(project: Command) -> None:
-    done = project.inside("calibrate", "labels.jsonl", "--json", "--max-judge-cost", "0.5", "--max-concurrency", "1")
+    done = project("calibrate", "labels.jsonl", "--json", "--max-judge-cost", "0.5", "--max-concurrency", "1")
     assert done.code == 3
     (report,) = done.lines
     assert report["calibration"]["n"] == 2
@@ -229,7 +229,7 @@ def test_max_judge_cost_holds_here_too(project: Command) -> None:
 )
 def test_mistakes_in_the_labels_are_found_before_anybody_is_asked(project: Command, line: str, message: str) -> None:
     project.write("labels.jsonl", line + "\n")
-    done = project.inside("calibrate", "labels.jsonl")
+    done = project("calibrate", "labels.jsonl")
     assert done.code == 2
     assert message in done.err
     assert asked(project.folder) == []
@@ -252,7 +252,7 @@ def test_mistakes_on_the_command_line(project: Command, options: tuple[str, ...]
     agent = {"name": "agent", "provider": "mock"}
     project.write("b.eval.yaml", {"targets": [agent], "cases": [{"id": "x", "input": "?", "evaluators": checks}]})
     given = options if "--eval" in options or "--criterion" in options else (*options, "--eval", "a.eval.yaml")
-    done = project.inside("calibrate", "labels.jsonl", *given)
+    done = project("calibrate", "labels.jsonl", *given)
     assert done.code == 2
     assert message in done.err
 
@@ -270,9 +270,9 @@ def test_a_panel_is_calibrated_judge_by_judge(project: Command) -> None:
     project.write("a.eval.yaml", {"targets": [agent], "cases": [{"id": "x", "input": "?", "evaluators": [check]}]})
     labels = [{key: value for key, value in label.items() if key != "labels"} for label in LABELS]
     write_labels(project, labels)
-    assert project.inside("calibrate", "labels.jsonl", "--judge", "judge").code == 0
+    assert project("calibrate", "labels.jsonl", "--judge", "judge").code == 0
     assert "the judge 'second' is not calibrated" in status(project)[1]
-    assert project.inside("calibrate", "labels.jsonl", "--judge", "second").code == 0
+    assert project("calibrate", "labels.jsonl", "--judge", "second").code == 0
     assert status(project) == ("pass", "")
 
 

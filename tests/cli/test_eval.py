@@ -97,7 +97,7 @@ class TestExitCodes:
     def test_the_worst_outcome_decides(self, run: Command, globs: list[str], code: int, status: str) -> None:
         mixed(run)
         chosen = [part for glob in globs for part in ("--case", glob)]
-        result = run.inside("eval", "mixed.eval.yaml", "--json", *chosen)
+        result = run("eval", "mixed.eval.yaml", "--json", *chosen)
         *records, summary = result.lines
         assert (result.code, result.err) == (code, "")
         assert (summary["status"], summary["exit_code"]) == (status, code)
@@ -107,23 +107,23 @@ class TestExitCodes:
         run.write("agentv.yaml", {"targets": [mocked(calls("search"))]})
         run.write("evals/one.eval.yaml", {"cases": cases("a")})
         run.write("evals/deep/two.eval.yaml", {"cases": cases("b")})
-        result = run.inside("eval", "--json", "--no-store")
+        result = run("eval", "--json", "--no-store")
         assert (result.code, [line.get("case_id") for line in result.lines]) == (0, ["b", "a", None])
-        assert run.inside("validate").out.count(": ok, 1 case") == 2
+        assert run("validate").out.count(": ok, 1 case") == 2
 
     def test_without_a_project_the_evals_of_the_folder_are_run(self, run: Command) -> None:
-        assert "no evals here: name an eval file or a folder of them" in run.inside("eval").err
-        assert run.inside("validate").code == 2
+        assert "no evals here: name an eval file or a folder of them" in run("eval").err
+        assert run("validate").code == 2
         run.write("one.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a")})
-        assert run.inside("eval", "--no-store").code == 0
+        assert run("eval", "--no-store").code == 0
 
     def test_a_tag_that_no_case_has_is_guessed(self, run: Command) -> None:
         run.write("one.eval.yaml", {"targets": [mocked("ok")], "cases": cases("a", tags=["slow", "refund"])})
-        result = run.inside("eval", "one.eval.yaml", "--tag", "slwo")
+        result = run("eval", "one.eval.yaml", "--tag", "slwo")
         assert result.code == 2
         assert "no case has the tag 'slwo'; did you mean 'slow'? The tags are refund, slow\n" in result.err
-        assert "no case has the tag 'x'; the tags are refund, slow\n" in run.inside("eval", "--tag", "x").err
-        assert run.inside("eval", "--tag", "slow", "--tag", "x", "--dry-run").code == 0
+        assert "no case has the tag 'x'; the tags are refund, slow\n" in run("eval", "--tag", "x").err
+        assert run("eval", "--tag", "slow", "--tag", "x", "--dry-run").code == 0
 
     @pytest.mark.parametrize(
         ("arguments", "words"),
@@ -146,14 +146,14 @@ class TestExitCodes:
     )
     def test_a_bad_command_line_runs_nothing(self, run: Command, arguments: list[str], words: str) -> None:
         mixed(run)
-        result = run.inside(*arguments)
+        result = run(*arguments)
         assert (result.code, result.out) == (2, "")
         assert words in result.err
         assert "Traceback" not in result.err
 
     def test_no_case_selected_is_json_too_when_asked_for(self, run: Command) -> None:
         mixed(run)
-        result = run.inside("eval", "mixed.eval.yaml", "--json", "--case", "zzz")
+        result = run("eval", "mixed.eval.yaml", "--json", "--case", "zzz")
         found = strict_json(result.out)
         assert (result.code, found["status"], found["exit_code"]) == (2, "usage", 2)
         assert "no case selected" in found["errors"][0]["message"]
@@ -189,12 +189,12 @@ class TestRecords:
 
     def test_fields_of_an_evaluator_are_those_of_the_contract_in_their_order(self, run: Command) -> None:
         mixed(run)
-        record, _ = run.inside("eval", "mixed.eval.yaml", "--json", "--case", "good").lines
+        record, _ = run("eval", "mixed.eval.yaml", "--json", "--case", "good").lines
         assert [list(each) for each in record["evaluators"]] == [list(EVALUATOR)]
 
     def test_the_summary_counts_everything(self, run: Command) -> None:
         mixed(run)
-        summary = run.inside("eval", "mixed.eval.yaml", "--json").lines[-1]
+        summary = run("eval", "mixed.eval.yaml", "--json").lines[-1]
         assert summary["schema"] == "agentv.summary/1"
         counts = ("planned", "runs", "passed", "failed", "errors", "skipped", "exit_code")
         assert [summary[name] for name in counts] == [3, 3, 1, 1, 1, 0, 3]
@@ -205,7 +205,7 @@ class TestRecords:
     def test_messages_and_trace_are_there_only_on_request(self, run: Command) -> None:
         mixed(run)
         asked = ("--include-messages", "--include-trace")
-        result = run.inside("eval", "mixed.eval.yaml", "--json", "--case", "good", *asked)
+        result = run("eval", "mixed.eval.yaml", "--json", "--case", "good", *asked)
         record, _ = result.lines
         assert list(record) == [*RECORD, "messages", "trace"]
         assert [(message["role"], message["content"]) for message in record["messages"]] == [
@@ -218,15 +218,15 @@ class TestRecords:
         slow = {**mocked(GOOD, name="slow"), "delay_ms": 150}
         fast = mocked(GOOD, name="fast")
         run.write("two.eval.yaml", {"targets": [slow, fast], "cases": cases("a", "b")})
-        assert run.inside("eval", "two.eval.yaml", "--out", "results.jsonl").code == 0
+        assert run("eval", "two.eval.yaml", "--out", "results.jsonl").code == 0
         order = [(record["case_id"], record["target"]) for record in run.records()]
         assert order == [("a", "slow"), ("a", "fast"), ("b", "slow"), ("b", "fast")]
         assert [path.name for path in run.folder.iterdir() if path.name.startswith("results")] == ["results.jsonl"]
 
     def test_the_same_work_has_the_same_key_again(self, run: Command) -> None:
         mixed(run)
-        first = run.inside("eval", "mixed.eval.yaml", "--json").lines[:-1]
-        second = run.inside("eval", "mixed.eval.yaml", "--json").lines[:-1]
+        first = run("eval", "mixed.eval.yaml", "--json").lines[:-1]
+        second = run("eval", "mixed.eval.yaml", "--json").lines[:-1]
         keys = [[record["run_id"].removeprefix(record["execution_id"]) for record in each] for each in (first, second)]
         assert keys[0] == keys[1]
         assert first[0]["run_id"] != second[0]["run_id"]
@@ -256,16 +256,14 @@ class TestSelection:
         ],
     )
     def test_cases_by_glob_and_tag(self, many: Command, options: tuple[str, ...], chosen: set[str]) -> None:
-        *records, summary = many.inside("eval", "many.eval.yaml", "--json", *options).lines
+        *records, summary = many("eval", "many.eval.yaml", "--json", *options).lines
         assert {(record["case_id"], record["target"]) for record in records} == {
             (name, target) for name in chosen for target in ("one", "two")
         }
         assert summary["exit_code"] == 0
 
     def test_a_target_of_the_command_line_goes_before_those_of_the_file(self, many: Command) -> None:
-        result = many.inside(
-            "eval", "many.eval.yaml", "--json", "--target", "broken", "--target", "two", "--repeat", "2"
-        )
+        result = many("eval", "many.eval.yaml", "--json", "--target", "broken", "--target", "two", "--repeat", "2")
         *records, summary = result.lines
         assert result.code == 1
         assert {name: tally["runs"] for name, tally in summary["targets"].items()} == {"broken": 6, "two": 6}
@@ -280,13 +278,13 @@ class TestSelection:
         *records, summary = result.lines
         assert statuses(records) == {"c00": "pass", "c01": "fail"}
         assert (result.code, summary["planned"], summary["runs"]) == (1, 40, 2)
-        words = run.inside("eval", "fast.eval.yaml", "--fail-fast", "--max-concurrency", "1").out
+        words = run("eval", "fast.eval.yaml", "--fail-fast", "--max-concurrency", "1").out
         assert "38 not run" in words
 
     def test_folders_hold_any_number_of_evals(self, run: Command) -> None:
         for name in ("a.eval.yaml", "deep/b.eval.yml", ".hidden/c.eval.yaml", "deep/notes.yaml"):
             run.write(name, {"targets": [mocked(GOOD)], "cases": cases("x")})
-        *records, _ = run.inside("eval", ".", "a.eval.yaml", "--json").lines
+        *records, _ = run("eval", ".", "a.eval.yaml", "--json").lines
         assert sorted(record["eval_id"] for record in records) == ["a", "b"]
 
 
@@ -331,7 +329,7 @@ print("done")
 
     def test_retries_are_counted_and_told(self, run: Command) -> None:
         run.write("flaky.eval.yaml", {"targets": [mocked(GOOD, fail_rate=1.0)], "cases": cases("a")})
-        record, summary = run.inside("eval", "flaky.eval.yaml", "--retries", "1", "--json").lines
+        record, summary = run("eval", "flaky.eval.yaml", "--retries", "1", "--json").lines
         assert (record["status"], record["attempts"], record["error"]["kind"]) == ("error", 2, "transport")
         assert any("attempt 1 failed" in warning for warning in record["warnings"])
         assert summary["exit_code"] == 3
@@ -341,7 +339,7 @@ print("done")
         reply = json.dumps(calls("search"))
         run.write("agent.py", f"import sys; sys.argv[1] == '1' and sys.exit(75); print({reply!r})")
         run.write("flaky.eval.yaml", {"targets": [program("agent.py", "{attempt}")], "cases": cases("a")})
-        record, summary = run.inside("eval", "flaky.eval.yaml", "--json").lines
+        record, summary = run("eval", "flaky.eval.yaml", "--json").lines
         assert (record["status"], record["attempts"], summary["exit_code"]) == ("pass", 2, 0)
         assert "attempt 1 failed" in record["warnings"][0]
 
@@ -361,7 +359,7 @@ class TestNothingIsRun:
         assert len(lines) == 9
         assert lines[0].split() == ["tempting", "a", "program", "[tool_trajectory]"]
         assert lines[-1] == "8 runs of 2 cases, 0 skipped; nothing was run"
-        *plan, summary = tempting.inside("eval", "tempting.eval.yaml", "--dry-run", "--json").lines
+        *plan, summary = tempting("eval", "tempting.eval.yaml", "--dry-run", "--json").lines
         assert [(line["case_id"], line["target"]) for line in plan] == [
             (name, target) for name in "ab" for target in ("program", "scripted")
         ]
@@ -374,14 +372,14 @@ class TestNothingIsRun:
         assert "target 'program' would run a program, which --no-exec forbids" in result.err
         assert result.err.endswith("1 error, nothing was run\n")
         allowed = ("--no-exec", "--target", "scripted", "-q", "--no-store")
-        assert tempting.inside("eval", "tempting.eval.yaml", *allowed).code == 0
+        assert tempting("eval", "tempting.eval.yaml", *allowed).code == 0
         assert sorted(path.name for path in tempting.folder.iterdir()) == ["agent.py", "tempting.eval.yaml"]
 
     def test_a_variable_that_is_not_set_is_told_before_anything_runs(self, run: Command) -> None:
         run.write("agent.py", MARK)
         targets = [program("agent.py"), mocked("${NOT_SET_ANYWHERE}")]
         run.write("needs.eval.yaml", {"targets": targets, "cases": cases("a")})
-        result = run.inside("eval", "needs.eval.yaml")
+        result = run("eval", "needs.eval.yaml")
         assert (result.code, result.out) == (2, "")
         assert "target 'scripted' needs the environment variable NOT_SET_ANYWHERE, which is not set" in result.err
         assert not (run.folder / "touched").exists()
@@ -401,7 +399,7 @@ class TestEnvironment:
         assert "not for you" not in record["candidate"]
         record, _ = run("eval", "env.eval.yaml", "--json").lines
         assert record["candidate"] == "[]"
-        assert run.inside("eval", "env.eval.yaml", "--env-file", "nowhere").code == 2
+        assert run("eval", "env.eval.yaml", "--env-file", "nowhere").code == 2
 
     @pytest.mark.parametrize(
         ("text", "words"),
@@ -444,8 +442,8 @@ class TestWords:
 
     def test_the_next_command_shows_more_of_the_failure(self, run: Command) -> None:
         mixed(run)
-        command = run.inside("eval", "mixed.eval.yaml").out.splitlines()[-1].removeprefix("next: agentv ")
-        result = run.inside(*command.split())
+        command = run("eval", "mixed.eval.yaml").out.splitlines()[-1].removeprefix("next: agentv ")
+        result = run(*command.split())
         assert result.code == 1
         assert "FAIL bad" in result.out
         assert "answer done" in result.out
@@ -454,7 +452,7 @@ class TestWords:
     def test_an_aligned_diff_explains_a_failed_sequence(self, run: Command) -> None:
         check = {"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "A"}, {"tool": "B"}]}
         run.write("diff.eval.yaml", {"targets": [mocked(calls("A", "C"))], "cases": cases("a", check=check)})
-        lines = [line.split() for line in run.inside("eval", "diff.eval.yaml").out.splitlines()]
+        lines = [line.split() for line in run("eval", "diff.eval.yaml").out.splitlines()]
         assert ["expected", "│", "actual", "(call", "number", "first)"] in lines
         assert ["✓", "A", "│", "0:", "A"] in lines
         assert ["✗", "B", "│"] in lines
@@ -462,16 +460,16 @@ class TestWords:
 
     def test_more_and_less(self, run: Command) -> None:
         mixed(run)
-        quiet = run.inside("eval", "mixed.eval.yaml", "-q").out.splitlines()
+        quiet = run("eval", "mixed.eval.yaml", "-q").out.splitlines()
         assert len(quiet) == 2
         assert quiet[0].startswith("1 passed, 1 failed, 1 error")
-        verbose = run.inside("eval", "mixed.eval.yaml", "-v", "--case", "good").out
+        verbose = run("eval", "mixed.eval.yaml", "-v", "--case", "good").out
         assert "✓ search called 1 time (minimum: 1)" in verbose
         assert "answer found" in verbose
 
     def test_a_terminal_that_knows_ascii_only_gets_ascii(self, run: Command) -> None:
         mixed(run)
-        result = run("eval", "mixed.eval.yaml", env={"PYTHONIOENCODING": "ascii"})
+        result = run.process("eval", "mixed.eval.yaml", env={"PYTHONIOENCODING": "ascii"})
         assert result.code == 3
         assert result.out.isascii()
         assert "x search called 0 times" in result.out
@@ -486,7 +484,7 @@ class TestWords:
         result = run("eval", "warned.eval.yaml")
         assert result.err.startswith("warned.eval.yaml:3:10: warning: read as the text 'no'")
         assert "warning: " in result.out, "that the agent sends a trace alone"
-        quiet = run.inside("eval", "warned.eval.yaml", "--json")
+        quiet = run("eval", "warned.eval.yaml", "--json")
         assert quiet.code == 0
         assert [line["schema"] for line in quiet.lines] == ["agentv.result/1", "agentv.summary/1"]
         assert any("deprecated" in warning for warning in quiet.lines[0]["warnings"])
@@ -562,13 +560,13 @@ class TestOtherCommands:
         result = run("--help")
         names = re.findall(r"^  ([a-z]+)  ", result.out.split("Commands:")[1], re.MULTILINE)
         assert names == list(COMMANDS)
-        assert run.inside("-h") == result
-        assert run.inside("--version").out.startswith("agentv ")
+        assert run("-h") == result
+        assert run("--version").out.startswith("agentv ")
         for name in names:
-            told = run.inside(name, "--help")
+            told = run(name, "--help")
             assert (told.code, told.err) == (0, "")
             assert told.out.startswith(f"Usage: agentv {name} ")
-        options = set(re.findall(r"--[a-z-]+", run.inside("eval", "--help").out))
+        options = set(re.findall(r"--[a-z-]+", run("eval", "--help").out))
         pinned = {"--target", "--case", "--tag", "--out", "--json", "--dry-run", "--no-exec", "--fail-fast"}
         pinned |= {"--max-concurrency", "--repeat", "--timeout", "--env-file", "--include-messages", "--include-trace"}
         assert pinned <= options
@@ -583,7 +581,7 @@ class TestOtherCommands:
 
     @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
     def test_completion_prints_a_script_of_the_shell(self, run: Command, shell: str) -> None:
-        result = run.inside("completion", shell)
+        result = run("completion", shell)
         assert (result.code, result.err) == (0, "")
         script = run.write("script", result.out)
         assert "agentv" in result.out
@@ -610,7 +608,7 @@ class TestOtherCommands:
 def test_the_only_target_of_a_project_serves_every_eval_below_its_folder(run: Command) -> None:
     run.write("agentv.yaml", {"targets": [mocked(GOOD)]})
     run.write("deep/er/a.eval.yaml", {"cases": cases("a")})
-    record, summary = run.inside("eval", "deep", "--json").lines
+    record, summary = run("eval", "deep", "--json").lines
     assert (record["target"], record["eval_id"], summary["exit_code"]) == ("scripted", "deep/er/a", 0)
 
 

@@ -32,7 +32,7 @@ class Eval:
         run.write("a.eval.yaml", {"targets": [{**target, **settings}], "cases": cases})
         before = len(server.seen)
         args = ("--max-concurrency", "4", *args)
-        self.result: Result = run.inside("eval", "a.eval.yaml", "--out", "results.jsonl", *args)
+        self.result: Result = run("eval", "a.eval.yaml", "--out", "results.jsonl", *args)
         self.asked = len(server.seen) - before
         self.records: list[Json] = run.records()
 

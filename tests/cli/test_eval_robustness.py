@@ -147,7 +147,7 @@ def test_hostile_lines_of_a_dataset_are_refused_with_their_number(run: Command) 
 def test_a_line_that_the_parser_gives_up_on_is_refused_with_its_number(run: Command, line: bytes) -> None:
     run.write("lines.jsonl", line)
     run.write("data.eval.yaml", CHECKED + "dataset: lines.jsonl\n")
-    result = run.inside("validate", "data.eval.yaml")
+    result = run("validate", "data.eval.yaml")
     assert result.code == 2
     assert "lines.jsonl:1" in result.err
 
@@ -158,21 +158,21 @@ def test_a_line_that_the_parser_gives_up_on_is_refused_with_its_number(run: Comm
 def test_a_key_given_twice_in_a_dataset_is_an_error_as_in_yaml(run: Command, line: str) -> None:
     run.write("lines.jsonl", line)
     run.write("data.eval.yaml", CHECKED + "dataset: lines.jsonl\n")
-    result = run.inside("validate", "data.eval.yaml")
+    result = run("validate", "data.eval.yaml")
     assert result.code == 2
     assert "lines.jsonl:1" in result.err
 
 
 def test_the_line_of_a_mistake_is_shown_in_the_encoding_of_its_file(run: Command) -> None:
     run.write("a.eval.yaml", f"{MOCK}{CASE}wrnog: 1\n".encode("utf-16"))
-    assert run.inside("validate", "a.eval.yaml").err.splitlines()[1:3] == ["    3 | wrnog: 1", "      | ^^^^^"]
+    assert run("validate", "a.eval.yaml").err.splitlines()[1:3] == ["    3 | wrnog: 1", "      | ^^^^^"]
 
 
 def test_of_a_line_without_end_the_part_around_the_mistake_is_shown(run: Command) -> None:
     """A file that a program wrote is often one line."""
     case = {"id": "a", "input": "é" * 5_000, "evaluators": [NO_CALLS], "wrnog": 1}
     run.write("a.eval.yaml", json.dumps({"targets": [mocked()], "cases": [case]}, ensure_ascii=False))
-    _, line, marks, _ = run.inside("validate", "a.eval.yaml").err.splitlines()
+    _, line, marks, _ = run("validate", "a.eval.yaml").err.splitlines()
     assert len(line) < 250
     start = marks.index("^")
     assert line[start : start + marks.count("^")] == '"wrnog"'
@@ -191,7 +191,7 @@ def test_names_of_any_length_make_no_message_of_any_length(run: Command) -> None
         {"id": "c", "input": "b", "repeat": 10**400},
     ]
     run.write("d.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-    result = run.inside("validate", "a.eval.yaml")
+    result = run("validate", "a.eval.yaml")
     told = [re.match(r"d\.jsonl:(\d):", line) for line in result.err.splitlines()[:-1]]
     assert [found and found[1] for found in told] == ["1", "3", "4", "5"]
     assert len(result.err) < 5_000
@@ -210,7 +210,7 @@ def test_what_is_wrong_with_a_line_is_said_in_words_of_json(run: Command, line: 
         "a.eval.yaml", MOCK + "defaults: {evaluators: [{type: tool_trajectory, forbidden: [x]}]}\ndataset: d.jsonl\n"
     )
     run.write("d.jsonl", line + "\n")
-    assert words in run.inside("validate", "a.eval.yaml").err
+    assert words in run("validate", "a.eval.yaml").err
 
 
 def test_nul_characters_of_a_dataset_reach_no_result(run: Command) -> None:
@@ -358,7 +358,7 @@ def test_one_poisoned_reply_among_a_thousand_stops_no_other(run: Command) -> Non
     run.write("lines.jsonl", "".join(json.dumps(case) + "\n" for case in cases(*names)))
     target = {"name": "recorded", "provider": "replay", "file": "replies.jsonl"}
     run.write("many.eval.yaml", {"targets": [target], "dataset": "lines.jsonl"})
-    result = run.inside("eval", "many.eval.yaml", "--json", "--out", "results.jsonl")
+    result = run("eval", "many.eval.yaml", "--json", "--out", "results.jsonl")
     summary = result.lines[-1]
     assert (result.code, summary["passed"], summary["failed"], summary["errors"]) == (3, 999, 0, 1)
     (bad,) = [record for record in run.records() if record["status"] != "pass"]
@@ -388,7 +388,7 @@ def test_values_are_put_in_once_and_never_read_again(run: Command) -> None:
     case = {"id": "a", "input": "{{ a }}", "vars": values, "evaluators": [NO_CALLS]}
     run.write("agent.py", "import json, sys; print(json.dumps({'text': sys.argv[1]}))")
     run.write("vars.eval.yaml", {"targets": [mocked(), program("agent.py", "{prompt}")], "cases": [case]})
-    *records, _ = run.inside("eval", "vars.eval.yaml", "--json").lines
+    *records, _ = run("eval", "vars.eval.yaml", "--json").lines
     assert [record["candidate"] for record in records] == [values["a"]] * 2
 
 
@@ -449,9 +449,9 @@ def test_ids_are_names_and_never_paths(run: Command) -> None:
 def test_an_id_chosen_by_a_glob_is_an_id_first(run: Command) -> None:
     """`next:` quotes the id, and what it says finds that case."""
     run.write("ids.eval.yaml", {"targets": [mocked("no")], "cases": cases("a b'c")})
-    last = run.inside("eval", "ids.eval.yaml").out.splitlines()[-1]
+    last = run("eval", "ids.eval.yaml").out.splitlines()[-1]
     assert last.startswith("next: agentv eval ids.eval.yaml --case ")
-    assert run.inside(*shlex.split(last.removeprefix("next: agentv "))).code == 1
+    assert run(*shlex.split(last.removeprefix("next: agentv "))).code == 1
 
 
 # Paths
@@ -479,7 +479,7 @@ def test_content_and_datasets_stay_below_the_root(run: Command, outside: list[st
         run.write(f"dataset{number}.eval.yaml", {"targets": [mocked()], "dataset": f"{way}/file.jsonl"})
     run.write("dataset9.eval.yaml", {"targets": [mocked()], "dataset": "linked.jsonl"})
     run.write("absent.eval.yaml", {"targets": [mocked()], "cases": [{**cases("a")[0], "input": "file://nowhere.txt"}]})
-    result = run.inside("eval", ".", "--json")
+    result = run("eval", ".", "--json")
     errors = strict_json(result.out)["errors"]
     assert result.code == 2
     assert "OUTSIDE" not in result.out + result.err
@@ -503,7 +503,7 @@ def test_recorded_replies_and_traces_stay_below_the_root(run: Command, outside: 
     run.write("reply", json.dumps({"trace_ref": f"{outside[0]}/trace.json"}))
     targets.append(program("agent.py", "{workspace}"))
     run.write("paths.eval.yaml", {"targets": targets, "cases": cases("file")})
-    result = run.inside("eval", "paths.eval.yaml", "--json", "--include-trace", "--include-messages")
+    result = run("eval", "paths.eval.yaml", "--json", "--include-trace", "--include-messages")
     *records, _ = result.lines
     assert result.code == 3
     assert len(records) == len(targets)
@@ -524,7 +524,7 @@ def test_what_lies_below_the_root_may_be_linked_and_reached_from_a_subfolder(run
         for name in ("../shared/question.txt", "link.txt")
     ]
     run.write("deep/a.eval.yaml", {"cases": listed})
-    *records, _ = run.inside("eval", "deep", "--json").lines
+    *records, _ = run("eval", "deep", "--json").lines
     assert [record["candidate"] for record in records] == ["search?"] * 2, "a mock repeats the question"
 
 
@@ -555,7 +555,7 @@ def test_a_read_only_folder_is_told_before_anything_runs(run: Command) -> None:
     run.write("agent.py", TOUCH)
     run.write("a.eval.yaml", {"targets": [program("agent.py")], "cases": cases("a")})
     with mounted(run.folder / "fixed", "size=64k,ro"):
-        result = run("eval", "a.eval.yaml", "--out", "fixed/results.jsonl")
+        result = run.process("eval", "a.eval.yaml", "--out", "fixed/results.jsonl")
     assert (result.code, result.out) == (2, "")
     assert "fixed/results.jsonl cannot be written: Read-only file system" in result.err
     assert not (run.folder / "touched").exists()
@@ -565,7 +565,7 @@ def test_a_read_only_folder_is_told_before_anything_runs(run: Command) -> None:
 def test_a_file_that_cannot_be_made_is_told_before_anything_runs(run: Command, out: str) -> None:
     run.write("agent.py", TOUCH)
     run.write("a.eval.yaml", {"targets": [program("agent.py")], "cases": cases("a")})
-    result = run.inside("eval", "a.eval.yaml", "--out", out)
+    result = run("eval", "a.eval.yaml", "--out", out)
     assert (result.code, result.out) == (2, "")
     assert out in result.err
     assert not (run.folder / "touched").exists()
@@ -578,7 +578,7 @@ FULL = {"targets": [mocked(calls("search", text="x" * 4_000))], "cases": cases(*
 def test_a_full_disk_keeps_what_was_finished(run: Command) -> None:
     run.write("a.eval.yaml", FULL)
     with mounted(run.folder / "small", "size=64k"):
-        result = run("eval", "a.eval.yaml", "--out", "small/results.jsonl", "--json")
+        result = run.process("eval", "a.eval.yaml", "--out", "small/results.jsonl", "--json")
         records = run.records("small/results.jsonl")
     assert result.code == 3
     assert "No space left on device" in result.err
@@ -590,7 +590,7 @@ def test_a_full_disk_keeps_what_was_finished(run: Command) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full")
 def test_the_message_about_a_full_disk_names_the_path_and_what_to_do(run: Command) -> None:
     run.write("a.eval.yaml", FULL)
-    result = run.inside("eval", "a.eval.yaml", "--out", "/dev/full")
+    result = run("eval", "a.eval.yaml", "--out", "/dev/full")
     assert result.code == 3
     assert "/dev/full cannot be written: No space left on device" in result.err
 
@@ -616,7 +616,7 @@ def test_results_are_private_even_where_a_file_was_not(run: Command) -> None:
     swapped(run)
     run.write("results.jsonl", "old\n").chmod(0o644)
     (run.folder / "link.jsonl").symlink_to("results.jsonl")
-    assert run.inside("eval", "a.eval.yaml", "--out", "results.jsonl").code == 0
+    assert run("eval", "a.eval.yaml", "--out", "results.jsonl").code == 0
     assert stat.S_IMODE((run.folder / "results.jsonl").stat().st_mode) == 0o600
     assert [record["target"] for record in run.records()] == ["slow", "fast"]
 
@@ -625,7 +625,7 @@ def test_results_go_where_a_link_leads(run: Command) -> None:
     swapped(run)
     run.write("real/results.jsonl", "")
     (run.folder / "results.jsonl").symlink_to("real/results.jsonl")
-    assert run.inside("eval", "a.eval.yaml", "--out", "results.jsonl").code == 0
+    assert run("eval", "a.eval.yaml", "--out", "results.jsonl").code == 0
     assert (run.folder / "results.jsonl").is_symlink()
     assert [record["target"] for record in run.records("real/results.jsonl")] == ["slow", "fast"]
 
@@ -636,7 +636,7 @@ def test_a_device_stays_a_device(run: Command) -> None:
     swapped(run)
     null = run.folder / "null"
     os.mknod(null, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
-    assert run.inside("eval", "a.eval.yaml", "--out", "null").code == 0
+    assert run("eval", "a.eval.yaml", "--out", "null").code == 0
     assert stat.S_ISCHR(null.stat().st_mode)
 
 
@@ -649,7 +649,7 @@ def test_results_never_overwrite_what_is_read(run: Command, out: str) -> None:
     run.write("lines.jsonl", "".join(json.dumps(case) + "\n" for case in cases("a", "b", "c")))
     run.write("recorded.jsonl", "".join(json.dumps({"id": name, **calls("search")}) + "\n" for name in "abc"))
     before = (run.folder / out).read_bytes()
-    result = run.inside("eval", "a.eval.yaml", "--out", out)
+    result = run("eval", "a.eval.yaml", "--out", out)
     assert (run.folder / out).read_bytes() == before
     assert result.code == 2
     assert out in result.err
@@ -661,7 +661,7 @@ def test_runs_that_were_planned_and_not_made_are_no_pass(run: Command) -> None:
     many = [f"{number}-{'x' * 2000}" for number in range(300)]
     run.write("lines.jsonl", "".join(json.dumps(case) + "\n" for case in cases(*many)))
     run.write("a.eval.yaml", {"targets": [program("agent.py")], "cases": cases("a"), "dataset": "lines.jsonl"})
-    result = run.inside("eval", "a.eval.yaml", "--json", "--max-concurrency", "1")
+    result = run("eval", "a.eval.yaml", "--json", "--max-concurrency", "1")
     *records, summary = result.lines
     assert summary["planned"] == 301
     assert 1 <= len(records) < 100

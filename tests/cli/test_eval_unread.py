@@ -66,7 +66,7 @@ def write(run: Command, *targets: Json, names: tuple[str, ...] = ("a",), check: 
 
 
 def shown(run: Command, *args: str) -> Json:
-    result = run.inside(*args, "--json")
+    result = run(*args, "--json")
     assert result.code in (0, 1, 3), result.err
     found: Json = json.loads(result.out.splitlines()[0])
     return found
@@ -76,7 +76,7 @@ class TestStored:
     @pytest.mark.parametrize("persist", ["summary", "messages", "full"])
     def test_at_every_level_in_lists_runs_and_exports(self, run: Command, persist: str) -> None:
         write(run, names=("aaa", "clear"), check={"type": "contains", "value": "a"})
-        assert run.inside("eval", "a.eval.yaml", "--persist", persist, "--out", "results.jsonl").code == 0
+        assert run("eval", "a.eval.yaml", "--persist", persist, "--out", "results.jsonl").code == 0
         assert [record.get("unread") for record in run.records()] == [PLACES, None]
         assert shown(run, "executions", "list")["executions"][0]["partly_understood"] == 1
         assert [row["unread"] for row in shown(run, "runs", "show")["runs"]] == [PLACES, None]
@@ -91,10 +91,10 @@ class TestStored:
     @pytest.mark.parametrize("persist", ["summary", "messages"])
     def test_an_export_imports_back_bit_for_bit(self, run: Command, persist: str) -> None:
         write(run, names=("aaa", "clear"))
-        run.inside("eval", "a.eval.yaml", "--persist", persist)
-        run.inside("executions", "export", "--out", "first.jsonl")
-        assert run.inside("runs", "import", "first.jsonl", "--store", "other.db").code == 0
-        run.inside("executions", "export", "--out", "second.jsonl", "--store", "other.db")
+        run("eval", "a.eval.yaml", "--persist", persist)
+        run("executions", "export", "--out", "first.jsonl")
+        assert run("runs", "import", "first.jsonl", "--store", "other.db").code == 0
+        run("executions", "export", "--out", "second.jsonl", "--store", "other.db")
         assert (run.folder / "second.jsonl").read_bytes() == (run.folder / "first.jsonl").read_bytes()
         listed = shown(run, "runs", "show", "--store", "other.db")
         assert [row["unread"] for row in listed["runs"]] == [PLACES, None]
@@ -102,19 +102,19 @@ class TestStored:
 
     def test_an_export_of_an_earlier_version_is_read(self, run: Command) -> None:
         write(run, names=("clear",))
-        run.inside("eval", "a.eval.yaml")
-        run.inside("executions", "export", "--out", "now.jsonl")
+        run("eval", "a.eval.yaml")
+        run("executions", "export", "--out", "now.jsonl")
         lines = [json.loads(line) for line in (run.folder / "now.jsonl").read_text().splitlines()]
         del lines[0]["partly_understood"]
         assert "unread" not in lines[1]["result"]
         run.write("before.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-        assert run.inside("runs", "import", "before.jsonl", "--store", "other.db").code == 0
+        assert run("runs", "import", "before.jsonl", "--store", "other.db").code == 0
         assert shown(run, "runs", "show", "--store", "other.db")["runs"][0]["unread"] is None
 
     def test_what_a_resume_shows_again_has_them(self, run: Command) -> None:
         write(run)
-        run.inside("eval", "a.eval.yaml", "--persist", "summary")
-        again = run.inside("eval", "--resume", "--out", "results.jsonl")
+        run("eval", "a.eval.yaml", "--persist", "summary")
+        again = run("eval", "--resume", "--out", "results.jsonl")
         assert "nothing is run" in again.err
         assert "target agent: 1 of 1 reply was only partly understood" in again.out
         assert "unread" in run.records()[0]
@@ -126,16 +126,16 @@ class TestStored:
         listed = [{"id": "a", "input": "a", "evaluators": [check]}]
         agent = mocked({"text": "x", "trace_ref": "trace.json"})
         run.write("a.eval.yaml", {"targets": [agent], "cases": listed})
-        assert run.inside("eval", "a.eval.yaml", "--out", "results.jsonl").code == 3
+        assert run("eval", "a.eval.yaml", "--persist", "full", "--out", "results.jsonl").code == 3
         (record,) = run.records()
         assert [place["path"] for place in record["unread"]] == ["trace[1]"]
         stored = shown(run, "runs", "show", "last", "--case", "a")
         assert stored["response"]["unread"] == record["unread"]
-        run.inside("runs", "export", "--out", "first.jsonl")
+        run("runs", "export", "--out", "first.jsonl")
         exported = json.loads((run.folder / "first.jsonl").read_text().splitlines()[1])
         assert exported["result"]["unread"] == record["unread"]
         (run.folder / "trace.json").unlink()
-        assert run.inside("rescore", "--out", "results.jsonl").code == 3
+        assert run("rescore", "--out", "results.jsonl").code == 3
         (again,) = run.records()
         assert again["unread"] == record["unread"]
         assert again["evaluators"] == record["evaluators"]
@@ -150,41 +150,41 @@ class TestStored:
         for args in (["eval", "a.eval.yaml"], ["target", "check", "agent"], ["target", "check", "agent", "--json"]):
             assert secret not in run(*args, env={"TOKEN": secret}).out
         for args in (["executions", "export"], ["runs", "show", "--json"], ["runs", "show", "last", "--case", "a"]):
-            text = run.inside(*args).out
+            text = run(*args).out
             assert "[redacted:TOKEN]" in text
             assert secret not in text
         assert secret.encode() not in b"".join(path.read_bytes() for path in run.folder.glob(".agentv/runs.db*"))
 
     def test_a_newer_store_is_refused(self, run: Command) -> None:
         write(run)
-        run.inside("eval", "a.eval.yaml")
+        run("eval", "a.eval.yaml")
         with sqlite3.connect(run.folder / ".agentv/runs.db") as db:
             db.execute("PRAGMA user_version = 99")
         db.close()
-        assert "was written by a newer agentv" in run.inside("executions", "list").err
+        assert "was written by a newer agentv" in run("executions", "list").err
 
 
 @pytest.mark.xfail(not READS_UNREAD, reason="`decode_response` does not read `unread` and `echo_end` yet")
 class TestRescore:
     def test_stored_replies_keep_their_unread_places(self, run: Command) -> None:
         write(run, names=("aaa", "clear"))
-        run.inside("eval", "a.eval.yaml")
-        result = run.inside("rescore", "--out", "results.jsonl")
+        run("eval", "a.eval.yaml")
+        result = run("rescore", "--out", "results.jsonl")
         assert [record.get("unread") for record in run.records()] == [PLACES, None], result.out
         stored = shown(run, "runs", "show", "last", "--case", "aaa")
         assert (stored["response"]["unread"], stored["response"]["echo_end"]) == (PLACES, 1)
 
     def test_blocks_that_are_declared_plain_are_unread_no_more(self, run: Command) -> None:
         write(run, names=("aaa",))
-        run.inside("eval", "a.eval.yaml")
-        assert run.inside("rescore", "--plain-block", "chart", "--out", "results.jsonl").code == 0
+        run("eval", "a.eval.yaml")
+        assert run("rescore", "--plain-block", "chart", "--out", "results.jsonl").code == 0
         assert [record.get("unread") for record in run.records()] == [PLACES[1:]]
         assert shown(run, "runs", "show", "last", "--case", "aaa")["target_settings"]["plain_blocks"] == ["chart"]
 
     def test_another_type_changes_nothing(self, run: Command) -> None:
         write(run, names=("aaa",))
-        run.inside("eval", "a.eval.yaml")
-        run.inside("rescore", "--plain-block", "map", "--out", "results.jsonl")
+        run("eval", "a.eval.yaml")
+        run("rescore", "--plain-block", "map", "--out", "results.jsonl")
         assert [record.get("unread") for record in run.records()] == [PLACES]
 
 
@@ -192,7 +192,7 @@ class TestTerminal:
     def test_each_place_is_shown_once_for_its_target(self, run: Command) -> None:
         names = ("a", "aa", "aaa", "clear")
         write(run, python(), python("charts", name="second"), names=names, check={"type": "contains", "value": "a"})
-        result = run.inside("eval", "a.eval.yaml")
+        result = run("eval", "a.eval.yaml")
         steps = "  metadata.steps: it holds an object in the shape of a call (3 replies)"
         lines = [line for line in result.out.splitlines() if "not understood" in line or "partly" in line]
         assert lines == [
@@ -206,28 +206,28 @@ class TestTerminal:
 
     def test_one_run_is_shown_with_its_places(self, run: Command) -> None:
         write(run, names=("aaa", "clear"))
-        run.inside("eval", "a.eval.yaml")
-        assert "1 only partly understood" in run.inside("executions", "list").out
-        text = run.inside("runs", "show").out
+        run("eval", "a.eval.yaml")
+        assert "1 only partly understood" in run("executions", "list").out
+        text = run("runs", "show").out
         assert text.count("only partly understood") == 2, "once of the execution, once of the run"
-        text = run.inside("runs", "show", "last", "--case", "aaa").out
+        text = run("runs", "show", "last", "--case", "aaa").out
         assert f"so calls may be missing:\n  output_messages[0].content[1]: {CHART}\n  metadata.steps: it holds" in text
 
     def test_the_sums_alone_say_nothing_of_it(self, run: Command) -> None:
         write(run)
-        assert "partly" not in run.inside("eval", "a.eval.yaml", "--quiet").out
+        assert "partly" not in run("eval", "a.eval.yaml", "--quiet").out
 
     def test_shards_are_merged_with_them(self, run: Command) -> None:
         write(run, names=("a", "b"))
         for part in "12":
-            run.inside("eval", "a.eval.yaml", "--shard", f"{part}/2", "--out", f"{part}.jsonl")
-        assert "target agent: 2 of 2 replies were" in run.inside("merge", "1.jsonl", "2.jsonl").out
+            run("eval", "a.eval.yaml", "--shard", f"{part}/2", "--out", f"{part}.jsonl")
+        assert "target agent: 2 of 2 replies were" in run("merge", "1.jsonl", "2.jsonl").out
 
 
 class TestTargetCheck:
     def test_places_are_shown_with_what_to_do(self, run: Command) -> None:
         write(run)
-        text = run.inside("target", "check", "agent").out
+        text = run("target", "check", "agent").out
         assert "calls      none were read, but some may be missing" in text
         assert "2 places of the reply could not be understood, so calls may be missing:\n" in text
         assert "if such blocks hold no calls, add 'chart' to `plain_blocks` of the target" in text
@@ -245,8 +245,8 @@ class TestTargetCheck:
 
     def test_calls_that_were_read_are_a_lower_bound(self, run: Command) -> None:
         write(run, python("uses_tools"))
-        assert "calls      1: search" in run.inside("target", "check", "agent", "--prompt", "use").out
-        assert "calls      at least 1: search" in run.inside("target", "check", "agent", "--prompt", "use chart").out
+        assert "calls      1: search" in run("target", "check", "agent", "--prompt", "use").out
+        assert "calls      at least 1: search" in run("target", "check", "agent", "--prompt", "use chart").out
 
     def test_a_reply_without_calls_is_compared_with_stored_runs(self, run: Command) -> None:
         write(run, python("uses_tools"), names=("one", "two"))
@@ -254,26 +254,26 @@ class TestTargetCheck:
         assert data["call_history"] is None
         assert data["calls_note"].startswith("this reply holds no call: if the target uses tools, give a --prompt")
         assert not (run.folder / ".agentv").exists(), "no store is made to look into it"
-        run.inside("eval", "a.eval.yaml")
+        run("eval", "a.eval.yaml")
         data = shown(run, "target", "check", "agent")
         assert data["call_history"] == {"runs": 2, "partly_understood": 0, "is_complete": True, "held_call": False}
         note = "no reply of this target ever held a call (2 stored runs and this one): if it does use tools, they are"
         assert data["calls_note"] == f"{note} not reported"
         assert "no reply of this target ever held a call (2 stored runs and this one)" in " ".join(
-            run.inside("target", "check", "agent").out.split()
+            run("target", "check", "agent").out.split()
         )
 
     def test_a_call_in_a_stored_run_or_in_the_reply_is_enough(self, run: Command) -> None:
         write(run, python("uses_tools"), names=("use", "two"))
         assert shown(run, "target", "check", "agent", "--prompt", "use")["calls_note"] == ""
-        run.inside("eval", "a.eval.yaml")
+        run("eval", "a.eval.yaml")
         data = shown(run, "target", "check", "agent")
         assert (data["calls_note"], data["call_history"]["held_call"]) == ("", True)
 
     def test_other_targets_and_failures_do_not_count(self, run: Command) -> None:
         broken = mocked({"error": {"kind": "agent", "message": "no"}}, retries=0)
         write(run, python("uses_tools", name="other"), broken, names=("use",))
-        run.inside("eval", "a.eval.yaml")
+        run("eval", "a.eval.yaml")
         run.write("a.eval.yaml", {"targets": [mocked("hello")], "cases": cases("a")})
         data = shown(run, "target", "check", "scripted")
         assert data["call_history"]["runs"] == 0
@@ -281,7 +281,7 @@ class TestTargetCheck:
 
     def test_what_was_not_understood_may_hold_them(self, run: Command) -> None:
         write(run)
-        run.inside("eval", "a.eval.yaml")
+        run("eval", "a.eval.yaml")
         data = shown(run, "target", "check", "agent")
         assert data["call_history"]["partly_understood"] == 1
         assert data["calls_note"].endswith("(1 stored run and this one): if it does use tools, its calls may be in "
@@ -289,7 +289,7 @@ class TestTargetCheck:
 
     def test_of_very_many_runs_the_last_are_looked_at(self, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
         write(run, python("uses_tools"), names=("use", "b", "c", "d"))
-        run.inside("eval", "a.eval.yaml", "--max-concurrency", "1")
+        run("eval", "a.eval.yaml", "--max-concurrency", "1")
         monkeypatch.setattr(call_history, "MAX_RUNS", 3)
         data = shown(run, "target", "check", "agent")
         assert data["calls_note"].startswith("no reply of this target held a call (the last 3 stored runs and this")
@@ -335,7 +335,7 @@ class TestPlainBlocks:
     )
     def test_a_mistake_is_shown_at_its_place(self, run: Command, blocks: str, problem: str) -> None:
         run.write("a.eval.yaml", f"targets:\n  - name: t\n    provider: mock\n    plain_blocks: {blocks}\ncases: []\n")
-        result = run.inside("validate", "a.eval.yaml")
+        result = run("validate", "a.eval.yaml")
         assert result.code == 2
         assert "a.eval.yaml:4:29: " in result.err
         assert problem in result.err
@@ -351,13 +351,13 @@ class TestPlainBlocks:
     @pytest.mark.parametrize("name", ["tool_*", "function_call", ""])
     def test_options_are_checked_alike(self, run: Command, command: list[str], name: str) -> None:
         write(run)
-        result = run.inside(*command, "--plain-block", name)
+        result = run(*command, "--plain-block", name)
         assert result.code == 2
         assert "Invalid value for '--plain-block': " in result.err
 
     def test_the_setting_and_the_option_add_up_for_all_targets(self, run: Command) -> None:
         write(run, python("charts", plain_blocks=["map"]), mocked("a part"))
-        result = run.inside("eval", "a.eval.yaml", "--plain-block", "chart", "--plain-block", "map")
+        result = run("eval", "a.eval.yaml", "--plain-block", "chart", "--plain-block", "map")
         assert result.code == 0
         assert "partly" not in result.out
         rows = shown(run, "runs", "show")["runs"]
@@ -368,7 +368,7 @@ class TestPlainBlocks:
 
     def test_the_setting_takes_part_in_the_key(self, run: Command) -> None:
         def keys(*args: str) -> list[str]:
-            return [line["key"] for line in run.inside("eval", "a.eval.yaml", "--dry-run", "--json", *args).lines[:-1]]
+            return [line["key"] for line in run("eval", "a.eval.yaml", "--dry-run", "--json", *args).lines[:-1]]
 
         write(run, python("charts"))
         bare = keys()
@@ -378,14 +378,14 @@ class TestPlainBlocks:
 
     def test_a_target_without_it_keeps_its_snapshot(self, run: Command) -> None:
         write(run, python("charts"))
-        run.inside("eval", "a.eval.yaml")
+        run("eval", "a.eval.yaml")
         target = shown(run, "runs", "show", "last", "--case", "a")["target_settings"]
         assert target == python("charts")
 
     def test_a_resume_goes_on_with_the_option(self, run: Command) -> None:
         write(run, python("charts"), names=("a", "b"))
-        run.inside("eval", "a.eval.yaml", "--plain-block", "chart", "--case", "a")
-        result = run.inside("eval", "--resume", "--case", "*")
+        run("eval", "a.eval.yaml", "--plain-block", "chart", "--case", "a")
+        result = run("eval", "--resume", "--case", "*")
         assert "1 result is kept, 2 runs planned" in result.err
         listed = shown(run, "runs", "show")
         assert (listed["command"]["options"]["plain_blocks"], listed["partly_understood"]) == (["chart"], 0)

@@ -73,7 +73,7 @@ def test_an_argument_that_is_no_utf_8_is_a_mistake_of_the_user(project: Command,
 
 
 def test_format_json_of_a_comparison_is_json_in_any_case(project: Command) -> None:
-    result = project.inside("compare", "missing.jsonl", "missing.jsonl", "--format", "json")
+    result = project("compare", "missing.jsonl", "missing.jsonl", "--format", "json")
     assert result.code == 2
     assert "missing.jsonl" in told(result.out)["errors"][0]["message"]
 
@@ -89,7 +89,7 @@ def test_a_store_that_cannot_be_used_is_told_as_json_with_its_exit_code(project:
 
 def test_without_json_standard_output_stays_empty(project: Command) -> None:
     for arguments in WRONG.values():
-        result = project.inside(*arguments) if LONG not in arguments else project(*arguments)
+        result = project(*arguments)
         assert (result.code, result.out) == (2, "")
 
 
@@ -181,13 +181,13 @@ def test_a_pipe_in_a_folder_is_no_eval_and_a_link_that_leads_nowhere_is_a_mistak
     os.mkfifo(project.folder / "pipe.eval.yaml")
     assert project("validate", ".").code == 0
     (project.folder / "link.eval.yaml").symlink_to("missing")
-    result = project.inside("validate", ".")
+    result = project("validate", ".")
     assert (result.code, "link.eval.yaml:1: cannot be read: No such file" in result.err) == (2, True)
 
 
 def test_what_was_imported_does_not_command_the_terminal(project: Command) -> None:
     project("eval", "a.eval.yaml")
-    first, run = (json.loads(line) for line in project.inside("executions", "export").out.splitlines())
+    first, run = (json.loads(line) for line in project("executions", "export").out.splitlines())
     name = first["id"] + BELL
     first |= {"id": name, "started_at": BELL, "command": {**first["command"], "paths": [BELL]}}
     run |= {"execution_id": name, "id": f"{name}-{run['key']}", "place": BELL, "case_id": BELL, "started_at": BELL}

@@ -40,44 +40,44 @@ def test_a_new_project_runs_and_teaches_with_its_one_failure(run: Command) -> No
 
 
 def test_the_eval_tells_the_editor_where_its_schema_is(run: Command) -> None:
-    assert run.inside("init").code == 0
+    assert run("init").code == 0
     (path,) = run.folder.glob("*.eval.yaml")
     first = path.read_text(encoding="utf-8").splitlines()[0]
     found = re.fullmatch(r"# yaml-language-server: \$schema=(\S+)", first)
     assert found is not None
     schema = strict_json(Path(path.parent, found[1]).read_text(encoding="utf-8"))
-    assert schema == strict_json(run.inside("schema").out), "the one that `agentv schema` prints"
+    assert schema == strict_json(run("schema").out), "the one that `agentv schema` prints"
     assert "cases" in json.dumps(schema)
 
 
 def test_nothing_is_overwritten_unless_asked_for(run: Command) -> None:
     run.write("demo/agent.py", "mine")
-    result = run.inside("init", "demo")
+    result = run("init", "demo")
     assert (result.code, result.out) == (2, "")
     assert "demo already has agent.py" in result.err
     assert [path.name for path in (run.folder / "demo").iterdir()] == ["agent.py"]
     assert (run.folder / "demo/agent.py").read_text() == "mine"
-    assert run.inside("init", "demo", "--force").code == 0
+    assert run("init", "demo", "--force").code == 0
     assert (run.folder / "demo/agent.py").read_text() != "mine"
-    assert run.inside("init", "demo").code == 2
+    assert run("init", "demo").code == 2
 
 
 def test_a_folder_that_cannot_be_made_is_told(run: Command) -> None:
     run.write("file", "")
     for folder in ("file", "file/below"):
-        result = run.inside("init", folder)
+        result = run("init", folder)
         assert result.code == 2
         assert "file" in result.err
         assert "Traceback" not in result.err
 
 
 def test_a_folder_with_spaces_gets_a_command_that_can_be_typed(run: Command) -> None:
-    assert run.inside("init", "my demo").out.endswith("next: agentv eval 'my demo'\n")
+    assert run("init", "my demo").out.endswith("next: agentv eval 'my demo'\n")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="file systems are mounted in another way elsewhere")
 def test_a_full_disk_is_told_by_name(run: Command) -> None:
     with mounted(run.folder / "small", "size=4k"):
-        result = run("init", "small/project")
+        result = run.process("init", "small/project")
     assert result.code == 2
     assert result.err == "small/project cannot be written: No space left on device\n"

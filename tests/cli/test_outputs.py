@@ -90,13 +90,13 @@ class TestFormats:
 
     @pytest.mark.parametrize("name", ["results.csv", "results.json", "results", "results.jsonl.gz", ".jsonl", "x.ymal"])
     def test_an_unknown_suffix_is_told_before_anything_runs(self, mixed: Command, name: str) -> None:
-        result = mixed.inside("eval", "mixed.eval.yaml", "--out", "results.xml", "--out", name)
+        result = mixed("eval", "mixed.eval.yaml", "--out", "results.xml", "--out", name)
         assert (result.code, result.out) == (2, "")
         assert f"--out {name}: the name says the format, and must end in .jsonl, .md, .xml, .yaml or .yml" in result.err
         assert [path.name for path in mixed.folder.iterdir()] == ["mixed.eval.yaml"]
 
     def test_a_suffix_may_be_written_in_capitals(self, mixed: Command) -> None:
-        assert mixed.inside("eval", "mixed.eval.yaml", "--out", "R.XML").code == 3
+        assert mixed("eval", "mixed.eval.yaml", "--out", "R.XML").code == 3
         assert xml(mixed, "R.XML").get("tests") == "3"
 
     @pytest.mark.parametrize("again", ["r.jsonl", "./r.jsonl", "sub/../r.jsonl", "R.jsonl", "linked.jsonl"])
@@ -104,14 +104,14 @@ class TestFormats:
         (mixed.folder / "sub").mkdir()
         mixed.write("r.jsonl", "old\n")
         os.link(mixed.folder / "r.jsonl", mixed.folder / "linked.jsonl")
-        result = mixed.inside("eval", "mixed.eval.yaml", "--out", "r.jsonl", "--out", again)
+        result = mixed("eval", "mixed.eval.yaml", "--out", "r.jsonl", "--out", again)
         assert (result.code, result.err) == (2, f"--out {again} is the same file as --out r.jsonl\n")
         assert (mixed.folder / "r.jsonl").read_text() == "old\n"
 
     @pytest.mark.parametrize("name", ["mixed.eval.yaml", "./mixed.eval.yaml"])
     def test_no_output_overwrites_an_input(self, mixed: Command, name: str) -> None:
         before = (mixed.folder / "mixed.eval.yaml").read_bytes()
-        result = mixed.inside("eval", "mixed.eval.yaml", "--out", "r.jsonl", "--out", name)
+        result = mixed("eval", "mixed.eval.yaml", "--out", "r.jsonl", "--out", name)
         assert result.code == 2
         assert "would overwrite" in result.err
         assert (mixed.folder / "mixed.eval.yaml").read_bytes() == before
@@ -176,7 +176,7 @@ class TestHarm:
     def test_a_full_disk_leaves_what_can_be_read(self, run: Command, name: str) -> None:
         run.write("a.eval.yaml", FULL)
         with mounted(run.folder / "small", "size=16k"):
-            result = run("eval", "a.eval.yaml", "--out", f"small/{name}", "--json", "--out", "results.jsonl")
+            result = run.process("eval", "a.eval.yaml", "--out", f"small/{name}", "--json", "--out", "results.jsonl")
             data = (run.folder / "small" / name).read_bytes()
             names = [path.name for path in (run.folder / "small").iterdir()]
         if name == "results.md":  # it fits, as it always does
@@ -198,7 +198,7 @@ class TestHarm:
             "a.eval.yaml", {"targets": [mocked(calls("guess" * 2_000))], "cases": cases(*[f"c{n}" for n in range(50)])}
         )
         with mounted(run.folder / "small", "size=64k"):
-            result = run("eval", "a.eval.yaml", "--dump-traces", "small/traces", "--json")
+            result = run.process("eval", "a.eval.yaml", "--dump-traces", "small/traces", "--json")
             whole = [path.read_bytes() for path in (run.folder / "small").rglob("*.json")]
         assert result.code == 3
         assert "small/traces cannot be written: No space left on device" in result.err
@@ -268,7 +268,7 @@ class TestTraces:
             ("Two!", "named"): "error",
             ("Two!", "lines"): "fail",
         }
-        refused = run.inside("eval", "b.eval.yaml", "--dump-traces", "t")
+        refused = run("eval", "b.eval.yaml", "--dump-traces", "t")
         assert refused.code == 2
         assert "holds files that the eval is read from" in refused.err
 
@@ -276,7 +276,7 @@ class TestTraces:
     def test_a_folder_that_cannot_be_used_is_told_before_anything_runs(self, run: Command, name: str) -> None:
         run.write("agent.py", "from pathlib import Path; Path('touched').touch(); print('{}')")
         run.write("a.eval.yaml", {"targets": [program("agent.py")], "cases": cases("a")})
-        result = run.inside("eval", "a.eval.yaml", "--dump-traces", name)
+        result = run("eval", "a.eval.yaml", "--dump-traces", name)
         assert (result.code, result.out) == (2, "")
         assert not (run.folder / "touched").exists()
 
@@ -342,8 +342,8 @@ def test_a_format_of_another_package_is_found_by_its_suffix(run: Command) -> Non
     run.write("counts-1.0.dist-info/entry_points.txt", "[agentv.reporters]\ncount = counts:Counts\nbad = nowhere:X\n")
     run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a", "b")})
     env: dict[str, Any] = {"PYTHONPATH": str(run.folder)}
-    assert run("eval", "a.eval.yaml", "--out", "r.count", env=env).code == 0
+    assert run.process("eval", "a.eval.yaml", "--out", "r.count", env=env).code == 0
     assert (run.folder / "r.count").read_text() == "2"
-    broken = run("eval", "a.eval.yaml", "--out", "r.bad", env=env)
+    broken = run.process("eval", "a.eval.yaml", "--out", "r.bad", env=env)
     assert (broken.code, broken.out) == (2, "")
     assert "'bad' from counts does not load" in broken.err

@@ -140,25 +140,25 @@ class TestCounts:
     def test_a_resume_that_stops_by_itself_counts_what_it_had_not_come_to(self, run: Command, limit: list[str]) -> None:
         reply = {**calls("other"), "tokens_usage": {"input_tokens": 5, "output_tokens": 5}}
         run.write("a.eval.yaml", {"targets": [mocked(reply)], "cases": cases(*"abcdefghijklmnopqrst")})
-        run.inside("eval", "a.eval.yaml", "--fail-fast", "--max-concurrency", "1")
-        run.inside("eval", "--resume", "--case", "s", "--case", "t")
-        run.inside("eval", "--resume", "--max-concurrency", "1", *limit)
-        row = json.loads(run.inside("executions", "list", "--json").out)["executions"][0]
+        run("eval", "a.eval.yaml", "--fail-fast", "--max-concurrency", "1")
+        run("eval", "--resume", "--case", "s", "--case", "t")
+        run("eval", "--resume", "--max-concurrency", "1", *limit)
+        row = json.loads(run("executions", "list", "--json").out)["executions"][0]
         assert (row["planned"], row["runs"], row["failed"]) == (20, 4, 4)
         assert row["status"] == ("error" if "--max-tokens" in limit else "fail")
 
     def test_how_to_go_on_is_said_of_whatever_a_command_can_go_on_with(self, run: Command) -> None:
         run.write("a.eval.yaml", {"targets": [mocked(calls("other"), calls("search"))], "cases": cases("a", "b")})
-        assert run.inside("eval", "a.eval.yaml", "--fail-fast", "--max-concurrency", "1").code == 1
-        row = json.loads(run.inside("executions", "list", "--json").out)["executions"][0]
+        assert run("eval", "a.eval.yaml", "--fail-fast", "--max-concurrency", "1").code == 1
+        row = json.loads(run("executions", "list", "--json").out)["executions"][0]
         assert (row["status"], row["runs"], row["planned"]) == ("fail", 1, 2)
-        assert f"go on with it: agentv eval --resume {row['id']}" in run.inside("runs", "show").out
-        assert run.inside("eval", "--resume").code == 1
-        assert "go on with it" not in run.inside("runs", "show").out
+        assert f"go on with it: agentv eval --resume {row['id']}" in run("runs", "show").out
+        assert run("eval", "--resume").code == 1
+        assert "go on with it" not in run("runs", "show").out
         with sqlite3.connect(run.folder / ".agentv" / "runs.db") as db:
             db.execute("UPDATE executions SET status = 'interrupted', runs = 1, command = '{}'")
         db.close()
-        assert "go on with it" not in run.inside("runs", "show").out
+        assert "go on with it" not in run("runs", "show").out
 
 
 class TestToldAgain:
@@ -261,12 +261,12 @@ class TestStore:
     def test_last_is_the_execution_that_is_deleted(self, run: Command) -> None:
         run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a")})
         for _ in range(2):
-            run.inside("eval", "a.eval.yaml", "-q")
+            run("eval", "a.eval.yaml", "-q")
         newest, oldest = execution_ids(run)
-        assert run.inside("executions", "delete", "last").out == f"deleted {newest}\n"
+        assert run("executions", "delete", "last").out == f"deleted {newest}\n"
         assert execution_ids(run) == [oldest]
-        assert run.inside("executions", "delete", "last").out == f"deleted {oldest}\n"
-        nothing = run.inside("executions", "delete", "last")
+        assert run("executions", "delete", "last").out == f"deleted {oldest}\n"
+        nothing = run("executions", "delete", "last")
         assert (nothing.code, "holds no execution yet" in nothing.err) == (2, True)
 
     def test_no_secret_is_kept_with_the_command_line(self, run: Command) -> None:
@@ -284,10 +284,10 @@ class TestStore:
 
     def test_how_much_is_kept_may_be_said_anew(self, run: Command) -> None:
         run.write("a.eval.yaml", {"targets": [mocked(calls("other"))], "cases": cases("a", "b", "c")})
-        run.inside("eval", "a.eval.yaml", "--fail-fast", "--max-concurrency", "1")
-        run.inside("eval", "--resume", "--persist", "summary", "--fail-fast", "--max-concurrency", "1")
-        run.inside("eval", "--resume")
-        lines = [json.loads(line) for line in run.inside("executions", "export").out.splitlines()[1:]]
+        run("eval", "a.eval.yaml", "--fail-fast", "--max-concurrency", "1")
+        run("eval", "--resume", "--persist", "summary", "--fail-fast", "--max-concurrency", "1")
+        run("eval", "--resume")
+        lines = [json.loads(line) for line in run("executions", "export").out.splitlines()[1:]]
         assert [line["messages"] is None for line in lines] == [False, True, False]
 
     def test_a_path_that_holds_what_a_target_is_told_is_found_again(self, run: Command) -> None:
@@ -328,13 +328,13 @@ class TestDamage:
     )
     def test_what_cannot_be_read_is_told_in_a_sentence(self, run: Command, statement: str) -> None:
         run.write("a.eval.yaml", {"targets": [mocked(calls("other"))], "cases": cases("a")})
-        run.inside("eval", "a.eval.yaml", "-q")
+        run("eval", "a.eval.yaml", "-q")
         with sqlite3.connect(run.folder / ".agentv" / "runs.db") as db:
             db.execute(statement)
         db.close()
         shows = (["runs", "show", "last", "--case", "a"], ["executions", "export"])
         commands = (*shows, ["eval", "--resume"], ["rescore"])
-        results = [run.inside(*line) for line in commands]
+        results = [run(*line) for line in commands]
         assert any("damaged" in result.err for result in results)
         for result in results:
             assert result.code in {0, 1, 2, 3}

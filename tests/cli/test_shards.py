@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import agentv
-from tests.support.command import Command
+from tests.support.command import Command, calls, cases, mocked
 
 COUNT = 23
 
@@ -24,8 +24,8 @@ def sharded(run: Command) -> Command:
     cases = [{"id": f"case-{number}", "input": "x"} for number in range(COUNT)]
     run.write("s.eval.yaml", {"targets": targets, "defaults": {"evaluators": [check]}, "cases": cases})
     for index in (1, 2, 3):
-        run.inside("eval", "s.eval.yaml", "--shard", f"{index}/3", "--out", f"{index}.jsonl", "-q")
-    run.inside("eval", "s.eval.yaml", "--out", "whole.jsonl", "-q")
+        run("eval", "s.eval.yaml", "--shard", f"{index}/3", "--out", f"{index}.jsonl", "-q")
+    run("eval", "s.eval.yaml", "--out", "whole.jsonl", "-q")
     return run
 
 
@@ -47,7 +47,7 @@ def test_the_parts_are_even_apart_and_whole(sharded: Command) -> None:
 
 
 def test_merged_they_are_what_one_machine_would_have_run(sharded: Command) -> None:
-    merged = sharded.inside("merge", "3.jsonl", "1.jsonl", "2.jsonl", "--out", "all.jsonl", "--json")
+    merged = sharded("merge", "3.jsonl", "1.jsonl", "2.jsonl", "--out", "all.jsonl", "--json")
     whole = records(sharded.folder, "whole.jsonl")
     together = records(sharded.folder, "all.jsonl")
     assert list(map(timeless, together)) == list(map(timeless, whole))
@@ -71,6 +71,8 @@ def test_merged_they_are_what_one_machine_would_have_run(sharded: Command) -> No
         (["missing.jsonl"], "missing.jsonl cannot be read"),
         (["empty.jsonl"], "no results: the files are empty"),
         (["1.jsonl", "2.jsonl", "3.jsonl", "--out", "2.jsonl"], "--out 2.jsonl would overwrite"),
+        (["1.jsonl", "2.jsonl", "timeless.jsonl"], "`started_at: 'yesterday'`; expected a time such as"),
+        (["1.jsonl", "2.jsonl", "zoneless.jsonl"], "completed_at is '2026-11-16T08:30:00', which is not a time"),
     ],
 )
 def test_a_mixed_or_incomplete_set_is_refused(sharded: Command, files: list[str], said: str) -> None:
@@ -81,8 +83,14 @@ def test_a_mixed_or_incomplete_set_is_refused(sharded: Command, files: list[str]
     (folder / "torn.jsonl").write_text(lines[0] + lines[1][:50])
     (folder / "newer.jsonl").write_text(lines[0].replace("agentv.result/1", "agentv.result/2"))
     (folder / "empty.jsonl").write_text("")
-    sharded.inside("eval", "s.eval.yaml", "--shard", "3/3", "--out", "other.jsonl", "--target", "a", "-q")
-    result = sharded.inside("merge", *files)
+    for name, field, time in (
+        ("timeless", "started_at", "yesterday"),
+        ("zoneless", "completed_at", "2026-11-16T08:30:00"),
+    ):
+        changed = [json.dumps(json.loads(line) | {field: time}) + "\n" for line in lines]
+        (folder / f"{name}.jsonl").write_text("".join(changed))
+    sharded("eval", "s.eval.yaml", "--shard", "3/3", "--out", "other.jsonl", "--target", "a", "-q")
+    result = sharded("merge", *files)
     assert result.code == 2
     assert said in result.err
 
@@ -94,13 +102,13 @@ def test_more_parts_than_cases_leave_some_without_work(run: Command) -> None:
     names = []
     for index in range(1, 5):
         names.append(f"{index}.jsonl")
-        assert run.inside("eval", "s.eval.yaml", "--shard", f"{index}/4", "--out", names[-1], "-q").code == 0
-    assert run.inside("merge", *names, "-q").code == 0
+        assert run("eval", "s.eval.yaml", "--shard", f"{index}/4", "--out", names[-1], "-q").code == 0
+    assert run("merge", *names, "-q").code == 0
 
 
 @pytest.mark.parametrize("shard", ["0/3", "4/3", "1", "a/b", "1/0", "-1/3", "1/3/5"])
 def test_a_part_that_cannot_be_is_refused(run: Command, shard: str) -> None:
-    result = run.inside("eval", "s.eval.yaml", "--shard", shard)
+    result = run("eval", "s.eval.yaml", "--shard", shard)
     assert result.code == 2
     assert "is not a part such as 2/4" in result.err
 
@@ -117,3 +125,13 @@ def test_from_python_a_part_beyond_the_last_is_refused_as_on_the_command_line() 
     case = {"id": "a", "input": "x", "evaluators": [{"type": "contains", "value": "x"}]}
     with pytest.raises(agentv.SpecError, match="shard: expected a part from 1 to 2; got 3"):
         agentv.evaluate({"cases": [case]}, target=str, shard=(3, 2))
+
+
+@pytest.mark.parametrize("time", ["yesterday", "", "2026-01-31T12:00:00"])
+def test_a_time_that_is_none_is_named(run: Command, time: str) -> None:
+    run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a")})
+    run("eval", "a.eval.yaml", "--shard", "1/1", "--out", "1.jsonl")
+    (record,) = run.records("1.jsonl")
+    run.write("1.jsonl", json.dumps({**record, "started_at": time}))
+    result = run("merge", "1.jsonl")
+    assert (result.code, f"has `started_at: {time!r}`; expected a time" in result.err) == (2, True)

@@ -53,7 +53,7 @@ def project(run: Command) -> Command:
 
 
 def listed(run: Command, *args: str, env: dict[str, str] | None = None) -> dict[str, Any]:
-    result = run("target", "list", "--json", *args, env=env) if env else run.inside("target", "list", "--json", *args)
+    result = run("target", "list", "--json", *args, env=env) if env else run("target", "list", "--json", *args)
     assert result.code == 0, result.err
     data = json.loads(result.out)
     assert data["schema"] == "agentv.targets/1"
@@ -61,7 +61,7 @@ def listed(run: Command, *args: str, env: dict[str, str] | None = None) -> dict[
 
 
 def checked(run: Command, *args: str) -> dict[str, Any]:
-    result = run.inside("target", "check", *args, "--json")
+    result = run("target", "check", *args, "--json")
     data: dict[str, Any] = json.loads(result.out)
     assert data["schema"] == "agentv.target_check/1"
     assert result.code == (0 if data["answered"] else 3)
@@ -99,22 +99,22 @@ class TestList:
         assert [each["is_set"] for each in json.loads(result.out)["targets"][2]["variables"]] == [True, False]
 
     def test_for_people(self, project: Command) -> None:
-        out = project.inside("target", "list").out
+        out = project("target", "list").out
         assert "SHOP_KEY: not set: the target cannot be asked" in out
         assert "full   mock  agentv.yaml:2:3  1 eval" in out
         assert out.endswith("next: agentv target check NAME\n")
 
     def test_a_folder_without_any(self, run: Command) -> None:
-        result = run.inside("target", "list")
+        result = run("target", "list")
         assert (result.code, "no target is defined here" in result.out) == (0, True)
 
     def test_what_is_wrong_with_a_target_is_said_with_its_place(self, run: Command) -> None:
         run.write("a.eval.yaml", "targets:\n  - {name: m, provider: mok}\n")
-        result = run.inside("target", "list")
+        result = run("target", "list")
         assert result.code == 2
         assert "a.eval.yaml:2:25: " in result.err
         assert "did you mean 'mock'?" in result.err
-        assert run.inside("target", "list", "nowhere").code == 2
+        assert run("target", "list", "nowhere").code == 2
 
 
 class TestCheck:
@@ -139,7 +139,7 @@ class TestCheck:
         assert reasons["cost_budget"] == "the reply has no `cost_usd`: have the agent send it in its reply"
 
     def test_for_people(self, project: Command) -> None:
-        out = project.inside("target", "check", "full").out
+        out = project("target", "check", "full").out
         assert "answered   yes, in " in out
         assert "tokens     100 in, 20 out" in out
         assert "cost       $0.000450" in out
@@ -157,7 +157,7 @@ class TestCheck:
         assert found["calls_complete"] is False
         (place,) = found["unread"]
         assert (place["path"], place["reason"]) == ("output_messages[0].tool_calls[1]", "a call without a name")
-        out = run.inside("target", "check", "t").out
+        out = run("target", "check", "t").out
         assert "calls      at least 2: search, (unnamed)" in out
 
     def test_a_second_turn_goes_on_in_the_thread_that_the_first_named(self, run: Command) -> None:
@@ -181,7 +181,7 @@ class TestCheck:
         assert not found["answered"]
         assert "no such program" in found["response"]["error"]["message"]
         assert found["hint"] == "is it running, and is its address or command right?"
-        out = run.inside("target", "check", "gone").out
+        out = run("target", "check", "gone").out
         assert "answered   no" in out
         assert "hint       is it running" in out
 
@@ -206,32 +206,31 @@ class TestCheck:
             assert "[redacted:TOKEN]" in result.out
 
     def test_a_variable_that_is_not_set_is_a_mistake_and_nothing_is_asked(self, project: Command) -> None:
-        result = project.inside("target", "check", "keyed")
+        result = project("target", "check", "keyed")
         assert result.code == 2
         assert "needs the environment variable SHOP_KEY, which is not set" in result.err
 
     def test_a_name_that_is_not_there(self, project: Command) -> None:
-        result = project.inside("target", "check", "ful")
+        result = project("target", "check", "ful")
         assert (result.code, "did you mean 'full'?" in result.err) == (2, True)
 
     def test_a_name_that_stands_for_two(self, project: Command) -> None:
         other = [{"name": "own", "provider": "mock", "reply": "another"}]
         project.write("evals/c.eval.yaml", {"targets": other, "cases": CASES})
-        result = project.inside("target", "check", "own")
+        result = project("target", "check", "own")
         assert result.code == 2
         assert "evals/b.eval.yaml:2:3, evals/c.eval.yaml:2:3" in result.err
         assert checked(project, "own", "evals/c.eval.yaml")["response"]["text"] == "another"
 
     def test_what_an_agent_smuggles_in_does_not_reach_the_terminal(self, run: Command) -> None:
         run.write("agentv.yaml", {"targets": [{"name": "t", "provider": "mock", "reply": "a\x1b[31mred\u202e"}]})
-        assert "\x1b" not in run.inside("target", "check", "t").out
+        assert "\x1b" not in run("target", "check", "t").out
 
 
 HOSTILE = "{{ prompt }} {{{ id }}} {prompt} {{vars.x}} { a"
 
 
-def test_what_a_variable_holds_is_never_read_as_a_placeholder(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOSTILE", HOSTILE)
+def test_what_a_variable_holds_is_never_read_as_a_placeholder(run: Command) -> None:
     with serving(answering({"text": "done"})) as endpoint:
         web: Json = {
             "name": "web",
@@ -250,10 +249,10 @@ def test_what_a_variable_holds_is_never_read_as_a_placeholder(run: Command, monk
             "command": [sys.executable, "-c", printing, "${HOSTILE}", "{prompt} ${HOSTILE}"],
         }
         run.write("agentv.yaml", {"targets": [web, cli]})
-        assert run.inside("target", "check", "web", "--prompt", "Hi").code == 0
+        assert run("target", "check", "web", "--prompt", "Hi", env={"HOSTILE": HOSTILE}).code == 0
         (asked,) = endpoint.asked
     assert asked.json == {"v": HOSTILE, "w": "Hi: {" + HOSTILE}
     assert asked.header("x-v") == f"{HOSTILE} check"
     assert parse_qs(urlsplit(asked.path).query)["v"] == [HOSTILE]
-    said = json.loads(run.inside("target", "check", "cli", "--prompt", "Hi", "--json").out)
-    assert said["response"]["text"] == "[redacted:HOSTILE]|Hi [redacted:HOSTILE]"
+    said = json.loads(run("target", "check", "cli", "--prompt", "Hi", "--json", env={"HOSTILE": HOSTILE}).out)
+    assert said["response"]["text"] == f"{HOSTILE}|Hi {HOSTILE}"

@@ -49,7 +49,7 @@ def test_the_two_errors_of_the_sample(run: Command, command: str) -> None:
 
 def test_the_errors_for_programs(run: Command) -> None:
     run.write("evals/support.eval.yaml", SAMPLE)
-    result = run.inside("validate", "--json", "evals")
+    result = run("validate", "--json", "evals")
     found = strict_json(result.out)
     assert result.code == 2
     assert (found["status"], found["exit_code"]) == ("usage", 2)
@@ -67,7 +67,7 @@ def test_errors_of_all_files_come_together(run: Command) -> None:
     run.write("deep/two.eval.yaml", {**good, "target": "script"})
     run.write("three.eval.yaml", {**good, "dataset": "lines.jsonl"})
     run.write("lines.jsonl", '{"id": "x", "input": "?", "inptu": 1}\nnot JSON\n')
-    result = run.inside("validate", ".")
+    result = run("validate", ".")
     assert (result.code, result.out) == (2, "")
     for part in (
         "unknown key 'casess'; did you mean 'cases'?",
@@ -83,7 +83,7 @@ def test_errors_of_all_files_come_together(run: Command) -> None:
 def test_a_case_that_checks_nothing_is_told_so_whatever_else_is_wrong(run: Command) -> None:
     case = {"id": "a", "input": "?", "inptu": "?"}
     run.write("one.eval.yaml", {"targets": [mocked("ok")], "cases": [case]})
-    result = run.inside("validate", "one.eval.yaml")
+    result = run("validate", "one.eval.yaml")
     assert "unknown key 'inptu'" in result.err
     assert "case 'a' checks nothing" in result.err
 
@@ -92,8 +92,8 @@ def test_what_is_well_is_said_in_a_line(run: Command) -> None:
     run.write("good.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a", "b")})
     result = run("validate", "good.eval.yaml")
     assert result == (0, "good.eval.yaml: ok, 2 cases, 1 target (scripted)\n", "")
-    assert run.inside("validate", "-q", "good.eval.yaml") == (0, "", "")
-    found = strict_json(run.inside("validate", "--json", "good.eval.yaml").out)
+    assert run("validate", "-q", "good.eval.yaml") == (0, "", "")
+    found = strict_json(run("validate", "--json", "good.eval.yaml").out)
     assert found["evals"] == [{"eval_id": "good", "file": "good.eval.yaml", "cases": 2, "targets": ["scripted"]}]
     assert (found["status"], found["warnings"]) == ("pass", [])
 
@@ -125,7 +125,7 @@ def test_nothing_is_run_or_imported(run: Command) -> None:
 def test_nothing_to_check_is_a_mistake_too(run: Command, arguments: tuple[str, ...], words: str) -> None:
     (run.folder / "empty").mkdir()
     run.write("empty.eval.yaml", "")
-    result = run.inside("validate", *arguments)
+    result = run("validate", *arguments)
     assert (result.code, result.out) == (2, "")
     assert words in result.err
 
@@ -140,7 +140,7 @@ def test_yaml_surprises_are_told(run: Command) -> None:
         "    vars: {a: 1e3, b: 1:30, c: 012}\n"
         "    evaluators: [{type: tool_trajectory, minimums: {x: 1}}]\n",
     )
-    warnings = strict_json(run.inside("validate", "--json", "surprises.eval.yaml").out)["warnings"]
+    warnings = strict_json(run("validate", "--json", "surprises.eval.yaml").out)["warnings"]
     told = {(each["line"], each["column"]): each["message"] for each in warnings}
     assert {place: message.split(";")[0] for place, message in told.items()} == {
         (3, 9): "read as the text 'no'",
@@ -150,7 +150,7 @@ def test_yaml_surprises_are_told(run: Command) -> None:
         (5, 32): "read as the number 12",
     }
     assert all("quote it" in message for message in told.values())
-    assert run.inside("validate", "surprises.eval.yaml").err.count(": warning: read as ") == 5
+    assert run("validate", "surprises.eval.yaml").err.count(": warning: read as ") == 5
 
 
 def test_what_can_never_fail_is_warned_about_where_it_stands(run: Command) -> None:
@@ -167,7 +167,7 @@ def test_what_can_never_fail_is_warned_about_where_it_stands(run: Command) -> No
         "      - type: tool_trajectory\n"
         "        minimums: {x: 0}\n"
     )
-    result = run.inside("validate", "a.eval.yaml")
+    result = run("validate", "a.eval.yaml")
     assert result.code == 0
     assert "a.eval.yaml:4:57: warning: expected: an empty list in mode 'in_order': this can never fail" in result.err
     assert "a.eval.yaml:11:23: warning: x: a minimum of 0: this can never fail" in result.err

@@ -30,13 +30,13 @@ def outputs(module_run: Command) -> dict[str, Json]:
     run = module_run
     check = {"type": "contains", "value": "hello"}
     run.write("a.eval.yaml", {"targets": [mocked("hello")], "cases": cases("a", check=check)})
-    run.inside("eval", "a.eval.yaml", "--out", "results.jsonl")
-    execution = json.loads(run.inside("executions", "show", "--json").out)
+    run("eval", "a.eval.yaml", "--out", "results.jsonl")
+    execution = json.loads(run("executions", "show", "--json").out)
     return {
         "record": json.loads((run.folder / "results.jsonl").read_text()),
-        "export": run.inside("executions", "export").lines[1],
-        "openai": run.inside("executions", "export", "--format", "openai").lines[0],
-        "list": json.loads(run.inside("runs", "list", "--json").out)["runs"][0],
+        "export": run("executions", "export").lines[1],
+        "openai": run("executions", "export", "--format", "openai").lines[0],
+        "list": json.loads(run("runs", "list", "--json").out)["runs"][0],
         "show": execution["runs"][0],
         "execution": execution,
     }
@@ -121,8 +121,8 @@ class TestEarlierVersions:
     def test_an_earlier_store_is_listed_shown_and_resumed(self, run: Command) -> None:
         (run.folder / ".agentv").mkdir()
         restore(run.folder / ".agentv" / "runs.db")
-        assert "6 runs: 1 passed, 2 failed, 3 errors" in run.inside("executions", "list").out
-        shown = run.inside("runs", "show", "last", "--case", "deactivate").out
+        assert "6 runs: 1 passed, 2 failed, 3 errors" in run("executions", "list").out
+        shown = run("runs", "show", "last", "--case", "deactivate").out
         assert "case deactivate of support, target scripted" in shown
         assert "attempt 2 of round 2 failed (transport)" in shown
-        assert run.inside("rescore", "--quiet").code == 3
+        assert run("rescore", "--quiet").code == 3

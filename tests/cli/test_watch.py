@@ -95,6 +95,6 @@ def test_a_case_that_changed_is_run_and_an_agent_that_changed_runs_all(
 
 def test_it_writes_no_files(run: Command) -> None:
     run.write("w.eval.yaml", eval_of(a=1))
-    result = run.inside("eval", "w.eval.yaml", "--watch", "--out", "x.jsonl")
+    result = run("eval", "w.eval.yaml", "--watch", "--out", "x.jsonl")
     assert result.code == 2
     assert "--watch writes no files" in result.err

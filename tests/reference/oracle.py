@@ -1,4 +1,4 @@
-"""What does a slow and literal reading of `trajectory.md` say about one reply?
+"""Oracle: a slow and literal reading of `docs/reference/tool_trajectory.md`, for comparison with the evaluator.
 
 A test oracle: every alignment is found by trying all of them, so it is for small inputs only.
 Each `# reading:` marks a place where the text leaves a choice; the most literal one is taken.

@@ -1,4 +1,4 @@
-"""Does the oracle itself say what the seeds and `trajectory.md` say?"""
+"""The oracle agrees with scenarios whose scores are known."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+
+from tests.support.examples import examples
 
 from . import strategies
 from .oracle import (
@@ -23,7 +25,7 @@ from .oracle import (
 
 Json = Any
 
-CHECK = settings(database=None, deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
+CHECK = settings(database=None, deadline=None, max_examples=examples(300), suppress_health_check=list(HealthCheck))
 
 
 def said(*calls: Json) -> dict[str, Json]:
@@ -62,7 +64,7 @@ def one(entry: Json, call: Json, **more: Json) -> bool:
 
 # ---------------------------------------------------------------- scenarios of tool_trajectory
 
-SEED = {
+SCENARIOS = {
     "minimum_calls_met_pass_from_output_messages": (
         trajectory("any_order", minimums={"s": 3}),
         said("s", "s", "s"),
@@ -95,10 +97,10 @@ SEED = {
 }
 
 
-@pytest.mark.parametrize("name", SEED)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_scenarios(name: str) -> None:
-    """Every scenario has the score the seed gives."""
-    config, reply, score, status = SEED[name]
+    """Every scenario has its known score."""
+    config, reply, score, status = SCENARIOS[name]
     assert not config_errors(config)
     result = judge(config, reply)
     assert (result.score, result.status) == (score, status)

@@ -223,7 +223,7 @@ class TestCommandLine:
 
     @pytest.mark.parametrize("given", ["0", "-1", "nan", "free"])
     def test_what_is_no_sum_of_money_is_refused(self, project: Command, given: str) -> None:
-        result = project.inside("eval", "a.eval.yaml", f"--max-cost={given}")
+        result = project("eval", "a.eval.yaml", f"--max-cost={given}")
         assert result.code == 2
 
     def test_what_is_said_of_unknown_prices_is_on_the_terminal_once(self, run: Command) -> None:

@@ -50,11 +50,7 @@ def write(run: Command, *answers: str, check: Json | None = None, judge: Json | 
 
 
 def results(run: Command, *options: str, env: dict[str, str] | None = None) -> tuple[list[Json], Json]:
-    done = (
-        run("eval", "a.eval.yaml", "--json", *options, env=env)
-        if env
-        else run.inside("eval", "a.eval.yaml", "--json", *options)
-    )
+    done = run("eval", "a.eval.yaml", "--json", *options, env=env)
     *records, summary = done.lines
     assert records, done.err
     return sorted(records, key=lambda record: str(record["case_id"])), summary
@@ -134,7 +130,7 @@ def test_a_verdict_that_took_two_tries_is_remembered_with_both(run: Command) -> 
 
 def test_the_limit_of_the_whole_execution_counts_judges_too(run: Command) -> None:
     write(run, "It is Paris.", "Paris!", "Paris?", "Paris, I think.")
-    done = run.inside("eval", "a.eval.yaml", "--max-cost", "0.4", "--max-concurrency", "1", "--json")
+    done = run("eval", "a.eval.yaml", "--max-cost", "0.4", "--max-concurrency", "1", "--json")
     assert done.code == 3
     *records, summary = done.lines
     assert [record["status"] for record in records] == ["pass", "pass"]
@@ -166,12 +162,11 @@ def test_without_a_store_nothing_is_left_behind(run: Command) -> None:
     assert not (run.folder / ".agentv").exists()
 
 
-def test_the_memory_is_private_and_knows_no_secret(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_is_private_and_knows_no_secret(run: Command) -> None:
     secret = "hunter2-hunter2-hunter2"  # noqa: S105 - nobody's
     write(run, f"It is Paris, and the key is {secret}.", judge={"env": ["REPLY", "JUDGE_KEY"]})
     run.write("agentv.yaml", {})
-    monkeypatch.setenv("JUDGE_KEY", secret)
-    (record,), _ = results(run, "--include-messages")
+    (record,), _ = results(run, "--include-messages", env={"JUDGE_KEY": secret})
     assert record["status"] == "pass"
     (prompt,) = asked(run.folder)
     assert secret not in prompt
@@ -280,7 +275,7 @@ async def check(ctx):
 """
     (run.folder / "checks.py").write_text(code)
     write(run, "It is Paris.", check={"type": "python", "function": "./checks.py:check", "judge": "echo"})
-    assert "there is no target 'echo'" in run.inside("eval", "a.eval.yaml").err
+    assert "there is no target 'echo'" in run("eval", "a.eval.yaml").err
     (run.folder / "echo.py").write_text(
         "import json, sys\nprint(json.load(sys.stdin)['input_messages'][-1]['content'] + '?')\n"
     )
@@ -372,26 +367,26 @@ def test_scoring_a_kept_run_again_costs_nothing_until_the_rubric_changes(run: Co
     write(run, "It is Paris.", "It is Rome.")
     judge = {"targets": [judge_program(run.folder)], "judge": "judge"}
     run.write("agentv.yaml", judge)
-    assert run.inside("eval", "a.eval.yaml").code == 1
+    assert run("eval", "a.eval.yaml").code == 1
     before = len(asked(run.folder))
     for more in ((), ("--eval", "a.eval.yaml")):
-        *_, total = run.inside("rescore", "--json", *more).lines
+        *_, total = run("rescore", "--json", *more).lines
         assert (total["passed"], total["failed"], total["judges"]["judge"]["cached"]) == (1, 1, 2)
     assert len(asked(run.folder)) == before
     write(run, "It is Paris.", "It is Rome.", check={**CHECK, "rubric": ["It names the capital."]})
-    *_, total = run.inside("rescore", "--json", "--eval", "a.eval.yaml").lines
+    *_, total = run("rescore", "--json", "--eval", "a.eval.yaml").lines
     assert total["judges"]["judge"]["cached"] == 0
     assert len(asked(run.folder)) == before + 2
 
 
 def test_a_judge_that_only_the_eval_knows_is_found_with_the_eval(run: Command) -> None:
     write(run, "It is Paris.")
-    run.inside("eval", "a.eval.yaml")
-    done = run.inside("rescore")
+    run("eval", "a.eval.yaml")
+    done = run("rescore")
     assert done.code == 2
     assert "case 'c0', evaluators[0]: no judge" in done.err
     assert "name the eval, which may know more targets, with --eval" in done.err
-    assert run.inside("rescore", "--eval", "a.eval.yaml").code == 0
+    assert run("rescore", "--eval", "a.eval.yaml").code == 0
 
 
 def test_a_target_that_is_tested_and_judges_is_asked_no_more_often_than_it_allows() -> None:

@@ -1,4 +1,4 @@
-"""`agentv` as a user starts it: a process of its own, in a folder of its own."""
+"""`agentv` as a user starts it, in a folder of its own: called in this process, or started as another."""
 
 import json
 import os
@@ -6,14 +6,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import chdir
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
-from click.testing import CliRunner
 
-from agentv.cli.main import group
+from tests.support.in_process import call_main
 
 DEADLINE_S = 60.0
 """Far more than anything here takes, so that a busy machine does not matter."""
@@ -43,7 +41,12 @@ class Command:
         """Where everything it starts makes its temporary files."""
 
     def __call__(self, *args: str, env: Mapping[str, str] | None = None) -> Result:
-        """Run it to its end; whatever it prints must be UTF-8."""
+        """Run it to its end in this process; all output must be UTF-8."""
+        code, out, err = call_main(args, self.folder, self.environment(env))
+        return Result(code, out.decode(), err.decode())
+
+    def process(self, *args: str, env: Mapping[str, str] | None = None) -> Result:
+        """Run it to its end in a process of its own, for tests in which the process itself matters."""
         done = subprocess.run(
             self.line(*args),
             cwd=self.folder,
@@ -54,14 +57,6 @@ class Command:
             check=False,
         )
         return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
-
-    def inside(self, *args: str) -> Result:
-        """The same without a process, where only the words and the exit code matter."""
-        with chdir(self.folder):
-            done = CliRunner().invoke(group, args, prog_name="agentv")
-        if done.exception is not None and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        return Result(done.exit_code, done.stdout, done.stderr)
 
     def start(self, *args: str, env: Mapping[str, str] | None = None, **options: Any) -> subprocess.Popen[bytes]:
         """Start it and go on."""
@@ -94,7 +89,8 @@ class Command:
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """The environment, in which nothing of this machine's owner counts."""
-        kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
+        names = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "AGENTV_CACHE_KEY", "COVERAGE_PROCESS_CONFIG")
+        kept = {name: os.environ[name] for name in names if name in os.environ}
         plain = {"HOME": str(self.temporary), "TMPDIR": str(self.temporary), "LANG": "C.UTF-8", "TERM": "xterm"}
         return {**kept, **plain, **(more or {})}
 
@@ -181,7 +177,7 @@ def statuses(records: list[Json]) -> dict[str, str]:
 
 def execution_ids(run: Command) -> list[str]:
     """The ids of all stored executions, the last one first."""
-    return [row["id"] for row in json.loads(run.inside("executions", "list", "--json").out)["executions"]]
+    return [row["id"] for row in json.loads(run("executions", "list", "--json").out)["executions"]]
 
 
 def command_in(path: Path) -> Command:

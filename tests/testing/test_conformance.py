@@ -1,4 +1,4 @@
-"""The kit: every provider of ours passes it, and whoever breaks the contract is told where."""
+"""The kit: every provider of ours passes it, and a provider that breaks a rule is told which one."""
 
 import asyncio
 import json
@@ -108,7 +108,7 @@ class TestOurs:
 
 
 class Good(ProviderBase, frozen=True, kw_only=True, dict=True):
-    """Keeps the contract; those below break it in one point each."""
+    """Keeps every rule; those below break one each."""
 
     provider: str = "good"
 

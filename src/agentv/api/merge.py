@@ -56,6 +56,8 @@ class ShardFiles:
                 self._add(path, record, RecordLine(0, number, start, length))
 
     def _add(self, path: Path, record: ResultRecord, line: RecordLine) -> None:
+        for name in ("started_at", "completed_at"):
+            _check_time(path, record, name)
         shard = record.shard
         if isinstance(shard, msgspec.UnsetType):
             msg = f"{path} was not written by `agentv eval --shard`: it is an execution of its own"
@@ -128,13 +130,35 @@ def merge(files: ShardFiles, reporters: Sequence[Reporter], out: tuple[str, ...]
     group.publish(started)
     for order, record in enumerate(files.records()):
         totals.add(record)
-        group.publish(RunFinished(record=record, response=ProviderResponse(text=record.candidate), order=order))
+        place = record.place or ""
+        group.publish(
+            RunFinished(
+                record=replace(record, sides=UNSET),
+                response=ProviderResponse(text=record.candidate),
+                sides=record.sides or (),
+                order=order,
+                file=place.rsplit(":", 2)[0],
+                place=place,
+            )
+        )
     outcomes = ExecutionEnd(files.completed_at, _duration_ms(files), broken=group.error is not None)
     summary = totals.summary(outcomes, out=() if group.error else out)
     group.publish(ExecutionFinished(summary=summary))
     if group.error is not None:
         raise group.error
     return summary
+
+
+def _check_time(path: Path, record: ResultRecord, name: str) -> None:
+    """Raise `FormatError` if a time of a record is none, or has no time zone and cannot be compared with others."""
+    value = getattr(record, name)
+    try:
+        has_zone = datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        has_zone = False
+    if not has_zone:
+        msg = f"{path}: run {record.run_id} has `{name}: {value!r}`; expected a time such as 2026-01-31T12:00:00.000Z"
+        raise FormatError(msg)
 
 
 def _in_order(first: dict[str, int]) -> list[str]:

@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentv.api.compare import compare
-from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_error, fail_usage, redirect_to_devnull
-from agentv.cli.options import ENV_FILE, MAX_JUDGE_COST, NO_CACHE, SHARE, CompareArgs, load_env_file
+from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_error, fail_usage, print_error, redirect_to_devnull
+from agentv.cli.options import ENV_FILE, MAX_JUDGE_COST, NO_CACHE, PASS_RATE, SHARE, CompareArgs, load_env_file
 from agentv.cli.outputs import escape_workflow_commands
 from agentv.errors import AgentVError, EvaluationError, SpecError
 from agentv.jsonio import dump_json
 from agentv.reports.comparison import render_comparison, render_page
 from agentv.reports.files import escape_controls, open_private, write_all
-from agentv.reports.terminal import Style
+from agentv.reports.terminal import Style, pluralize
 
 if TYPE_CHECKING:
     from agentv.model.comparison import Comparison
+
+MAX_NAMED = 10
+_ROUNDING = 1e-9
 
 
 @click.command()
@@ -32,8 +35,18 @@ if TYPE_CHECKING:
 @click.option(
     "--fail-on",
     type=click.Choice(["regression", "worse"]),
-    help="Exit with 1 if B is worse or has clearly lost a case (regression), or only if it is worse.",
+    help="Exit with 1 if B is worse or has lost a case beyond chance (regression), or only if it is worse.",
 )
+@click.option(
+    "--max-regressions",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Exit with 1 if B lost more than N cases of A, whether by chance or not.",
+)
+@click.option(
+    "--min-pass-rate", type=PASS_RATE, metavar="SHARE", help="Exit with 1 if B passes less than this share of its runs."
+)
+@click.option("--allow-missing", is_flag=True, help="With a condition: do not exit with 3 if B lacks cases of A.")
 @click.option(
     "--out", type=click.Path(dir_okay=False), metavar="FILE", help="Write the comparison to FILE: .md or .json."
 )
@@ -51,8 +64,9 @@ if TYPE_CHECKING:
 def command(**params: Any) -> None:
     """Compare B with A: result files (.jsonl), or executions of the run store by their ids.
 
-    Exit code: 0; with --fail-on 1 if the condition holds and 3 if B could not measure a case that A did; 2 if a file
-    cannot be read or no case is in both; with --judge 3 if some cases could not be judged.
+    Exit code: 0; with --fail-on, --max-regressions or --min-pass-rate 1 if B does not meet it, and 3 if B lacks a case
+    of A or could not measure one; 2 if a file cannot be read or no case is in both; with --judge 3 if some cases could
+    not be judged.
     """
     args = CompareArgs(**params)
     if args.out is not None:
@@ -68,13 +82,14 @@ def command(**params: Any) -> None:
         fail_error(str(error))
     except AgentVError as error:
         fail_usage(str(error))
+    failures = _failures(comparison, args)
     if args.out is not None:
-        _write(comparison, Path(args.out))
+        _write(comparison, Path(args.out), failures)
     try:
-        _print(comparison, args.format)
+        _print(comparison, args.format, failures)
     except BrokenPipeError:  # the reader has seen enough
         redirect_to_devnull(sys.stdout)
-    sys.exit(_exit_code(comparison, args.fail_on))
+    sys.exit(_exit_code(comparison, args, failures))
 
 
 def _compare(args: CompareArgs) -> Comparison:
@@ -92,30 +107,54 @@ def _compare(args: CompareArgs) -> Comparison:
     )
 
 
-def _exit_code(comparison: Comparison, fail_on: str | None) -> ExitCode:
+def _failures(comparison: Comparison, args: CompareArgs) -> list[str]:
+    """Return the conditions that B does not meet, one sentence each; the headline tells what `--fail-on` found."""
+    sentences = []
+    lost = comparison.losses
+    if args.max_regressions is not None and lost > args.max_regressions:
+        names = [change.case_id for change in comparison.lost[:MAX_NAMED]]
+        more = [f"{lost - len(names):,} more"] if lost > len(names) else []
+        allowed = f"--max-regressions {args.max_regressions}"
+        sentences.append(f"{pluralize(lost, 'case')} lost ({allowed}): {', '.join([*names, *more])}")
+    b = comparison.b
+    measured = b.runs - b.errors
+    if args.min_pass_rate is not None and measured and b.passed < args.min_pass_rate * measured - _ROUNDING:
+        rate = f"{b.passed / measured * 100:.1f} % of {pluralize(measured, 'measured run')} of B passed"
+        sentences.append(f"{rate} (--min-pass-rate {args.min_pass_rate:g})")
+    return sentences
+
+
+def _exit_code(comparison: Comparison, args: CompareArgs, failures: list[str]) -> ExitCode:
     unjudged = comparison.judged is not None and comparison.judged.errors
-    if fail_on is not None:
-        if comparison.verdict == "worse" or (fail_on == "regression" and comparison.regression):
+    if args.fail_on is not None or args.max_regressions is not None or args.min_pass_rate is not None:
+        is_regression = comparison.regression if args.fail_on == "regression" else comparison.verdict == "worse"
+        if failures or (args.fail_on is not None and is_regression):
             return ExitCode.FAILED
-        # Cases that B could not measure may have been lost.
+        # Cases that B lacks, or could not measure, may have been lost.
+        if comparison.missing and not args.allow_missing:
+            for sentence in comparison.missing:
+                print_error(f"agentv: {sentence}")
+            print_error("so a regression may be hidden; --allow-missing compares what there is")
+            return ExitCode.ERROR
         if comparison.lost_to_errors or comparison.verdict == "nothing measured":
             return ExitCode.ERROR
     return ExitCode.ERROR if unjudged else ExitCode.OK
 
 
-def _print(comparison: Comparison, form: str) -> None:
+def _print(comparison: Comparison, form: str, failures: list[str]) -> None:
     if form == "json":
-        sys.stdout.buffer.write(escape_controls(_encode(comparison, form)))
+        sys.stdout.buffer.write(escape_controls(_encode(comparison, form, failures)))
     else:
-        is_text = form == "text"
-        text = render_comparison(comparison, Style.of(sys.stdout)) if is_text else _encode(comparison, form).decode()
+        text = _encode(comparison, form, failures).decode()
+        if form == "text":
+            text = render_comparison(comparison, Style.of(sys.stdout), failures)
         escape_workflow_commands(sys.stdout).write(text)
     sys.stdout.flush()
 
 
-def _encode(comparison: Comparison, form: str) -> bytes:
+def _encode(comparison: Comparison, form: str, failures: list[str]) -> bytes:
     if form == "markdown":
-        return render_page(comparison).encode("utf-8", "backslashreplace")
+        return render_page(comparison, failures).encode("utf-8", "backslashreplace")
     return dump_json(comparison) + b"\n"
 
 
@@ -128,10 +167,10 @@ def _check_output(out: str, inputs: tuple[str, str]) -> None:
                 fail_usage(f"--out {out} would overwrite what is compared; choose another name")
 
 
-def _write(comparison: Comparison, path: Path) -> None:
+def _write(comparison: Comparison, path: Path, failures: list[str]) -> None:
     try:
         file, _ = open_private(path)
-        write_all(file, _encode(comparison, "markdown" if path.suffix.lower() == ".md" else "json"))
+        write_all(file, _encode(comparison, "markdown" if path.suffix.lower() == ".md" else "json", failures))
         os.close(file)
     except OSError as error:
         fail_usage(f"{path} cannot be written: {error.strerror}")

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import signal
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +16,14 @@ from msgspec.structs import replace
 
 from agentv.api.evaluate import load
 from agentv.api.execution import execute, prepare
+from agentv.api.untrusted import Permissions
 from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_usage, report_abort
 from agentv.cli.options import load_env_file
 from agentv.cli.outputs import annotate, make_printer, open_github_reporters, open_outputs, print_json
 from agentv.cli.store_session import find_resumable, open_session, print_complete, resume_command, with_judge_cache
 from agentv.cli.watch import watch, watch_conflict
 from agentv.errors import AgentVError, SpecError
+from agentv.providers.python.printing import set_display
 from agentv.reports.progress import LiveProgress, PlainProgress, can_redraw
 from agentv.reports.terminal import Style, clean, pluralize, render_warnings
 from agentv.spec.project import evals_here
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from agentv.cli.options import EvalArgs
     from agentv.cli.store_session import ResumePlan
     from agentv.protocols import Reporter
+    from agentv.redaction import Redactor
     from agentv.run.engine import Engine
 
 MAX_SHOWN = 50
@@ -87,7 +91,8 @@ def _find_resumable(args: EvalArgs) -> ResumePlan:
 
 def _prepare(args: EvalArgs) -> Prepared:
     evals = load(list(args.paths), args.targets or None)
-    return prepare(evals, args.options, no_exec=args.no_exec, dry=args.dry_run)
+    untrusted = Permissions.of(args.allow_env, args.allow_host) if args.no_exec else None
+    return prepare(evals, args.options, untrusted=untrusted, dry=args.dry_run)
 
 
 def show_plan(prepared: Prepared, *, as_json: bool) -> None:
@@ -130,7 +135,7 @@ def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> 
     has_begun = False
     try:
         reporters = _open_reporters(prepared, args)  # first: a file that cannot be written must leave no execution
-        cache = with_judge_cache(prepared, is_stored=not args.no_store)
+        cache = with_judge_cache(prepared, args.store_file, is_stored=not args.no_store)
         with open_session(prepared, args, plan) as session, cache as ready:
             gc.freeze()
             gc.enable()
@@ -140,8 +145,12 @@ def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> 
             summary = asyncio.run(execute(ready, reporters, out=args.out, on_start=stop_on_signals, session=session))
     except AgentVError as error:
         return report_abort(error, hint, has_begun=has_begun)
+    finally:
+        set_display(None)
     if hint and summary.status == "interrupted":
         click.echo(f"go on with it: {hint}", err=True)
+    elif hint and isinstance(summary.stopped, str):
+        click.echo(f"go on with it, errors included: {hint} --retry-errors", err=True)
     return summary.exit_code
 
 
@@ -156,8 +165,26 @@ def _open_reporters(prepared: Prepared, args: EvalArgs) -> list[Reporter]:
     reporters = open_outputs(prepared, args.out, args.dump_traces)
     if not args.quiet and not args.as_json:
         reporters.append(LiveProgress(sys.stderr, redactor) if can_redraw(sys.stderr) else PlainProgress(sys.stderr))
+    show_agent_output(reporters, redactor, is_quiet=args.quiet)
     reporters.append(make_printer(args, redactor, has_target=bool(args.targets)))
-    return reporters + open_github_reporters(prepared, as_json=args.as_json)
+    return reporters + open_github_reporters(prepared.evals, redactor, as_json=args.as_json)
+
+
+def show_agent_output(reporters: list[Reporter], redactor: Redactor, *, is_quiet: bool) -> None:
+    """Show what Python agents print on standard error, above the progress bar if there is one."""
+    bar = next((reporter for reporter in reporters if isinstance(reporter, LiveProgress)), None)
+    stream = sys.stderr  # it is replaced while targets are open
+
+    def show(label: str, line: str) -> None:
+        text = clean(redactor.text(f"[{label}] {line}" if label else line))
+        if bar is not None:
+            bar.print_above(text)
+        elif not is_quiet:
+            with suppress(OSError, ValueError):  # closed: the output is kept with its run
+                stream.write(f"{text}\n")
+                stream.flush()
+
+    set_display(show)
 
 
 def stop_on_signals(engine: Engine) -> None:

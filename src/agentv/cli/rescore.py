@@ -24,6 +24,7 @@ from agentv.cli.options import (
     PLAIN_BLOCKS,
     QUIET,
     STORE,
+    TRUST_PROJECT,
     VERBOSE,
     RescoreArgs,
     take_run_options,
@@ -55,6 +56,7 @@ MAX_NAMED = 5
 @MAX_JUDGE_COST
 @NO_CACHE
 @STORE
+@TRUST_PROJECT
 @JSON_LINES
 @VERBOSE
 @QUIET

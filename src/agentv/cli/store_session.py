@@ -58,7 +58,7 @@ def find_resumable(args: EvalArgs) -> ResumePlan:
     name, paths = args.resume, args.paths
     if name and Path(name).exists():  # `--resume evals/`: a path after an option whose value is optional
         name, paths = "", (name, *paths)
-    store = existing_store(paths)
+    store = open_store_file(args.store_file) if args.store_file else existing_store(paths)
     execution = api.find_execution_to_resume(store, name or "")
     earlier = execution.command
     merged = api.with_earlier(args.options, earlier)
@@ -109,22 +109,27 @@ def print_complete(plan: ResumePlan, args: EvalArgs) -> int:
 @contextmanager
 def open_session(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None) -> Iterator[StoreSession | None]:
     """Open the store session of an execution that is about to run; yield `None` when nothing is stored."""
-    if plan is not None:
-        session = _resume(prepared, args, plan)
-    else:
-        path = None if args.no_store or args.watch else store_path(prepared.evals)
+    path = None
+    if plan is None:
+        path = None if args.no_store or args.watch else args.store_file or store_path(prepared.evals)
         if path is None:
             yield None
             return
         store = open_store_file(path)
-        if not args.quiet:
-            _mention_unfinished(store)
-        command = api.command_of(args.paths, args.targets, prepared.options, store=path)
-        session = api.begin(store, api.new_execution(prepared, command, args.persist))
+    else:
+        store = plan.store
     try:
+        session = _begin(prepared, args, store, path) if plan is None else _resume(prepared, args, plan)
         yield replace(session, on_wait=_make_wait_notice())
     finally:
-        session.store.close()
+        store.close()
+
+
+def _begin(prepared: Prepared, args: EvalArgs, store: Store, path: Path | None) -> StoreSession:
+    if not args.quiet:
+        _mention_unfinished(store)
+    command = api.command_of(args.paths, args.targets, prepared.options, store=path)
+    return api.begin(store, api.new_execution(prepared, command, args.persist))
 
 
 def _resume(prepared: Prepared, args: EvalArgs, plan: ResumePlan) -> StoreSession:

@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 from agentv.model.judging import JudgeSums
 from agentv.model.results import DiffLabels, EvaluatorResult, Verdict
 
-COMPARISON_SCHEMA = "agentv.comparison/1"
+COMPARISON_SCHEMA = "agentv.comparison/2"
 ComparisonVerdict = Literal["better", "worse", "no difference seen", "nothing measured"]
 
 
@@ -26,6 +26,8 @@ class Side(Struct, frozen=True, kw_only=True):
     """Number of cases."""
     runs: int
     """Number of runs."""
+    passed: int = 0
+    """Number of runs that passed."""
     errors: int
     """Number of runs that could not be measured."""
     cut_off: bool = False
@@ -127,6 +129,8 @@ class CaseChange(Struct, frozen=True, kw_only=True):
     """Outcome on side B."""
     flaky: bool
     """`True` if it both passed and failed on a side."""
+    regressed: bool = False
+    """`True` if it was lost beyond chance."""
     status: Verdict | UnsetType = UNSET
     """Status of the shown run of B: its first that failed."""
     evaluators: tuple[EvaluatorResult, ...] | UnsetType = UNSET
@@ -150,6 +154,19 @@ class SampleSize(Struct, frozen=True, kw_only=True):
     """Number of cases that is needed."""
     more: int
     """Number of cases that are missing; 0 if there are enough."""
+
+
+class Power(Struct, frozen=True, kw_only=True):
+    """Regressions that a comparison of so many cases and runs can show."""
+
+    difference: float
+    """Drop of the pass rate, over all cases."""
+    power: float | None
+    """Probability that the test over all cases shows it."""
+    runs: int
+    """Smallest number of measured runs of a case on a side."""
+    runs_to_name_a_case: int
+    """Number of runs on each side that are needed to name one case that B lost in all of them."""
 
 
 class CasePreference(Struct, frozen=True, kw_only=True):
@@ -210,7 +227,11 @@ class Comparison(Struct, frozen=True, kw_only=True):
     decided_by: Literal["pass_rate", "score"] | None
     """Measure that decided the verdict."""
     regression: bool
-    """`True` if B is worse, or has a clear loss."""
+    """`True` if B is worse, or has lost a case beyond chance."""
+    regressed: CaseList = CaseList()
+    """Cases that B lost beyond chance, corrected for the number of cases."""
+    missing: tuple[str, ...] = ()
+    """Sentences on data that a side lacks, so that a regression could be hidden."""
     clear_losses: int
     """Number of cases that A passed in every run and B failed in every run."""
     a: Side
@@ -232,11 +253,13 @@ class Comparison(Struct, frozen=True, kw_only=True):
     both_failed: int
     """Number of cases that both failed."""
     p_value: float | None
-    """P-value of the exact McNemar test."""
+    """Two-sided p-value of the passes over all cases: the exact test of McNemar, stratified for repetitions."""
     measures: Measures
     """All compared numbers."""
     lost: tuple[CaseChange, ...] = ()
-    """The first lost cases."""
+    """The first lost cases, those beyond chance first."""
+    declined: tuple[CaseChange, ...] = ()
+    """Cases that B passes less often beyond chance, and still more often than not."""
     not_listed: int = 0
     """Number of further lost cases."""
     won: CaseList = CaseList()
@@ -251,5 +274,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """Cases of B alone."""
     needed: SampleSize | None = None
     """Number of cases that is needed; only if no difference was seen."""
+    power: Power | None = None
+    """Regressions that the comparison can show; `None` if nothing was measured."""
     judged: JudgePreference | None = None
     """Preferences of a judge; only with `--judge`, and without effect on the verdict."""

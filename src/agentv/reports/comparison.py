@@ -46,16 +46,18 @@ class MeasureRow(NamedTuple):
     difference: str
 
 
-def render_comparison(comparison: Comparison, style: Style) -> str:
-    """Render a comparison as text."""
+def render_comparison(comparison: Comparison, style: Style, failures: Sequence[str] = ()) -> str:
+    """Render a comparison as text; `failures` are the conditions of a gate that it does not meet."""
+    color = "red" if comparison.regression else VERDICTS[comparison.verdict]
     lines = [
-        f"{style.paint(VERDICTS[comparison.verdict], verdict_text(comparison))}",
+        *(style.paint("red", clean(failure)) for failure in failures),
+        f"{style.paint(color, verdict_text(comparison))}",
         *(f"  {name}  {_side_line(side)}" for name, side in (("A", comparison.a), ("B", comparison.b))),
         "",
         *_table(measure_rows(comparison), comparison),
         "",
     ]
-    for change in comparison.lost[:MAX_SHOWN]:
+    for change in [*comparison.declined[:MAX_SHOWN], *comparison.lost[:MAX_SHOWN]]:
         lines += [*_lost_case(change, style), ""]
     rest = comparison.lost[MAX_SHOWN:MAX_NAMED]
     lines += [_lost_head(change, style) for change in rest]
@@ -70,6 +72,8 @@ def render_comparison(comparison: Comparison, style: Style) -> str:
 
 def verdict_text(comparison: Comparison) -> str:
     """Return the verdict with the counts and the test it is based on."""
+    if comparison.regressed.count:
+        return _regression_text(comparison)
     verdict = {
         "better": "B is better than A",
         "worse": "B is worse than A",
@@ -81,7 +85,17 @@ def verdict_text(comparison: Comparison) -> str:
     by = " by its scores" if comparison.decided_by == "score" else ""
     ties = comparison.both_passed + comparison.both_failed
     counts = _counts(comparison.wins, comparison.losses, ties)
-    return f"{verdict}{by}: {counts} (exact McNemar p = {format_p_value(comparison.p_value)})"
+    return f"{verdict}{by}: {counts} (exact p = {format_p_value(comparison.p_value)})"
+
+
+def _regression_text(comparison: Comparison) -> str:
+    """Return the names of the cases that B lost beyond chance, and the difference over all cases."""
+    names = _list_names(comparison.regressed, clean, MAX_OTHERS)
+    worse = "B is worse than A: " if comparison.verdict == "worse" else ""
+    difference = comparison.measures.pass_rate.difference or 0.0
+    p_value = "" if comparison.p_value is None else f" (exact p = {format_p_value(comparison.p_value)})"
+    overall = f"overall {_signed(difference, _points)} points{'' if worse else ', not significant'}{p_value}"
+    return f"{worse}{pluralize(comparison.regressed.count, 'regression')}: {names}; {overall}"
 
 
 def format_p_value(value: float) -> str:
@@ -176,7 +190,8 @@ def _table(lines: Sequence[MeasureRow], comparison: Comparison) -> list[str]:
 def _lost_head(change: CaseChange, style: Style) -> str:
     flaky = style.paint("yellow", "  flaky") if change.flaky else ""
     target = style.paint("dim", f"  {clean(change.target)}") if change.target else ""
-    return f"{style.paint('red', 'LOST')} {clean(change.case_id)}  {passed_change(change)}{flaky}{target}"
+    label = "REGRESSED" if change.regressed else "LOST"
+    return f"{style.paint('red', label)} {clean(change.case_id)}  {passed_change(change)}{flaky}{target}"
 
 
 def passed_change(change: CaseChange) -> str:
@@ -258,10 +273,32 @@ def closing_lines(comparison: Comparison) -> list[str]:
             lines.append(
                 f"{difference} would probably have been seen: it takes about {pluralize(needed.cases, 'case')}"
             )
-    if comparison.clear_losses:
-        cases = pluralize(comparison.clear_losses, "case")
-        lines.append(f"regression: {cases} passed in every run of A and failed in every run of B")
+    lines += _power_lines(comparison)
+    lines += [f"missing: {clean(sentence)}" for sentence in comparison.missing]
     return lines
+
+
+def _power_lines(comparison: Comparison) -> list[str]:
+    """Return what the comparison could have shown, where it did not name all lost cases."""
+    power = comparison.power
+    if power is None or comparison.regressed.count >= comparison.losses + len(comparison.declined) > 0:
+        return []
+    lines = []
+    if comparison.losses > comparison.regressed.count:
+        unclear = comparison.losses - (comparison.regressed.count - len(comparison.declined))
+        lines.append(
+            f"{pluralize(unclear, 'lost case')} may be chance: one that fails in every run is told from it by"
+            f" {pluralize(power.runs_to_name_a_case, 'run')} on each side, and there {_are(power.runs)}"
+        )
+    if comparison.verdict == "no difference seen" and power.power is not None:
+        lines.append(
+            f"a drop of {power.difference * 100:g} points would be seen with a probability of {power.power * 100:.0f} %"
+        )
+    return lines
+
+
+def _are(runs: int) -> str:
+    return "was 1" if runs == 1 else f"were {runs:,}"
 
 
 MAX_JUDGED_SHOWN = 20
@@ -335,10 +372,11 @@ PLAIN = Style()
 _SIGNS = {"better": "✅", "worse": "❌", "no difference seen": "⚖️", "nothing measured": "⚠️"}
 
 
-def render_page(comparison: Comparison) -> str:
+def render_page(comparison: Comparison, failures: Sequence[str] = ()) -> str:
     """Render a comparison as a Markdown page that fits a GitHub comment."""
     lines = [
-        f"# {_SIGNS[comparison.verdict]} {_capital(verdict_text(comparison))}",
+        *(f"# ❌ {_capital(failure)}\n" for failure in failures),
+        f"# {'❌' if comparison.regression else _SIGNS[comparison.verdict]} {_capital(verdict_text(comparison))}",
         "",
         _side_item("A", comparison.a),
         _side_item("B", comparison.b),
@@ -351,16 +389,16 @@ def render_page(comparison: Comparison) -> str:
     judged = [] if comparison.judged is None else judged_page(comparison.judged)
     room = MAX_PAGE - ROOM_FOR_NAMES - byte_size(lines) - byte_size(judged)
     shown = 0
-    for change in comparison.lost:
+    for change in [*comparison.declined, *comparison.lost]:
         section = _lost_section(change)
         room -= byte_size(section)
         if not change.evaluators or room < 0:
             break
         lines += [*(["## Lost", ""] if not shown else []), *section]
         shown += 1
-    rest = comparison.lost[shown : shown + MAX_PAGE_NAMES]
+    rest = [*comparison.declined, *comparison.lost][shown : shown + MAX_PAGE_NAMES]
     if rest:
-        more = comparison.losses - shown - len(rest)
+        more = comparison.losses + len(comparison.declined) - shown - len(rest)
         names = [code_span(change.case_id) for change in rest] + ([f"{more:,} more"] if more else [])
         lines += [f"Lost, too: {', '.join(names)}.", ""]
     lines += judged

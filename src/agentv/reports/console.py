@@ -10,6 +10,8 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from msgspec import UNSET
 
 from agentv.model.events import ExecutionStarted, RunFinished
+from agentv.model.response import PRINTED, TRACEBACK
+from agentv.redaction.shortening import shorten
 from agentv.reports.case_table import CaseTable, render_table, tag_rates
 from agentv.reports.diff import LONG, SHORT, cut, render_error, render_evaluator
 from agentv.reports.failures import ALL, FailedRun, FailureGroups, which_runs
@@ -179,7 +181,7 @@ def other_warnings(warnings: Iterable[str], unread: Sequence[Unread]) -> tuple[s
 
 
 def _shorten(text: str) -> str:
-    return clean(text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…")
+    return clean(shorten(text, MAX_LENGTH))
 
 
 def _replies(count: int) -> str:
@@ -192,6 +194,8 @@ MAX_NAMED = 200
 MAX_PASSED = 20
 """Passing cases that are listed; more are only counted."""
 MAX_TRACKED = 10_000
+MAX_OUTPUT_LINES = 100
+"""Lines of a traceback or of an agent's output, from the end."""
 MAX_ERROR_LINE = 2_000
 """Characters of one line of an error message."""
 
@@ -296,8 +300,20 @@ class Console:
         for result, side in zip(record.evaluators, sides, strict=False):
             if result.status != "pass" or self._verbosity > 0:
                 lines += [f"  {line}".rstrip() for line in render_evaluator(result, side, self._style, self._extent)]
+        if self._verbosity > 0:
+            lines += self._agent_output(event)
         if self._verbosity > 0 and record.candidate:
             lines += [f"  {self._style.paint('dim', 'answer')} {line}" for line in clean_lines(record.candidate)[:5]]
+        return lines
+
+    def _agent_output(self, event: RunFinished) -> list[str]:
+        """Return the traceback of a Python agent and the text that it printed."""
+        lines: list[str] = []
+        for key in (TRACEBACK, PRINTED):
+            text = (event.response.metadata or {}).get(key)
+            if isinstance(text, str) and text:
+                shown = clean_lines(text.rstrip("\n"))[-MAX_OUTPUT_LINES:]
+                lines += [f"  {self._style.paint('dim', key)} {cut(line, MAX_ERROR_LINE)}" for line in shown]
         return lines
 
     def _report(self, summary: Summary) -> list[str]:

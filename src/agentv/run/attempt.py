@@ -18,6 +18,7 @@ from agentv.model.events import Attempt
 from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.process.threads import raised_by_user_code
 from agentv.protocols import PARTIAL_REPLY, REPLIES
+from agentv.run.circuit_breaker import is_unreachable
 from agentv.run.options import DEFAULT_RETRIES, DEFAULT_TIMEOUT_S
 from agentv.run.rate_limit import QUOTA_EXHAUSTED, RATE_LIMITED, Permit, RateLimiter
 
@@ -154,6 +155,12 @@ class AttemptHistory:
         response = ProviderResponse(success=False, error=error)
         return RunAttempts(_with_failures(response, self.log[:-1]), len(self.log), self.log)
 
+    def end(self) -> RunAttempts:
+        """Return the outcome of a run that is not tried again, although its last failure may pass."""
+        error = self.log[-1].error
+        response = ProviderResponse(success=False, error=error, latency_ms=self.log[-1].latency_ms)
+        return RunAttempts(_with_failures(response, self.log[:-1]), len(self.log), self.log)
+
     def interrupted_log(self) -> tuple[Attempt, ...]:
         """Return all attempts of a run that is cancelled during an attempt."""
         error = ResponseError(kind="interrupted", message="cut off before there was a reply")
@@ -182,16 +189,22 @@ async def try_run(
             if not isinstance(permit, Permit):
                 return None if permit is None else history.reject(permit)
             responses: tuple[ProviderResponse, ...] = ()
+            was_broken = False
             try:
                 responses = (await _attempt(session, history.request, policy),)
+                was_broken = limiter.is_broken
             except asyncio.CancelledError as error:
                 setattr(error, LOG, history.interrupted_log())
                 raise
             finally:
                 limiter.release(permit, responses)
             outcome = _add(history, responses[0], policy)
+            if was_broken and is_unreachable(responses[0].error):
+                return None  # the run that broke the circuit has reported the error
             if outcome is not None:
                 return outcome
+            if limiter.is_broken:
+                return history.end()
             if is_stopping() or not await _back_off((history,), limiter, is_stopping):
                 return None
     except asyncio.CancelledError as error:
@@ -214,14 +227,21 @@ async def try_many(
                 outcomes[at] = None if permit is None else history.reject(permit)
             break
         responses: Sequence[ProviderResponse] = ()
+        was_broken = False
         try:
             batch = [history.request for history in pending.values()]
             responses = await _attempt_many(session, batch, policy)
+            was_broken = limiter.is_broken
         finally:
             limiter.release(permit, responses)
+        unreached = []
         for (at, history), response in zip(list(pending.items()), responses, strict=True):
             outcomes[at] = _add(history, response, policy)
-            if outcomes[at] is not None:
+            if limiter.is_broken and is_unreachable(response.error):
+                unreached.append(at)
+                outcomes[at] = None if was_broken or len(unreached) > 1 else history.end()
+                del pending[at]
+            elif outcomes[at] is not None:
                 del pending[at]
         if pending and (is_stopping() or not await _back_off(tuple(pending.values()), limiter, is_stopping)):
             break

@@ -13,11 +13,12 @@ from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import RunResult
 from agentv.run.attempt import RetryPolicy, RunAttempts, try_many, try_run, within_run_timeout
+from agentv.run.circuit_breaker import CircuitBreaker
 from agentv.run.claims import ClaimQueue
 from agentv.run.costs import Spending
 from agentv.run.rate_limit import RateLimiter, RateLimits
 from agentv.run.records import make_record, now
-from agentv.scoring.scorer import CaseScorer
+from agentv.scoring.scorer import CaseScorer, needs_trace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from agentv.run.claims import SharedClaims
     from agentv.run.judges import Judges
     from agentv.run.options import RunOptions
-    from agentv.run.plan import PlannedRun, ShardPlan
+    from agentv.run.plan import PlannedRun
+    from agentv.run.shards import ShardPlan
     from agentv.scoring.scorer import TraceLoader
 
 MAX_BUSY_S = 0.001
@@ -72,6 +74,12 @@ class Engine:
         self.spending = spending or Spending(options.max_cost, options.max_tokens)
         self.judges: Judges | None = None
         """Judges of the execution; `None` if no evaluator asks one."""
+        self.unreachable: dict[tuple[str, str], CircuitBreaker] = {}
+        """Targets that were given up because they cannot be reached or started."""
+        self.breaks_circuits = True
+        """`False` to try every run, however often its target could not be reached."""
+        self.redact: Callable[[str], str] = str
+        """Redaction of texts that are cut in records."""
         self.interrupted = False
         self.broken: AgentVError | None = None
         """Error that ended the plan early."""
@@ -130,6 +138,8 @@ class Engine:
     async def _work(self) -> None:
         while batch := await self._next_batch():
             started_at = now()
+            if self._claimed is not None:
+                self._claimed.mark_started(batch, started_at)
             outcomes = await within_run_timeout(self._attempt(batch), self._options.run_timeout_s, len(batch))
             if self.spending.reached is not None and not self._stopping:
                 self.halt()
@@ -189,6 +199,8 @@ class Engine:
                 started_at,
                 self._options,
                 self._shard,
+                sides,
+                self.redact,
             ),
             response=response,
             sides=sides,
@@ -206,13 +218,40 @@ class Engine:
             policy = self._policies[key] = self._make_policy(first)
         provider = self._providers[key]
         if provider.batch is not None:
-            return await try_many(provider.batch, [_request(planned) for planned in batch], policy, self.is_stopping)
-        return [await try_run(provider.session, _request(first), policy, self.is_stopping)]
+            requests = [_request(planned) for planned in batch]
+            outcomes = await try_many(provider.batch, requests, policy, self.is_stopping)
+        else:
+            outcomes = [await try_run(provider.session, _request(first), policy, self.is_stopping)]
+        if policy.limiter is not None and policy.limiter.is_broken:
+            self._give_up(key, policy.limiter)
+        return outcomes
+
+    def _give_up(self, key: tuple[str, str], limiter: RateLimiter) -> None:
+        """Start no more runs of a target that cannot be reached; the execution ends if there is no other target."""
+        if limiter.breaker is not None:
+            self.unreachable[key] = limiter.breaker
+        targets = {key for key in self._providers if "\0" not in key[1]}  # the others are judges
+        if targets <= self.unreachable.keys():
+            self.halt()
+
+    def stop_reason(self, missing: int, planned: int) -> str | None:
+        """Return why this number of runs is missing: a limit, or targets that were given up; `None` if neither."""
+        if missing <= 0 or not self.unreachable:
+            return self.spending.stop_reason(missing, planned)
+        reasons = {
+            name: f"target {name!r} was given up after {breaker.failures} failures in a row: {breaker.error.message}"
+            for (_, name), breaker in self.unreachable.items()
+            if breaker.error is not None
+        }
+        limits = [] if self.spending.reached is None else [self.spending.reached]
+        return f"{'; '.join([*limits, *reasons.values()])}; {missing:,} of {planned:,} runs were not started"
 
     def _make_policy(self, planned: PlannedRun) -> RetryPolicy:
         settings = self._providers[planned.eval.id, planned.target.name].settings
         # One rate limiter for each target, whichever evals share it.
-        limiter = self.limiters.setdefault(dump_json(planned.target.settings), RateLimiter(RateLimits.of(settings)))
+        breaker = CircuitBreaker() if self.breaks_circuits else None
+        limiter = RateLimiter(RateLimits.of(settings), breaker)
+        limiter = self.limiters.setdefault(dump_json(planned.target.settings), limiter)
         return RetryPolicy.resolve(self._options, settings, planned.eval.limits)._replace(
             limiter=limiter,
             on_attempt=None if self._on_attempt is None else self._make_attempt_reporter(planned, self._on_attempt),
@@ -226,7 +265,7 @@ class Engine:
         follow = self._follow(planned)
 
         def report(request: Request, response: ProviderResponse) -> None:
-            if response.trace is None and response.trace_ref is not None:
+            if needs_trace_file(response):
                 response = follow(response)
             on_attempt(
                 AttemptFinished(

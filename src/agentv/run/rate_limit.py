@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import UNSET
 
 from agentv.model.response import ResponseError
+from agentv.run.circuit_breaker import is_unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agentv.model.response import ProviderResponse
     from agentv.protocols import ProviderSettings
+    from agentv.run.circuit_breaker import CircuitBreaker
 
 
 RATE_LIMITED, QUOTA_EXHAUSTED, UNAUTHORIZED = "rate_limited", "quota_exhausted", "unauthorized"
@@ -93,7 +95,9 @@ class _Waiter(NamedTuple):
 class RateLimiter:
     """Permits of one target, shared by all evals and workers that use it."""
 
-    def __init__(self, limits: RateLimits = RateLimits()) -> None:  # noqa: B008 - it cannot change
+    def __init__(self, limits: RateLimits = RateLimits(), breaker: CircuitBreaker | None = None) -> None:  # noqa: B008 - it cannot change
+        self.breaker = breaker
+        """Circuit breaker for a target that cannot be reached; `None` to try every run."""
         self._max_concurrency = float(limits.max_concurrency or inf)
         self._max_retry_after_s = limits.max_retry_after_s
         self._requests = _Throttle(limits.requests_per_minute) if limits.requests_per_minute else None
@@ -121,6 +125,11 @@ class RateLimiter:
         self._is_cancelled = False
 
     @property
+    def is_broken(self) -> bool:
+        """Tell whether the target was given up, because it cannot be reached or started."""
+        return self.breaker is not None and self.breaker.error is not None
+
+    @property
     def counts_tokens(self) -> bool:
         """Tell whether the target has a limit of tokens."""
         return self._tokens is not None
@@ -129,11 +138,16 @@ class RateLimiter:
         """Return a permit at once, or `None` if the caller must wait in the queue."""
         if self._has_throttle or self._paused_until or self._queue or self._circuit_error is not None:
             return None
-        if self._in_flight + 1 > self._concurrency_window:
+        if self._in_flight + 1 > self._window or self._is_cancelled:
             return None
         self._in_flight += 1
         self._issued += 1
         return Permit(self._issued)
+
+    @property
+    def _window(self) -> float:
+        """Attempts that may be in flight now."""
+        return 1.0 if self.breaker is not None and self.breaker.is_half_open else self._concurrency_window
 
     async def acquire(self, requests: int = 1, tokens: float = 0.0) -> Permit | ResponseError | None:
         """Wait for a permit; return an error while the circuit is open, and `None` after `cancel_waiters`.
@@ -163,6 +177,8 @@ class RateLimiter:
         self._in_flight -= 1
         for response in responses:
             self._on_response(permit, response)
+            if self.breaker is not None:
+                self._update_breaker(self.breaker, response.error)
         if self._tokens is not None:
             self._correct_tokens(self._tokens, permit, responses)
         if self._queue:
@@ -191,7 +207,7 @@ class RateLimiter:
             self._answer_waiters(self._circuit_error)
         if self._paused_until <= now:
             self._paused_until = 0.0
-        while self._queue and self._in_flight + 1 <= self._concurrency_window:
+        while self._queue and self._in_flight + 1 <= self._window:
             ready_at = self._ready_at()
             if ready_at > now:
                 self._timer = loop.call_at(ready_at, self._issue_permits)
@@ -218,6 +234,16 @@ class RateLimiter:
             waiter = self._queue.popleft()
             if not waiter.permit.done():
                 waiter.permit.set_result(answer)
+
+    def _update_breaker(self, breaker: CircuitBreaker, error: ResponseError | None) -> None:
+        if breaker.error is not None:
+            return
+        if error is None or not is_unreachable(error):
+            breaker.close()
+        elif pause := breaker.add_failure(error, asyncio.get_running_loop().time()):
+            self.pause(pause)
+        if breaker.error is not None:
+            self.cancel_waiters()
 
     def _on_response(self, permit: Permit, response: ProviderResponse) -> None:
         error = response.error

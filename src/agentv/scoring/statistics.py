@@ -5,6 +5,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
 from math import ceil, erfc, exp, fsum, isinf, lgamma, log, log1p, pi, sqrt
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from random import Random
 
 Interval = tuple[float, float]
 """The lower and the upper end."""
@@ -181,15 +185,20 @@ def paired_bootstrap(
 
 def _resample_means(differing: Sequence[float], cases: int, seed: int, resamples: int) -> list[float]:
     """Return the sorted means of so many resamples."""
-    from random import Random  # noqa: PLC0415 - only a comparison needs it
-
-    random = Random(seed)  # noqa: S311 - nobody's secret hangs on it
+    random = seeded_random(seed)
     least, shares = _counts(cases, len(differing))
     means = []
     for _ in range(resamples):
         count = len(differing) if not shares else least + bisect_left(shares, random.random())
         means.append(fsum(random.choices(differing, k=count)) / cases)
     return sorted(means)
+
+
+def seeded_random(seed: int) -> "Random":
+    """Return a generator of random numbers that the seed determines."""
+    from random import Random  # noqa: PLC0415 - only a comparison needs it
+
+    return Random(seed)  # noqa: S311 - nobody's secret hangs on it
 
 
 def _counts(cases: int, differing: int) -> tuple[int, list[float]]:

@@ -22,6 +22,7 @@ from agentv.spec.project import (
     Project,
     check_defaults,
     display_path,
+    find_foreign_project,
     find_project,
     load_project,
     merge_checks,
@@ -383,10 +384,13 @@ def load_projects(paths: Iterable[str | Path]) -> None:
 
 
 def _load_file(path: Path, selection: TargetSelection, load_cached_project: Any) -> Eval:
-    folder = path.resolve().parent
-    project_file = find_project(folder)
+    folder, owner = path.resolve().parent, path.stat().st_uid
+    project_file = find_project(folder, owner)
+    foreign = find_foreign_project(folder, owner)
     try:
         project: Project = load_cached_project(project_file) if project_file else Project(folder)
+        if foreign is not None:
+            project = project._replace(warnings=(*project.warnings, _foreign_problem(foreign)))
         project_problems: tuple[Problem, ...] = ()
     except SpecError as error:
         project, project_problems = Project(folder), error.problems
@@ -395,10 +399,17 @@ def _load_file(path: Path, selection: TargetSelection, load_cached_project: Any)
         loaded = Loader(project, source, folder, selection).load(default_id(path, project.root))
     except SpecError as error:
         own = without_consequences(error.problems, of_project=bool(project_problems))
-        raise SpecError([*project_problems, *[source.locate(problem) for problem in own]]) from error
+        notes = [] if foreign is None else [_foreign_problem(foreign)]
+        raise SpecError([*notes, *project_problems, *[source.locate(problem) for problem in own]]) from error
     if project_problems:
         raise SpecError(list(project_problems))
     return loaded
+
+
+def _foreign_problem(path: Path) -> Problem:
+    """Return the warning that a project file is not used."""
+    about = f"{display_path(path)} belongs to another user and is not used"
+    return Problem("", f"{about}: add --trust-project if you trust it", "whole")
 
 
 def load_data(

@@ -1,4 +1,4 @@
-"""Connection to a SQLite store: its folder, its file, its migrations and its transactions."""
+"""Connection to a SQLite store: its folder, its file and its transactions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from msgspec import MsgspecError
 
 from agentv.errors import StoreError
 from agentv.files import PRIVATE_MODE, restrict_to_owner
+from agentv.stores.migrations import REPLACE_IT, check_header, migrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,84 +49,6 @@ def ensure_private_file(path: Path) -> tuple[int, int]:
     if path.parent.name == FOLDER and not ignore.exists():
         ignore.write_text(GITIGNORE, encoding="utf-8")
     return status.st_dev, status.st_ino
-
-
-APPLICATION_ID = 0x61677476
-"""`agtv`: marks our files in the header of SQLite."""
-MAGIC = b"SQLite format 3\0"
-HEADER_BYTES, SCHEMA_COOKIE, HEADER_APPLICATION_ID = 100, slice(40, 44), slice(68, 72)
-"""Header of a SQLite file: its length, and the places of the schema cookie and of the application id."""
-MIGRATIONS = Path(__file__).parent / "schema"
-
-
-def migration_files() -> list[Path]:
-    """Return the migrations in order; the first is number 1."""
-    return sorted(MIGRATIONS.glob("[0-9]*.sql"))
-
-
-def migrate(connection: sqlite3.Connection, name: str) -> None:
-    """Apply missing migrations; raise `StoreError` if the file is newer than this program or foreign."""
-    migrations = migration_files()
-    version = _version(connection)
-    if version > len(migrations):
-        msg = (
-            f"{name} was written by a newer agentv (its tables are version {version}, "
-            f"this one knows {len(migrations)}): update agentv, or name another store"
-        )
-        raise StoreError(msg)
-    if version == 0:
-        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        application_id = connection.execute("PRAGMA application_id").fetchone()[0]
-        _check_application(name, has_tables=bool(tables), application_id=application_id)
-    for number in range(version + 1, len(migrations) + 1):
-        _apply_migration(connection, number, migrations[number - 1].read_text(encoding="utf-8"))
-
-
-def _apply_migration(connection: sqlite3.Connection, number: int, statements: str) -> None:
-    """Apply one migration, unless another process has done it meanwhile."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        if _version(connection) == number - 1:
-            for statement in _split_statements(statements):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {number}")
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-
-
-def _split_statements(statements: str) -> list[str]:
-    """Split a script into statements: `executescript` would commit the transaction."""
-    plain = "\n".join(line for line in statements.splitlines() if not line.lstrip().startswith("--"))
-    return [statement for statement in map(str.strip, plain.split(";")) if statement]
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    return version
-
-
-def check_header(path: Path, name: str) -> None:
-    """Raise an error if the file is another program's; opening it for writing would already change it."""
-    try:
-        with path.open("rb") as file:
-            header = file.read(HEADER_BYTES)
-    except OSError:  # it does not exist, or opening it reports the reason
-        return
-    if header and not header.startswith(MAGIC):
-        msg = "file is not a database"
-        raise sqlite3.DatabaseError(msg)
-    # A file without tables has no application id yet: its first tables may still be in the write-ahead log.
-    application_id = int.from_bytes(header[HEADER_APPLICATION_ID], "big")
-    _check_application(name, has_tables=any(header[SCHEMA_COOKIE]), application_id=application_id)
-
-
-def _check_application(name: str, *, has_tables: bool, application_id: int) -> None:
-    if has_tables and application_id != APPLICATION_ID:
-        msg = f"{name} is a database of another program: name another store"
-        raise StoreError(msg)
 
 
 BUSY_TIMEOUT_S = 30.0
@@ -212,7 +135,7 @@ class Connection:
             msg = f"{self.name}: {_explain(error)}"
             raise StoreError(msg) from error
         except (MsgspecError, UnicodeDecodeError) as error:
-            msg = f"{self.name}: it is damaged ({error}); move it away, and a new one is made"
+            msg = f"{self.name}: it is damaged ({error}); {REPLACE_IT}"
             raise StoreError(msg) from error
         except OverflowError as error:
             msg = f"{self.name}: a number is too large to be kept"
@@ -238,25 +161,48 @@ def _enable_wal(db: sqlite3.Connection) -> None:
 
 def _open_read_only(path: Path) -> sqlite3.Connection:
     """Open a file without write permission; `immutable` where no lock can be taken, and so no process writes."""
+    reason: sqlite3.Error | None = None
     for mode in ("mode=ro", "mode=ro&immutable=1"):
         db = sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, isolation_level=None)
         try:
             db.execute("SELECT count(*) FROM sqlite_schema")
-        except sqlite3.Error:
+        except sqlite3.Error as error:
             db.close()
+            reason = error
         else:
             return db
-    raise PermissionError(EACCES, "Permission denied")
+    raise reason or PermissionError(EACCES, "Permission denied")
+
+
+ELSEWHERE = "name another place with `store`, or use --no-store"
+_EXPLANATIONS = {
+    sqlite3.SQLITE_FULL: "the disk is full. What was finished before is in it; make room and resume",
+    sqlite3.SQLITE_READONLY: f"it cannot be written; {ELSEWHERE}",
+    sqlite3.SQLITE_PERM: f"it cannot be opened: permission denied; {ELSEWHERE}",
+    sqlite3.SQLITE_CANTOPEN: f"it cannot be opened: is its folder there, and may you write there? {ELSEWHERE}",
+    sqlite3.SQLITE_PROTOCOL: f"the file system does not lock files as a database needs it; {ELSEWHERE}",
+    sqlite3.SQLITE_NOLFS: f"the file system cannot hold a file of this size; {ELSEWHERE}",
+    sqlite3.SQLITE_TOOBIG: "a value is too large to be kept",
+}
+"""Explanation of an error by its primary result code."""
+_LOCK_FAILURES = ("SQLITE_IOERR_LOCK", "SQLITE_IOERR_RDLOCK", "SQLITE_IOERR_UNLOCK", "SQLITE_IOERR_CHECKRESERVEDLOCK")
+_DAMAGED = ("not a database", "malformed", "no such", "already exists", "duplicate column", "Could not decode")
 
 
 def _explain(error: sqlite3.Error) -> str:
+    """Return what happened and what to do; errors that the `sqlite3` module raises itself have no result code."""
     text = str(error)
-    if "full" in text:
-        return "the disk is full. What was finished before is in it; make room and resume"
-    if "readonly" in text or "unable to open" in text:
-        return "it cannot be written; name another place with `store`, or use --no-store"
-    if "locked" in text:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    name = getattr(error, "sqlite_errorname", "")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return f"another process has held it for {BUSY_TIMEOUT_S:g} s; try again when that one is done"
-    if "not a database" in text or "malformed" in text:
-        return f"it is damaged, or no run store ({text}); move it away, and a new one is made"
-    return f"{text}. What was finished before is in it"
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or any(words in text for words in _DAMAGED):
+        return f"it is damaged, or no run store ({text}); {REPLACE_IT}"
+    if name in _LOCK_FAILURES:
+        return f"it cannot be locked ({name}), as in some network folders; {ELSEWHERE}"
+    if code == sqlite3.SQLITE_IOERR:
+        return (
+            f"the system could not read or write it ({name}): check the disk, its free space and its limits. "
+            "What was finished before is in it"
+        )
+    return _EXPLANATIONS.get(code, f"{text}. What was finished before is in it")

@@ -110,7 +110,7 @@ def test_a_failure_that_may_pass_is_tried_again(run: Command) -> None:
     with serving(replies) as endpoint:
         target = {"name": "agent", "provider": "http", "url": endpoint.url, "retries": 1}
         run.write("a.eval.yaml", {"targets": [target], "cases": [{"id": "a", "input": "x", "evaluators": [evaluator]}]})
-        done = run.inside("eval", "a.eval.yaml", "--out", "results.jsonl")
+        done = run("eval", "a.eval.yaml", "--out", "results.jsonl")
         assert [each.json["attempt"] for each in endpoint.asked] == [1, 2]
     assert done.code == 0, done
     (record,) = run.records()
@@ -129,7 +129,7 @@ def test_a_retry_begins_a_conversation_of_its_own(run: Command) -> None:
         }
         case = {"id": "a", "input": "x", "evaluators": [{"type": "contains", "value": "Hi"}]}
         run.write("a.eval.yaml", {"targets": [target], "cases": [case]})
-        assert run.inside("eval", "a.eval.yaml", "--out", "results.jsonl").code == 0
+        assert run("eval", "a.eval.yaml", "--out", "results.jsonl").code == 0
         first, second = [each.path.strip("/") for each in endpoint.asked]
     assert first != second
     assert run.records()[0]["thread_id"] == second
@@ -140,11 +140,11 @@ def test_an_unknown_shape_tells_what_to_write_into_the_file(run: Command) -> Non
         target = {"name": "agent", "provider": "http", "url": endpoint.url}
         case = {"id": "a", "input": "x", "evaluators": [{"type": "contains", "all": ["Hi"]}]}
         run.write("a.eval.yaml", {"targets": [target], "cases": [case]})
-        done = run.inside("eval", "a.eval.yaml")
+        done = run("eval", "a.eval.yaml")
         assert done.code == 0  # the document is the answer
         assert "`reply: {text: /result/final}`" in done.out
         run.write("a.eval.yaml", {"targets": [{**target, "reply": {"text": "/result/final"}}], "cases": [case]})
-        assert run.inside("eval", "a.eval.yaml").code == 0
+        assert run("eval", "a.eval.yaml").code == 0
 
 
 def test_mistakes_are_found_with_their_places_and_nothing_is_sent(run: Command) -> None:
@@ -162,7 +162,7 @@ cases:
   - {{id: a, input: x, evaluators: [{{type: contains, all: [x]}}]}}
 """,
         )
-        done = run.inside("validate", "a.eval.yaml")
+        done = run("validate", "a.eval.yaml")
         assert endpoint.asked == []
     assert done.code == 2
     assert "a.eval.yaml:6:17: {{ mesages }} stands for nothing" in done.out + done.err

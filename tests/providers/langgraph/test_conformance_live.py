@@ -1,4 +1,4 @@
-"""The `langgraph` provider keeps the contract with a real server."""
+"""The `langgraph` provider passes the conformance kit with a real server."""
 
 from msgspec.structs import replace
 

@@ -28,7 +28,7 @@ from agentv.providers.transport.client import (
     read_json,
     shown_url,
 )
-from agentv.providers.transport.failures import retry_after_s
+from agentv.providers.transport.retry_after import retry_after_s
 from tests.fakes.model_server.server import Server, running
 
 CHAT = "/v1/chat/completions"

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from agentv.api.compare.decision import decide
 from agentv.api.compare.measures import Pairs, SideTable, call_pairs, changed_counts, measure, pair_cases, pair_targets
 from agentv.api.compare.sources import SideLike, read_side
 from agentv.errors import FormatError, Problem, SpecError
 from agentv.model.comparison import CaseChange, CaseList, CaseReference, Comparison, SampleSize, Side
 from agentv.run.options import RunOptions
-from agentv.scoring.statistics import CONFIDENCE, POWER, cases_needed, mcnemar
+from agentv.scoring.statistics import CONFIDENCE, POWER, cases_needed
 
 if TYPE_CHECKING:
     from agentv.api.compare.measures import CasePair
-    from agentv.model.comparison import ComparisonVerdict, Measures
 
 
 MAX_SHOWN = 20
@@ -24,9 +24,8 @@ MAX_SHOWN = 20
 MAX_LISTED = 1_000
 """Losses that are listed."""
 MAX_NAMED = 50
+MAX_MISSING = 10
 DIFFERENCE = 0.05
-MIN_DIFFERENT = 10
-"""With fewer cases whose scores differ, the interval of the bootstrap is too narrow."""
 
 
 class CompareOptions(NamedTuple):
@@ -90,18 +89,20 @@ def compare(  # noqa: PLR0913 - public keyword arguments
 def _compare_pairs(first: SideTable, second: SideTable, pairs: Pairs, options: CompareOptions) -> Comparison:
     measures = measure(pairs, options.seed, options.confidence)
     wins, losses = len(pairs.won), len(pairs.lost)
-    p_value = mcnemar(wins, losses) if pairs.cases else None
-    verdict, decided_by = _decide(pairs, measures, p_value, options.confidence)
-    clear_losses = sum(pair.is_clear_loss for pair in pairs.lost)
-    changes = [_change(pair) for pair in pairs.lost[:MAX_LISTED]]
-    changes[:MAX_SHOWN] = [
-        _explain(change, pair, first, second) for change, pair in zip(changes[:MAX_SHOWN], pairs.lost, strict=False)
-    ]
+    decision = decide(pairs, confidence=options.confidence, difference=options.difference, seed=options.seed)
+    regressed = {pair.name for pair in decision.regressed}
+    lost_names = {pair.name for pair in pairs.lost}
+    declined = [pair for pair in decision.regressed if pair.name not in lost_names]
+    # Cases that are lost beyond chance come first.
+    lost = sorted(pairs.lost, key=lambda pair: pair.name not in regressed)
+    changes = _changes(lost, regressed, first, second)
     return Comparison(
-        verdict=verdict,
-        decided_by=decided_by,
-        regression=verdict == "worse" or clear_losses > 0,
-        clear_losses=clear_losses,
+        verdict=decision.verdict,
+        decided_by=decision.decided_by,
+        regression=decision.is_regression,
+        regressed=_case_list([pair.name for pair in decision.regressed]),
+        clear_losses=sum(pair.is_clear_loss for pair in pairs.lost),
+        missing=tuple(missing_data(first, second, pairs, options)),
         a=_side(first, [name for name, _ in pairs.targets], chosen=options.target_a),
         b=_side(second, [name for _, name in pairs.targets], chosen=options.target_b),
         confidence=options.confidence,
@@ -111,34 +112,19 @@ def _compare_pairs(first: SideTable, second: SideTable, pairs: Pairs, options: C
         losses=losses,
         both_passed=pairs.both_passed,
         both_failed=pairs.both_failed,
-        p_value=p_value,
+        p_value=decision.p_value,
         measures=measures,
-        lost=tuple(changes),
+        lost=changes,
+        declined=_changes(declined, regressed, first, second),
         not_listed=losses - len(changes),
         won=_case_list([pair.name for pair in pairs.won]),
         not_measured=_case_list(pairs.not_measured),
         lost_to_errors=pairs.lost_to_errors,
         only_a=_case_list(pairs.only_a),
         only_b=_case_list(pairs.only_b),
-        needed=_sample_size(pairs, options) if verdict == "no difference seen" else None,
+        needed=_sample_size(pairs, options) if decision.verdict == "no difference seen" else None,
+        power=decision.power,
     )
-
-
-def _decide(
-    pairs: Pairs, measures: Measures, p_value: float | None, confidence: float
-) -> tuple[ComparisonVerdict, Literal["pass_rate", "score"] | None]:
-    """Decide by passed and failed cases, and by the scores if those show no difference."""
-    if p_value is None:
-        return "nothing measured", None
-    if p_value < 1.0 - confidence:
-        return ("better" if len(pairs.won) > len(pairs.lost) else "worse"), "pass_rate"
-    interval = measures.score.interval
-    if interval is not None and pairs.scores_tell_more and pairs.scores_differing >= MIN_DIFFERENT:
-        if interval[0] > 0.0:
-            return "better", "score"
-        if interval[1] < 0.0:
-            return "worse", "score"
-    return "no difference seen", None
 
 
 def _sample_size(pairs: Pairs, options: CompareOptions) -> SampleSize | None:
@@ -147,6 +133,37 @@ def _sample_size(pairs: Pairs, options: CompareOptions) -> SampleSize | None:
     if cases is None:
         return None
     return SampleSize(difference=options.difference, power=POWER, cases=cases, more=max(0, cases - pairs.cases))
+
+
+def missing_data(first: SideTable, second: SideTable, pairs: Pairs, options: CompareOptions) -> list[str]:
+    """Return what is missing on either side, so that a regression could be hidden, one sentence each."""
+    sentences = [
+        f"{table.source.name}: {sentence}" for table in (first, second) for sentence in table.source.missing_data()
+    ]
+    if pairs.only_a:
+        cases = first.count_cases([ours for ours, _ in pairs.targets])
+        lacks = f"{second.source.name} lacks {len(pairs.only_a):,} of the {cases:,} cases of A"
+        sentences.append(f"{lacks}: {_first_names(pairs.only_a)}")
+    absent = [name for name in first.columns if name not in dict(pairs.targets)]
+    if absent and options.target_a is None:
+        sentences.append(f"{second.source.name} has no results of target {', '.join(map(repr, absent))} of A")
+    return sentences
+
+
+def _first_names(cases: list[CaseReference]) -> str:
+    names = [case.case_id for case in cases[:MAX_MISSING]]
+    return ", ".join([*names, *(["…"] if len(cases) > MAX_MISSING else [])])
+
+
+def _changes(
+    pairs: list[CasePair], regressed: set[CaseReference], first: SideTable, second: SideTable
+) -> tuple[CaseChange, ...]:
+    """Return the first of these cases, and the first of them with their evaluators and calls."""
+    changes = [replace(_change(pair), regressed=pair.name in regressed) for pair in pairs[:MAX_LISTED]]
+    changes[:MAX_SHOWN] = [
+        _explain(change, pair, first, second) for change, pair in zip(changes[:MAX_SHOWN], pairs, strict=False)
+    ]
+    return tuple(changes)
 
 
 def _change(pair: CasePair) -> CaseChange:
@@ -186,6 +203,7 @@ def _side(table: SideTable, targets: list[str], *, chosen: str | None) -> Side:
         targets_left_out=() if chosen else tuple(name for name in table.columns if name not in targets),
         cases=sum(len(column.passed) for column in columns),
         runs=sum(sum(column.passed) + sum(column.failed) for column in columns) + errors,
+        passed=sum(sum(column.passed) for column in columns),
         errors=errors,
         cut_off=table.source.cut_off,
     )

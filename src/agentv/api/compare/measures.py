@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from agentv.errors import FormatError
 from agentv.evaluators.trajectory.wording import call_label
 from agentv.model.comparison import CallPair, CaseReference, CaseSide, Measure, Measures
+from agentv.model.conversation import ToolCall
 from agentv.scoring.calls import calls_from_trace
 from agentv.scoring.statistics import paired_bootstrap, paired_difference
 from agentv.suggestions import suggest
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from agentv.api.compare.sources import ComparisonSource
-    from agentv.model.conversation import ToolCall
     from agentv.model.results import ResultRecord
 
 
@@ -162,6 +162,10 @@ class SideTable:
             raise FormatError(msg)
         self.execution_ids = tuple(executions)
 
+    def count_cases(self, targets: Sequence[str]) -> int:
+        """Return the number of cases of these targets; one with two targets counts as two."""
+        return sum(len(self.columns[name].passed) for name in targets)
+
 
 def pair_targets(a: SideTable, b: SideTable, target_a: str | None, target_b: str | None) -> list[tuple[str, str]]:
     """Return the pairs of targets to compare: a single target on each side, else those of the same name."""
@@ -233,9 +237,8 @@ class Pairs:
         self.targets = targets
         self.joins: list[Join] = []
         self.matched = self.cases = self.both_passed = self.both_failed = self.lost_to_errors = 0
-        self.scores_differing = 0
         self.scores_tell_more = False
-        """False if every score is 0 or 1 like the verdict: a test of the scores would prove nothing more."""
+        """False if every score is the pass rate of its case: a test of the scores would prove nothing more."""
         self.won: list[CasePair] = []
         self.lost: list[CasePair] = []
         self.not_measured: list[CaseReference] = []
@@ -290,10 +293,9 @@ def measure(pairs: Pairs, seed: int, confidence: float) -> Measures:
         scores[1].extend(map(join.b.score, join.rows_b))
         rates[0].extend(map(join.a.pass_rate, join.rows_a))
         rates[1].extend(map(join.b.pass_rate, join.rows_b))
-    pairs.scores_differing = sum(round(b - a, _EQUAL) != 0 for a, b in zip(*scores, strict=True))
     latency = [_latencies(pairs, side) for side in ("a", "b")]
     is_binary = all(rate in (0.0, 1.0) for side in rates for rate in side)
-    pairs.scores_tell_more = not is_binary or scores != rates
+    pairs.scores_tell_more = scores != rates
     return Measures(
         pass_rate=_pass_rate(pairs, confidence) if is_binary else _means(*rates, seed, confidence),
         score=_means(*scores, seed, confidence),
@@ -413,7 +415,11 @@ def _are_complete(*records: ResultRecord) -> bool:
 def _calls(record: ResultRecord) -> tuple[ToolCall, ...] | None:
     if record.messages:
         return tuple(call for message in record.messages for call in message.tool_calls)
-    return calls_from_trace(record.trace) if record.trace else None
+    if record.trace:
+        return calls_from_trace(record.trace)
+    if not record.calls or record.trace_summary is None or len(record.calls) < record.trace_summary.event_count:
+        return None
+    return tuple(ToolCall(tool=call.tool, input=call.input) for call in record.calls)
 
 
 def _aligned(before: Sequence[ToolCall], after: Sequence[ToolCall]) -> Iterator[CallPair]:

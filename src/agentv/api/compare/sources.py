@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from agentv.model.conversation import Message
     from agentv.model.results import DiffLabels
-    from agentv.model.stored import StoredResult
+    from agentv.model.stored import ExecutionRow, StoredResult
     from agentv.protocols import Store
 
 SideLike = str | Path | Execution | Iterable[ResultRecord]
@@ -94,6 +94,10 @@ class ComparisonSource:
         del place
         return ()
 
+    def missing_data(self) -> list[str]:
+        """Return what is known to be missing of the execution, one sentence each."""
+        return ["its last line is cut off, as after a crash"] if self.cut_off else []
+
     def question(self, place: int) -> tuple[Message, ...] | None:
         """Return the question that the agent was asked; `None` if the source does not separate it from the answer."""
         del place
@@ -125,13 +129,18 @@ class ResultFile(ComparisonSource):
 class RecordList(ComparisonSource):
     """Result records in memory; a place is an index."""
 
-    def __init__(self, name: str, records: Iterable[ResultRecord]) -> None:
+    def __init__(self, name: str, records: Iterable[ResultRecord], missing: Sequence[str] = ()) -> None:
         self.name = name
         self._records = list(records)
+        self._missing = missing
 
     def records(self) -> Iterator[tuple[int, ResultRecord]]:
         """Yield the index and the record of each result."""
         return enumerate(self._records)
+
+    def missing_data(self) -> list[str]:
+        """Return what is known to be missing of the execution."""
+        return list(self._missing)
 
     def read(self, place: int) -> ResultRecord:
         """Return the record with this index."""
@@ -141,8 +150,9 @@ class RecordList(ComparisonSource):
 class StoredExecution(ComparisonSource):
     """An execution of the run store; a place is an index."""
 
-    def __init__(self, store: Store, execution_id: str) -> None:
-        self.name = execution_id
+    def __init__(self, store: Store, execution: ExecutionRow) -> None:
+        self.name = execution.id
+        self._execution = execution
         self._store = store
         self._keys: list[str] = []
 
@@ -152,6 +162,11 @@ class StoredExecution(ComparisonSource):
         for index, stored in enumerate(self._store.results(self.name)):
             self._keys.append(stored.key)
             yield index, decode_record(stored.line)
+
+    def missing_data(self) -> list[str]:
+        """Return how many of the planned runs have no result."""
+        planned, done = self._execution.planned, self._execution.runs
+        return [f"only {done:,} of {planned:,} runs have a result ({self._execution.status})"] if done < planned else []
 
     def _stored_result(self, place: int) -> StoredResult:
         return next(self._store.results(self.name, [self._keys[place]]))
@@ -175,9 +190,9 @@ def _find_stored(name: str) -> StoredExecution | None:
     """Return the execution of this name in the store of the working directory, if there is one."""
     try:
         store: Any = existing_store()
-        return StoredExecution(store, find(store, "" if name == "last" else name).id)
+        return StoredExecution(store, find(store, name))
     except StoreError as error:
-        if name == "last" or re.match(r"[0-9]{4}|imported|execution", name):
+        if re.match(r"last(~|$)|[0-9]{4}|imported|execution", name):
             raise FormatError(str(error)) from error
         return None
 
@@ -188,7 +203,9 @@ def read_side(side: SideLike, label: str = "results") -> ComparisonSource:
         if side.summary.runs and not side.results:
             msg = "an execution without results cannot be compared: it was run with `keep_results=False`"
             raise FormatError(msg)
-        return RecordList(side.summary.execution_id, side.results)
+        planned, done = side.summary.planned, side.summary.runs
+        missing = f"only {done:,} of {planned:,} runs have a result ({side.summary.status})"
+        return RecordList(side.summary.execution_id, side.results, missing=[missing] if done < planned else [])
     if isinstance(side, (str, Path)):
         path = Path(side)
         if not path.exists() and (stored := _find_stored(str(side))) is not None:

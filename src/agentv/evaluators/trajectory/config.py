@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import UNSET, Meta, Struct
 
 from agentv.errors import Problem
-from agentv.matching.diff import NOTHING
 from agentv.matching.equality import has_operators, sorted_json
 from agentv.matching.inputs import PLAIN_RULE, InputMode, InputRule, lookup
+from agentv.matching.json_pointer import NOTHING
 from agentv.matching.matchers import check_expected, has_matcher, is_matcher
 from agentv.matching.text import is_glob, name_match
 from agentv.model.conversation import Status

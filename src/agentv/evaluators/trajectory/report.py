@@ -11,16 +11,9 @@ from msgspec.json import decode
 from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.alignment import Alignment, align_calls
 from agentv.evaluators.trajectory.expectations import CallMatcher, CountedCalls, Expectation
-from agentv.matching.diff import (
-    MAX_QUOTED,
-    NOTHING,
-    Difference,
-    differing_keys,
-    plain_differences,
-    plain_key_differences,
-    quote,
-)
+from agentv.matching.diff import MAX_QUOTED, Difference, differing_keys, plain_differences, plain_key_differences, quote
 from agentv.matching.equality import sorted_json
+from agentv.matching.json_pointer import NOTHING
 
 DETAILS = ("precision", "recall", "f1", "argument_score", "missing", "extra", "out_of_order", "repeated", "alignment")
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from agentv.errors import FormatError, ProviderError
 from agentv.jsonio import dump_json, scrub_text
 from agentv.model.request import Request, Scope
-from agentv.model.response import ProviderResponse
+from agentv.model.response import NOT_STARTED, ProviderResponse
 from agentv.process import Command
 from agentv.providers.base import failure
 from agentv.templating import unescape_placeholders
@@ -140,7 +140,10 @@ def start_failure(error: OSError, command: Command) -> ProviderResponse:
     else:
         reason = str(error.strerror or error)
     message = f"{program!r} could not be started: {reason}"
-    return failure("transport", message, retryable=error.errno in (*_TOO_MANY, errno.ETXTBSY))
+    may_pass = error.errno in (*_TOO_MANY, errno.ETXTBSY)
+    # Too long arguments are those of one case; everything else is the same for all cases.
+    is_for_all = not may_pass and error.errno != errno.E2BIG
+    return failure("transport", message, retryable=may_pass, code=NOT_STARTED if is_for_all else UNSET)
 
 
 def working_directory(scope: Scope, cwd: str | None) -> str:

@@ -7,9 +7,11 @@ import time
 from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
+from agentv.model.response import NOT_STARTED
 from agentv.process import InteractivePipe, run
 from agentv.process.pipes import LineSplitter, OutputLine, add_stderr_note
 from agentv.providers.base import failure
@@ -286,7 +288,8 @@ class WorkerPool:
             self._has_answered, self._failures = True, 0
             return found
         if not found.started:
-            return failure("transport", found.words, retryable=found.is_retryable)
+            code = UNSET if found.is_retryable else NOT_STARTED
+            return failure("transport", found.words, retryable=found.is_retryable, code=code)
         # A program with exit code 0 may just have ended after its last reply.
         if is_alone and found.exited and (is_fresh or found.has_failed):
             return failure("agent", f"asked nothing else, {found.words}", retryable=found.asks_for_retry)
@@ -355,7 +358,8 @@ class WorkerPool:
             return
         self._failures += 1
         if not ended.started and not ended.is_retryable:
-            self._fatal_failure = failure("transport", ended.words)
+            self._fatal_failure = failure("transport", ended.words, code=NOT_STARTED)
         elif self._failures >= (_MAX_FAILURES if self._has_answered else _MAX_FIRST_FAILURES):
             often = f"the program ended {self._failures} times in a row without a reply and is not started again"
-            self._fatal_failure = failure("transport", f"{often}; the last time: {ended.words}")
+            code = UNSET if self._has_answered else NOT_STARTED
+            self._fatal_failure = failure("transport", f"{often}; the last time: {ended.words}", code=code)

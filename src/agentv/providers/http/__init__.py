@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from msgspec import UNSET, Meta
 
 from agentv.errors import Problem
-from agentv.matching.diff import bad_pointer
+from agentv.matching.json_pointer import bad_pointer
 from agentv.providers.base import ProviderBase
 from agentv.providers.http.pointers import POINTERS, Pointers
 from agentv.providers.http.request import FORM, content_type, is_json

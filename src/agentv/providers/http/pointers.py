@@ -14,7 +14,7 @@ from agentv.formats.reader import decode_response, read_reply
 from agentv.formats.streams import MessageAccumulator, join_calls, merge_usage
 from agentv.formats.usage import add_usage, decode_usage
 from agentv.jsonio import CONVERT_ERRORS, dump_json
-from agentv.matching.diff import NOTHING, at_steps, pointer_steps
+from agentv.matching.json_pointer import NOTHING, at_steps, pointer_steps
 from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse, ResponseError
 

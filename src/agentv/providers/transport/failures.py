@@ -1,10 +1,7 @@
-"""Translate HTTP statuses, bodies, exceptions and Retry-After into errors."""
+"""Translate HTTP statuses, bodies and exceptions into errors."""
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, UnsetType
@@ -12,75 +9,13 @@ from msgspec import UNSET, Struct, UnsetType
 from agentv.errors import FormatError, ProviderError
 from agentv.jsonio import parse_json, scrub_text
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
+from agentv.providers.transport.retry_after import retry_after_s
+from agentv.redaction import MIN_LENGTH
+from agentv.redaction.known_secrets import TruncatedSecret
+from agentv.redaction.shortening import WINDOW, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-
-
-def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Return the seconds to wait; `None` if the headers do not say. Names of headers are in lower case."""
-    exact = _number(headers.get("retry-after-ms"))
-    if exact is not None:
-        return exact / 1000
-    header = headers.get("retry-after")
-    if header is not None:
-        seconds = _number(header)
-        return _seconds_until_date(header, now) if seconds is None else seconds
-    return max(_resets(headers, now), default=None)
-
-
-def _resets(headers: Mapping[str, str], now: datetime | None) -> Iterator[float]:
-    """Yield the times until exhausted limits are reset, in the headers of OpenAI and Anthropic."""
-    for name, value in headers.items():
-        if name.startswith("x-ratelimit-reset-"):
-            left, wait_s = headers.get(name.replace("-reset-", "-remaining-")), _parse_duration(value)
-        elif name.startswith("anthropic-ratelimit-") and name.endswith("-reset"):
-            left, wait_s = headers.get(name.removesuffix("reset") + "remaining"), _seconds_until_timestamp(value, now)
-        else:
-            continue
-        if left is not None and left.strip() == "0" and wait_s is not None:
-            yield wait_s
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = float(text or "")
-    except ValueError:
-        return None
-    return max(0.0, value) if isfinite(value) else None
-
-
-def _parse_duration(text: str) -> float | None:
-    """Parse a duration such as `6m0s`, `1.5s`, `20ms` or a number of seconds."""
-    parts = _DURATION.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text.strip():
-        return _number(text)
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
-
-
-def _seconds_until_date(text: str, now: datetime | None) -> float | None:
-    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - few servers write a date
-
-    try:
-        return _seconds_until(parsedate_to_datetime(text), now)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-
-
-def _seconds_until_timestamp(text: str, now: datetime | None) -> float | None:
-    try:
-        return _seconds_until(datetime.fromisoformat(text.strip()), now)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _seconds_until(timestamp: datetime, now: datetime | None) -> float:
-    aware = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
-    return max(0.0, (aware - (now or datetime.now(UTC))).total_seconds())
 
 
 MAX_QUOTED = 300
@@ -97,6 +32,8 @@ class HttpResponse(Struct, frozen=True, kw_only=True):
     body: bytes = b""
     truncated: bool = False
     """True if the body is longer than the limit, so that the rest was not read."""
+    is_cut: bool = False
+    """True if the compressed body ended early, so that the rest of it is missing."""
     url: str = ""
     """URL without credentials."""
     hidden: tuple[str, ...] = ()
@@ -230,11 +167,19 @@ def read_json(answer: HttpResponse) -> Any:
     try:
         return parse_json(answer.body)
     except FormatError as error:
+        if answer.is_cut:
+            raise cut_body_error(answer) from None
         kind = answer.content_type or "no content type"
         hint = "; a proxy or a login page in between?" if _is_html(answer) else ""
         words = redact_url(body_excerpt(answer.body), answer.hidden)
         msg = f"{answer.url} answered {answer.status} with {kind} where JSON was expected{hint} ({error}): {words}"
         raise transport_error(msg, kind="protocol", code="malformed") from None
+
+
+def cut_body_error(answer: HttpResponse) -> TransportError:
+    """Return the error for a compressed body that ended early."""
+    msg = f"the compressed reply of {answer.url} ended early: it was cut off"
+    return transport_error(msg, retryable=True, code="cut_off")
 
 
 def error_message(body: Any) -> str | None:
@@ -252,13 +197,15 @@ def error_message(body: Any) -> str | None:
 
 def body_excerpt(body: bytes) -> str:
     """Return the beginning of a body, on one line."""
-    return _shorten(body[: 4 * MAX_QUOTED].decode("utf-8", "replace"))
+    return _shorten(body[: 4 * (MAX_QUOTED + WINDOW)].decode("utf-8", "replace"))
 
 
 def redact_url(text: str, hidden: Iterable[str]) -> str:
-    """Return the text without the credentials that were sent."""
+    """Return the text without the credentials that were sent, also where it was cut within one of them."""
     for secret in hidden:
         text = text.replace(secret, "[redacted]")
+        for start, end in sorted(TruncatedSecret(secret, MIN_LENGTH).find_spans(text, odd=False), reverse=True):
+            text = f"{text[:start]}[redacted]{text[end:]}"
     return text
 
 
@@ -324,4 +271,4 @@ def _is_html(answer: HttpResponse) -> bool:
 
 def _shorten(text: str) -> str:
     words = " ".join(scrub_text(text).split())
-    return words if len(words) <= MAX_QUOTED else words[:MAX_QUOTED] + "…"
+    return shorten(words, MAX_QUOTED)

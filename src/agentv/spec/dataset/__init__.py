@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from agentv.errors import FormatError, Location, Problem, SpecError
-from agentv.jsonio import parse_with_hooks
+from agentv.jsonio import find_duplicate_keys
 from agentv.spec.dataset.columns import CaseTemplate, RowFilter, row_to_case
 from agentv.spec.dataset.files import DatasetFileName, find_files, open_file
 from agentv.spec.dataset.sampling import Sampler
@@ -197,24 +197,12 @@ def _decode_row(text: bytes) -> tuple[dict[str, Any], Problem | None]:
 
 
 def _duplicate_key_problems(case: CheckedCase, row: DatasetRow) -> list[Problem]:
-    keys = () if isinstance(row.data, dict) else find_duplicate_keys(row.data)
-    return [Problem("", f"duplicate key {key!r}", "whole", case.location) for key in keys]
-
-
-def find_duplicate_keys(text: bytes) -> list[str]:
-    """Return the duplicate keys of all objects in this JSON; parsers would silently take the last value."""
-    encoded = msgspec.json.encode(msgspec.json.decode(text))
-    # A quick check: a lost key loses its quotes too.
-    if text.count(b'"') == encoded.count(b'"'):
+    if isinstance(row.data, dict):
         return []
-    duplicates: list[str] = []
-
-    def check(pairs: list[tuple[str, Any]]) -> None:
-        names = [name for name, _ in pairs]
-        duplicates.extend(name for name in dict.fromkeys(names) if names.count(name) > 1)
-
-    parse_with_hooks(text, object_pairs_hook=check)
-    return duplicates
+    # A quick check: a lost key loses its quotes too.
+    whole = msgspec.json.encode(msgspec.json.decode(row.data))
+    keys = find_duplicate_keys(row.data) if row.data.count(b'"') != whole.count(b'"') else ()
+    return [Problem("", f"duplicate key {key!r}", "whole", case.location) for key in keys]
 
 
 MAX_PROBLEMS = 100
