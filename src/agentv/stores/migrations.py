@@ -19,7 +19,7 @@ TABLES = frozenset((
     *("executions", "owners", "snapshots", "runs", "attempts", "evaluator_results", "payloads"),
     *("judge_secret", "judge_replies", "calibrations"),
 ))  # fmt: skip
-INDEXES = frozenset(("runs_owned", "calibrations_of", "runs_unread"))
+INDEXES = frozenset(("runs_owned", "calibrations_of", "runs_unread", "runs_own_id"))
 """All tables and indexes of the migrations: a test compares them."""
 MAX_NAME = 60
 
