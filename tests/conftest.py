@@ -1,6 +1,7 @@
 """Shared by tests of every layer."""
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -9,7 +10,7 @@ import pytest
 import agentv
 from agentv.evaluators.base import EvaluatorBase
 from tests.support.examples import register_profiles
-from tests.support.selection import is_slow
+from tests.support.selection import MAX_VARIANTS, is_slow
 
 # One key of the judge cache for commands and calls, and no file in the home of whoever runs the tests.
 os.environ.setdefault("AGENTV_CACHE_KEY", "key of the tests")
@@ -23,9 +24,14 @@ for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"):
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that `make check` leaves out."""
+    variants: Counter[str] = Counter()
     for item in items:
-        if isinstance(item, pytest.Function) and is_slow(item.path, item.function.__name__, *item.fixturenames):
-            item.add_marker(pytest.mark.slow)
+        if isinstance(item, pytest.Function):
+            name = item.nodeid.partition("[")[0]
+            variants[name] += 1
+            slow = is_slow(item.path, item.function.__name__, *item.fixturenames)
+            if slow or variants[name] > MAX_VARIANTS:
+                item.add_marker(pytest.mark.slow)
 
 
 class Recorder(EvaluatorBase, frozen=True, kw_only=True, dict=True):

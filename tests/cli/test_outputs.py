@@ -341,8 +341,8 @@ def test_a_format_of_another_package_is_found_by_its_suffix(run: Command) -> Non
     run.write("counts-1.0.dist-info/entry_points.txt", "[agentv.reporters]\ncount = counts:Counts\nbad = nowhere:X\n")
     run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a", "b")})
     env: dict[str, Any] = {"PYTHONPATH": str(run.folder)}
-    assert run("eval", "a.eval.yaml", "--out", "r.count", env=env).code == 0
+    assert run.process("eval", "a.eval.yaml", "--out", "r.count", env=env).code == 0
     assert (run.folder / "r.count").read_text() == "2"
-    broken = run("eval", "a.eval.yaml", "--out", "r.bad", env=env)
+    broken = run.process("eval", "a.eval.yaml", "--out", "r.bad", env=env)
     assert (broken.code, broken.out) == (2, "")
     assert "'bad' from counts does not load" in broken.err

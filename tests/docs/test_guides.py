@@ -43,6 +43,8 @@ PAGES = [
     DOCS / "guide" / "own-providers.md",
     DOCS / "guide" / "rate-limits-and-cost.md",
     DOCS / "guide" / "runs.md",
+    DOCS / "guide" / "migrating-runs.md",
+    DOCS / "guide" / "conversions.md",
     DOCS / "guide" / "repeats-and-comparing.md",
     DOCS / "reference" / "command-line.md",
     DOCS / "reference" / "eval-file.md",

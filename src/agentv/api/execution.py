@@ -20,7 +20,7 @@ from agentv.api.judges import is_judge, judge_target, make_judges, used_targets
 from agentv.api.providers import find_secrets, make_redactor, open_providers
 from agentv.api.reporting import ReporterGroup
 from agentv.api.runs import replay_result
-from agentv.api.score import trace_follower
+from agentv.api.trace_files import trace_follower
 from agentv.api.untrusted import check_untrusted
 from agentv.errors import AgentVError, FormatError, Problem, SpecError, StoreError
 from agentv.evals import iter_evaluators
@@ -28,6 +28,7 @@ from agentv.formats.plain_blocks import check_plain_blocks
 from agentv.jsonio import dump_json
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.model.results import Summary
+from agentv.protocols import ProviderSettings
 from agentv.run.claims import SharedClaims
 from agentv.run.costs import with_limits
 from agentv.run.engine import Engine
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
     from agentv.run.shards import ShardPlan
+    from agentv.scoring.scorer import TraceLoader
 
 MAX_NAMED = 5
 
@@ -219,12 +221,19 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
     claims: SharedClaims | None = None,
 ) -> Engine:
     """Return the engine for these runs, with the providers, trace followers and judges of a prepared execution."""
+    stores = {key: ProviderSettings.of(provider).trace_store for key, provider in prepared.providers.items()}
     follower_of = cache(trace_follower)
+
+    def follow(planned: PlannedRun) -> TraceLoader:
+        eval_, target = planned.eval, planned.target
+        store = stores[eval_.id, target.name]
+        return follower_of(target.folder or eval_.folder, eval_.root, store, (eval_.folder,))
+
     engine = Engine(
         execution_id,
         runs,
         prepared.opened,
-        lambda planned: follower_of(planned.target.folder or planned.eval.folder),
+        follow,
         prepared.options,
         on_result,
         prepared.part,

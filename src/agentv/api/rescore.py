@@ -13,11 +13,15 @@ from agentv.api.evaluate import load
 from agentv.api.execution import prepare
 from agentv.api.judges import with_project_judges
 from agentv.api.runs import case_of, response_of
+from agentv.api.stored_traces import StoredTraces, identity_of
 from agentv.errors import Problem, SpecError, StoreError
 from agentv.evals import CheckedCase, Eval, Target, iter_evaluators
 from agentv.model.marks import has_gap, may_have_gap
+from agentv.model.response import TRACE_REF
+from agentv.providers.base import failure
 from agentv.providers.replay import StoredReplies
 from agentv.redaction.secret_variables import stored_secrets
+from agentv.scoring.scorer import needs_trace_file
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators
 
 if TYPE_CHECKING:
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from agentv.evals import ConfiguredEvaluator
     from agentv.model.request import Case
     from agentv.model.response import ProviderResponse
-    from agentv.model.stored import ExecutionRow, RunRow
+    from agentv.model.stored import ExecutionRow, RunRow, StoredRun
     from agentv.protocols import Store
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
@@ -45,19 +49,33 @@ class RescorePlan(NamedTuple):
 class _StoredReplies:
     """The stored replies of an execution, by eval, target, case and repeat."""
 
-    def __init__(self, store: Store, execution_id: str, plain_blocks: tuple[str, ...]) -> None:
+    def __init__(self, store: Store, execution: ExecutionRow, plain_blocks: tuple[str, ...]) -> None:
         self._store = store
-        self._execution_id = execution_id
+        self._execution_id = execution_id = execution.id
+        self._traces = StoredTraces(store, execution)
         self._plain_blocks = plain_blocks
         self.rows: list[RunRow] = [row for row in store.runs(execution_id) if row.verdict is not None]
-        self._keys = {(row.eval_id, row.target, row.case_id, row.repeat): row.key for row in self.rows}
+        self._keys = {identity_of(row): row.key for row in self.rows}
 
     def find(self, eval_id: str, target: str, case_id: str, repeat: int) -> ProviderResponse | None:
         key = self._keys.get((eval_id, target, case_id, repeat))
         if key is None:
             return None
-        runs = self._store.stored_runs(self._execution_id, key)
-        return next((response_of(run, self._plain_blocks) for run in runs), None)
+        for run in self._store.stored_runs(self._execution_id, key):
+            response = response_of(run, self._plain_blocks)
+            if response is None or response.trace_hash is None or not needs_trace_file(response):
+                return response
+            return self._with_trace(response, run)
+        return None
+
+    def _with_trace(self, response: ProviderResponse, run: StoredRun) -> ProviderResponse:
+        """Return a reply with the trace file that it was evaluated with, or an error if that is not the same now."""
+        found = self._traces.follow(response, run)
+        reasons = [place.reason for place in found.unread if place.path == TRACE_REF]
+        if not reasons:
+            return found
+        fix = "restore the file, or run the eval again; `persist: full` stores the events themselves"
+        return failure("protocol", f"the reply cannot be evaluated again: trace_ref {reasons[0]}; {fix}")
 
     def secrets(self) -> dict[str, str]:
         """Return the secrets of the targets that gave these replies, as far as they are in the environment."""
@@ -83,12 +101,12 @@ def prepare_rescore(
     if execution.persist == "summary":
         msg = f"{execution.id} was kept without its messages (persist: summary): there is nothing to evaluate again"
         raise StoreError(msg)
-    replies = _StoredReplies(store, execution.id, options.plain_blocks)
+    replies = _StoredReplies(store, execution, options.plain_blocks)
     if not replies.rows:
         msg = f"{execution.id} has no finished runs"
         raise StoreError(msg)
     evals = _evals_from_files(replies, paths) if paths else _stored_evals(store, execution.id, replies)
-    known = {(row.eval_id, row.target, row.case_id, row.repeat) for row in replies.rows}
+    known = {identity_of(row) for row in replies.rows}
 
     def is_stored(planned: PlannedRun) -> bool:
         return (planned.eval.id, planned.target.name, planned.case.case.id, planned.repeat) in known

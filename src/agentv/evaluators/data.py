@@ -8,16 +8,15 @@ import msgspec
 from msgspec import UNSET
 
 from agentv.errors import EvaluationError, Problem
-from agentv.evaluators.base import ConstraintTally, Example, Finding, cached, run_in_thread
+from agentv.evaluators.base import ConstraintTally, Example, Finding, cached, run_searches
 from agentv.evaluators.json_schema import SchemaCheck, check_schema
 from agentv.evaluators.selectors import Selected, SelectorEvaluator, excerpt, plain
 from agentv.evaluators.trajectory.wording import joined
 from agentv.jsonio import MAX_DEPTH, has_surrogates, is_deep
 from agentv.matching.diff import Difference, differences, quote
-from agentv.matching.equality import sorted_json
 from agentv.matching.gaps import Known, compare_known, known_parts, may_equal
 from agentv.matching.json_pointer import NOTHING, at_steps, bad_pointer, pointer_steps
-from agentv.matching.matchers import check_expected, contains, is_matcher
+from agentv.matching.matchers import check_expected, contains, has_search, is_matcher
 from agentv.matching.matchers import equals as equal_to
 from agentv.model.marks import has_gap
 from agentv.model.results import EvaluatorResult
@@ -111,8 +110,8 @@ class Equals(SelectorEvaluator, kw_only=True):
 
     def evaluate_selected(self, selected: Selected) -> Finding:
         """Decide the one constraint."""
-        if _may_take_long(self.value) or (isinstance(selected.value, str) and len(selected.value) > LONG_TEXT):
-            return run_in_thread(lambda: self._evaluate_now(selected))
+        if has_search(self.value) or (isinstance(selected.value, str) and len(selected.value) > LONG_TEXT):
+            return run_searches(lambda: self._evaluate_now(selected))
         return self._evaluate_now(selected)
 
     def decide_known(self, selected: Selected, reason: str, tally: ConstraintTally) -> None:
@@ -194,9 +193,9 @@ class Json(SelectorEvaluator, kw_only=True):
 
     def evaluate_selected(self, selected: Selected) -> Finding:
         """Decide one constraint each for `equals`, `matches` and `schema`; without any, that the text is JSON."""
-        slow = self.schema is not None or _may_take_long(self.equals) or _may_take_long(self.matches)
+        slow = self.schema is not None or has_search(self.equals) or has_search(self.matches)
         if slow or (isinstance(selected.value, str) and len(selected.value) > LONG_TEXT):
-            return run_in_thread(lambda: self._evaluate_now(selected))
+            return run_searches(lambda: self._evaluate_now(selected))
         return self._evaluate_now(selected)
 
     def _evaluate_now(self, selected: Selected) -> EvaluatorResult:
@@ -289,10 +288,3 @@ def _shallow(value: Any, where: str) -> Any:
         msg = f"{where} is nested deeper than {MAX_DEPTH} levels, too deeply to be compared"
         raise EvaluationError(msg)
     return value
-
-
-def _may_take_long(expected: Any) -> bool:
-    """Return whether a pattern has to be searched for, which the agent's text may slow down."""
-    if expected is UNSET or isinstance(expected, (str, int, float)):
-        return False
-    return b'"$regex"' in (sorted_json(expected) or b"")

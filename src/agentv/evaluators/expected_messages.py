@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
-from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example
+from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example, Finding, run_searches
 from agentv.evaluators.call_checks import DEFAULT_EXCLUDED, ONLY_COUNTS, has_missing_text, unread_calls
 from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.config import Entry
@@ -13,6 +13,7 @@ from agentv.evaluators.trajectory.lower_bound import call_bounds
 from agentv.evaluators.trajectory.report import AlignmentReport, empty_details, match_rows, report_alignment
 from agentv.evaluators.trajectory.script import repeated_calls
 from agentv.matching.alignment import longest_sequence
+from agentv.matching.matchers import has_search
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
@@ -42,11 +43,16 @@ class ExpectedMessages(EvaluatorBase, kw_only=True):
         for tools, passes in ((("get_order", "refund"), True), (("get_order",), False))
     )
 
-    def evaluate(self, ctx: Context) -> EvaluatorResult:
+    def evaluate(self, ctx: Context) -> Finding:
         """Decide one constraint per expected call."""
         wanted = expected_calls(ctx.expected_messages or ())
         if ctx.calls_source is None:
-            return no_calls_result(self, NO_TRACE)
+            return no_calls_result(self, NO_TRACE, wording.what_came(ctx.response))
+        if any(has_search(call.input) or has_search(call.output) for call in wanted):
+            return run_searches(lambda: self._evaluate_now(ctx, wanted))
+        return self._evaluate_now(ctx, wanted)
+
+    def _evaluate_now(self, ctx: Context, wanted: Sequence[ToolCall]) -> EvaluatorResult:
         tally = ConstraintTally()
         if ctx.calls is None:
             details = empty_details()

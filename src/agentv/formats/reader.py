@@ -20,10 +20,11 @@ from agentv.formats.fields import OBJECT, describe_value, is_list
 from agentv.formats.lines import find_data, server_events
 from agentv.formats.normalize import describe_exception, failed_response, normalize_user_reply
 from agentv.formats.objects import is_object, plain, plain_data
-from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_canonical, decode_fields
+from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_canonical, decode_fields, with_turn_usage
 from agentv.formats.streams import AssembledStream, StreamEvent, add_stream_findings, assemble_stream
 from agentv.formats.ui_streams import read_data_stream
 from agentv.formats.unread import with_unread, with_unread_fields
+from agentv.formats.usage import lift_usage
 from agentv.jsonio import dump_json, parse_json, parse_with_hooks, scrub, scrub_text
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse
@@ -175,8 +176,17 @@ def looks_like_reply(text: str) -> bool:
     return bool(_REPLY.match(beginning) or _MESSAGES.match(beginning))
 
 
+_SINGLE_REQUESTS = frozenset(("anthropic", "bedrock", "cohere", "gemini", "ollama", "openai_chat", "openai_responses"))
+"""Shapes of replies to one request of a model."""
+
+
 def _complete(detected: DetectedReply, prompt: Sequence[Message] | None) -> DetectedReply:
     response = with_unread(detected.response, prompt or ())
+    if detected.shape in _SINGLE_REQUESTS:
+        response = with_turn_usage(response)
+    messages = response.output_messages
+    if messages and (lifted := lift_usage(messages)) is not messages:
+        response = replace(response, output_messages=lifted)
     return detected if response is detected.response else DetectedReply(detected.shape, response)
 
 

@@ -3,13 +3,18 @@
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
-from math import ulp
+from math import inf, ulp
 from operator import ge, gt, le, lt
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import UNSET
+
 from agentv.errors import EvaluationError, Problem
-from agentv.matching.equality import json_equal
+from agentv.matching.equality import json_equal, sorted_json
 from agentv.matching.text import glob_test
 
 if TYPE_CHECKING:
@@ -84,6 +89,9 @@ MAX_DEPTH = 128
 MAX_PATH = 60
 MAX_PATTERN = 10_000
 REGEX_SECONDS = 1.0
+"""The time that one search may take."""
+ALL_SEARCHES_SECONDS = 60.0
+"""The time after which an evaluator starts no further search."""
 
 
 def is_number(value: Any) -> bool:
@@ -116,6 +124,26 @@ def has_matcher(value: Any) -> bool:
             [has_matcher(item) for item in value.values() if isinstance(item, (dict, list))]  # noqa: C419 - as above
         )
     return isinstance(value, list) and any(map(has_matcher, value))
+
+
+def has_search(expected: Any) -> bool:
+    """Return whether a pattern has to be searched for, which the agent's text may slow down."""
+    if expected is UNSET or isinstance(expected, (str, int, float)):
+        return False
+    return b'"$regex"' in (sorted_json(expected) or b"")
+
+
+_deadline: ContextVar[float] = ContextVar("deadline of the searches of an evaluator", default=inf)
+
+
+@contextmanager
+def limit_searches() -> Iterator[None]:
+    """Limit the time of all searches within this block."""
+    token = _deadline.set(monotonic() + ALL_SEARCHES_SECONDS)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
 
 
 def check_expected(value: Any, path: str, depth: int = 0) -> Iterator[Problem]:
@@ -328,6 +356,9 @@ def _regex(pattern: str) -> Predicate:
     search = _compile(pattern).search
 
     def test(actual: Any) -> bool:
+        if monotonic() > _deadline.get():
+            msg = f"$regex: the searches of one evaluator took longer than {ALL_SEARCHES_SECONDS:g} s together"
+            raise EvaluationError(msg)
         try:
             # The agent wrote this text and could make the standard library's engine run for hours.
             return isinstance(actual, str) and search(actual, timeout=REGEX_SECONDS) is not None

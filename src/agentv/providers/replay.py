@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -16,9 +18,10 @@ from agentv.formats.reader import read_reply
 from agentv.jsonio import MAX_BYTES, parse_json
 from agentv.model.marks import may_have_gap
 from agentv.providers.base import ProviderBase, failure
+from agentv.scoring.calls import trace_warnings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from agentv.model.request import Request, Scope
     from agentv.model.response import ProviderResponse
@@ -63,9 +66,36 @@ class Replay(ProviderBase, kw_only=True):
     """JSONL with one reply a line, found by `id`; or one JSON file, a reply or a trace, for every case.
     `{case_id}` in the name makes it one JSON file for each case."""
 
+    def reply_warnings(self, scope: Scope) -> list[tuple[str, str]]:
+        """Return the deprecations of the recorded replies; a file that cannot be read has none yet."""
+        if CASE_ID in self.file:
+            return []
+        try:
+            path = find_in_root(scope.root, self.file, scope.folder)
+            return list(islice(_recorded_warnings(path, self.file), MAX_NAMED))
+        except (FormatError, OSError):
+            return []
+
     async def open(self, scope: Scope) -> ReplaySession:
         """Index the replies of the file."""
         return ReplaySession(self.file, scope)
+
+
+def _recorded_warnings(path: Path, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the deprecations of recorded replies, each with its file and line."""
+    if path.suffix == ".json":
+        response = read_reply(parse_json(path.read_bytes()))
+        yield from ((name, warning) for warning in trace_warnings(response))
+        return
+    with path.open("rb") as stream:
+        number = 0
+        while line := stream.readline(MAX_BYTES + 1):
+            number += 1
+            if b'"trace' not in line:
+                continue
+            with suppress(FormatError):  # reported when its case is run
+                response = read_reply(parse_json(line))
+                yield from ((f"{name}:{number}", warning) for warning in trace_warnings(response))
 
 
 class ReplaySession:

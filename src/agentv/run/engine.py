@@ -18,7 +18,7 @@ from agentv.run.claims import ClaimQueue
 from agentv.run.costs import Spending
 from agentv.run.rate_limit import RateLimiter, RateLimits
 from agentv.run.records import make_record, now
-from agentv.scoring.scorer import CaseScorer
+from agentv.scoring.scorer import CaseScorer, needs_trace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -138,6 +138,8 @@ class Engine:
     async def _work(self) -> None:
         while batch := await self._next_batch():
             started_at = now()
+            if self._claimed is not None:
+                self._claimed.mark_started(batch, started_at)
             outcomes = await within_run_timeout(self._attempt(batch), self._options.run_timeout_s, len(batch))
             if self.spending.reached is not None and not self._stopping:
                 self.halt()
@@ -263,7 +265,7 @@ class Engine:
         follow = self._follow(planned)
 
         def report(request: Request, response: ProviderResponse) -> None:
-            if response.trace is None and response.trace_ref is not None:
+            if needs_trace_file(response):
                 response = follow(response)
             on_attempt(
                 AttemptFinished(

@@ -118,7 +118,7 @@ def with_conversation(
     """Return the record with the messages and the trace, as far as the options ask for them."""
     return replace(
         record,
-        messages=(*input_messages, *(response.output_messages or ())) if options.include_messages else UNSET,
+        messages=response.conversation(tuple(input_messages)) if options.include_messages else UNSET,
         trace=_trace(response) if options.include_trace else UNSET,
     )
 

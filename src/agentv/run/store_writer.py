@@ -80,6 +80,8 @@ def _encode_response(response: ProviderResponse, persist: Persist) -> bytes | No
         return None
     if persist == "messages" and (response.raw_response is not None or response.reasoning is not None):
         response = replace(response, raw_response=None, reasoning=None)
+    if persist == "messages" and response.trace_ref is not None and response.trace_hash is not None:
+        response = replace(response, trace=None)  # the hash recognises the file when it is read again
     return dump_json(response)
 
 
@@ -122,7 +124,14 @@ class _StoreCall(NamedTuple):
     answer: asyncio.Future[Any]
 
 
-_Item = _ClaimRequest | _StoreCall | PendingResult | None
+class _RunStart(NamedTuple):
+    """Start of a claimed run."""
+
+    key: str
+    at: str
+
+
+_Item = _ClaimRequest | _StoreCall | _RunStart | PendingResult | None
 
 
 class StoreWriter:
@@ -199,6 +208,10 @@ class StoreWriter:
             self._backpressure = asyncio.Event()
         return self._backpressure
 
+    def mark_started(self, key: str, at: str) -> None:
+        """Enqueue the start of a claimed run, for the next commit."""
+        self._queue.put(_RunStart(key, at))
+
     def _put(self, item: _Item) -> None:
         """Enqueue an item that a caller waits for."""
         self._queue.put(item)
@@ -267,7 +280,10 @@ class StoreWriter:
         """Write all claims and results of these items in one transaction."""
         requests = [item for item in items if isinstance(item, _ClaimRequest)]
         pending = [item for item in items if isinstance(item, PendingResult)]
-        if not (requests or pending):
+        finished = {item.row.key for item in pending}
+        # A run that has finished meanwhile needs no mark.
+        starts = [item for item in items if isinstance(item, _RunStart) and item.key not in finished]
+        if not (requests or pending or starts):
             return
         if self.error is not None:
             self._loop.call_soon_threadsafe(self._on_commit, requests, set(), [], _weight(pending))
@@ -277,6 +293,7 @@ class StoreWriter:
             [claim for request in requests for claim in request.claims],
             redact_results(pending, self._redactor),
             self._rerun,
+            starts,
         )
         events = [item.event for item in pending if item.row.key in written]
         if len(events) < len(pending):

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentv.errors import EvaluationError, UndecidedError
 from agentv.evals import ConfiguredEvaluator
 from agentv.model.request import Case, Scope
-from agentv.model.response import ProviderResponse, ResponseError, Unread
+from agentv.model.response import TRACE_REF, ProviderResponse, ResponseError, Unread
 from agentv.model.results import DiffLabels, EvaluatorResult, RunResult, Verdict
 from agentv.protocols import Context, Evaluator, JudgeClient
 from agentv.scoring.calls import MESSAGE_PATH, Calls, resolve_calls
@@ -124,7 +124,7 @@ UNEXPLAINED = "the agent says that it failed, and not why (`success` is false, a
 ResultOrCoroutine = EvaluatorResult | Coroutine[Any, Any, EvaluatorResult]
 """A result, or the coroutine that returns it."""
 TraceLoader = Callable[[ProviderResponse], ProviderResponse]
-"""Loads the trace that a `trace_ref` names, or adds a warning."""
+"""Loads the trace that a `trace_ref` names, or adds the file as an unread place."""
 
 
 class CaseScorer:
@@ -157,10 +157,8 @@ class CaseScorer:
 
     def read(self, response: ProviderResponse) -> tuple[Calls, Context | None]:
         """Return the known calls and the context of evaluators; no context if the agent gave no usable reply."""
+        response = self.include_trace_file(response)
         known = resolve_calls(response)
-        if _needs_trace_file(response, known):
-            response = self._follow(response)
-            known = resolve_calls(response)
         if not response.success:
             return known, None
         context = Context(
@@ -184,14 +182,9 @@ class CaseScorer:
     def include_trace_file(self, response: ProviderResponse) -> ProviderResponse:
         """Return the reply with the events of its `trace_ref` file and the places of it that were not understood.
 
-        Stored so, it is evaluated again without the file. A file that cannot be read leaves the reply as it is.
+        A file that cannot be read is such a place itself: it matters unless the messages tell all calls.
         """
-        if response.trace_ref is None or not _needs_trace_file(response, resolve_calls(response)):
-            return response
-        found = self._follow(response)
-        if found.trace is response.trace and found.unread == response.unread:
-            return response
-        return replace(found, trace_ref=None)
+        return self._follow(response) if needs_trace_file(response) else response
 
     def readings(self, context: Context) -> tuple[Context, ...]:
         """Return the context, and where its messages may begin with an echo of the request, one without it too."""
@@ -244,11 +237,13 @@ def _judge_warnings(name: str, details: Mapping[str, Any]) -> Iterator[str]:
             yield from _judge_warnings(name, result["details"])
 
 
-def _needs_trace_file(response: ProviderResponse, known: Calls) -> bool:
-    """Return whether the calls of a reply are to be looked for in the file that it names."""
-    if response.trace_ref is None:
+def needs_trace_file(response: ProviderResponse) -> bool:
+    """Return whether a reply names a trace file that was not read yet, and has no events with calls itself."""
+    if response.trace_ref is None or any(place.path == TRACE_REF for place in response.unread):
         return False
-    return not (known.complete and any(call.tool for call in known.calls or ()))
+    if response.trace is None:
+        return True
+    return response.trace_hash is None and not any(event.type == "tool_call" for event in response.trace)
 
 
 def evaluate(checked: ConfiguredEvaluator, context: Context) -> ResultOrCoroutine:

@@ -12,6 +12,8 @@ APPLICATION_ID = 0x61677476
 MAGIC = b"SQLite format 3\0"
 HEADER_BYTES, SCHEMA_COOKIE, HEADER_APPLICATION_ID = 100, slice(40, 44), slice(68, 72)
 """Header of a SQLite file: its length, and the places of the schema cookie and of the application id."""
+REPLACE_IT = "move it away, and a new one is made"
+"""Remedy for a damaged file."""
 MIGRATIONS = Path(__file__).parent / "schema"
 TABLES = frozenset((
     *("executions", "owners", "snapshots", "runs", "attempts", "evaluator_results", "payloads"),
@@ -33,6 +35,9 @@ def migrate(connection: sqlite3.Connection, name: str) -> None:
     _check_schema(connection, name)
     migrations = migration_files()
     version = _version(connection)
+    if version < 0:
+        msg = f"{name}: it is damaged (its tables claim to be version {version}); {REPLACE_IT}"
+        raise StoreError(msg)
     if version > len(migrations):
         msg = (
             f"{name} was written by a newer agentv (its tables are version {version}, "
@@ -90,8 +95,15 @@ def check_header(path: Path, name: str) -> None:
     try:
         with path.open("rb") as file:
             header = file.read(HEADER_BYTES)
-    except OSError:  # it does not exist, or opening it reports the reason
+    except (FileNotFoundError, NotADirectoryError):  # it does not exist yet, or creating it reports the reason
         return
+    except IsADirectoryError as error:
+        msg = f"{name} is a folder, and no run store: name a file in it"
+        raise StoreError(msg) from error
+    except OSError as error:
+        fix = "ask its owner for the permission to read it, or name another store"
+        msg = f"{name} cannot be read: {error.strerror}; {fix}"
+        raise StoreError(msg) from error
     if header and not header.startswith(MAGIC):
         msg = "file is not a database"
         raise sqlite3.DatabaseError(msg)

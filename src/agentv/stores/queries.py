@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 STORED_RUNS = """
     SELECT runs.seq, key, position, eval_id, case_id, persona_id, target, repeat, place, status, rounds, started_at,
-        created_at, updated_at, superseded, cases.data, targets.data, record, response, sides
+        created_at, updated_at, superseded, cases.data, targets.data, record, response, sides, own_id
     FROM runs
     JOIN snapshots AS cases ON cases.id = runs.content
     JOIN snapshots AS targets ON targets.id = runs.target_settings
@@ -95,7 +95,7 @@ class StoreQueries(Connection):
 
     def outcomes(self, execution_id: str) -> dict[str, Outcome]:
         """Return the state of every run of an execution by key, superseded ones included."""
-        query = "SELECT key, status, verdict, rounds, superseded FROM runs WHERE execution = ?"
+        query = "SELECT key, status, verdict, rounds, superseded, owner IS NOT NULL FROM runs WHERE execution = ?"
         with self.translate_errors():
             rows = self.db.execute(query, (self.execution_seq(execution_id),))
             return {row[0]: Outcome._make(row[1:]) for row in rows}
@@ -152,13 +152,19 @@ class StoreQueries(Connection):
         with self.translate_errors():
             return [key for (key,) in self.db.execute(f"{query} ORDER BY position", values)]
 
+    def find_own_id(self, own_id: str) -> list[tuple[str, str]]:
+        """Return the executions and keys of imported runs that had this id before."""
+        query = "SELECT executions.id, key FROM runs JOIN executions ON executions.seq = execution WHERE own_id = ?"
+        with self.translate_errors():
+            return self.db.execute(query, (own_id,)).fetchall()
+
     def stored_runs(self, execution_id: str, key: str | None = None) -> Iterator[StoredRun]:
         """Yield all data of an execution's runs, or of the run with this key; superseded ones included."""
         where = "execution = ?" if key is None else "execution = ? AND key = ?"
         values = (self.execution_seq(execution_id), *(() if key is None else (key,)))
         with self.translate_errors():
-            for seq, *row in self.db.execute(f"{STORED_RUNS} WHERE {where} ORDER BY position, key", values):
-                run = StoredRun._make((*row, self._attempts(seq)))
+            for seq, *row, own_id in self.db.execute(f"{STORED_RUNS} WHERE {where} ORDER BY position, key", values):
+                run = StoredRun._make((*row, self._attempts(seq), own_id))
                 yield run._replace(superseded=bool(run.superseded))
 
     def _attempts(self, seq: int) -> tuple[tuple[int, Attempt], ...]:
@@ -182,7 +188,7 @@ class StoreQueries(Connection):
 
 def _run_row(row: tuple[Any, ...]) -> RunRow:
     run = RunRow._make(row)
-    return run if run.unread is None else run._replace(unread=_decode_unread(row[-1]))
+    return run if run.unread is None else run._replace(unread=_decode_unread(run.unread))  # type: ignore[arg-type]  # a blob
 
 
 def _attempt(
