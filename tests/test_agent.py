@@ -151,7 +151,8 @@ def test_exceptions_are_replies(raised: str, error: dict[str, Any], keyword: str
     program = f"{keyword} agent(prompt):\n    if prompt == 'bad': raise {raised}\n    return prompt\nserve(agent)"
     found, _ = serve(program, ask("a", "bad"), ask("b", "good"))
     assert found["b"] == {"text": "good"}
-    assert {"retryable": False, **found["a"]["error"]} == {"retryable": False, **error}
+    message = found["a"]["error"]["message"].partition("\nat ")[0]
+    assert {"retryable": False, **found["a"]["error"], "message": message} == {"retryable": False, **error}
 
 
 def test_nothing_returned_is_an_error() -> None:

@@ -25,16 +25,18 @@ from agentv.errors import FormatError
 from agentv.formats.reader import decode_response
 from agentv.jsonio import dump_json, parse_json
 from agentv.model.request import Request
+from agentv.model.response import ProviderResponse
+from agentv.protocols import LoadingSession
 from agentv.providers.base import failure
 from agentv.providers.python import Function, PythonAgent
-from agentv.providers.python.workers import Job, WorkerRequest
+from agentv.providers.python.exits import exit_process
+from agentv.providers.python.workers import LOAD_ATTEMPT, Job, WorkerRequest
 from agentv.run.attempt import RetryPolicy, try_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agentv.model.request import Scope
-    from agentv.model.response import ProviderResponse
     from agentv.protocols import ProviderSession
 
     _Decode = Callable[[bytes], tuple[Any, Request]]
@@ -75,6 +77,8 @@ def work() -> None:
 
 async def _work(target: PythonAgent, scope: Scope, pipes: _Pipes, buffer: bytes) -> None:
     session = await target.open(scope)
+    if isinstance(session, LoadingSession):
+        await session.load_code()
     await _serve(session, 1, pipes, _decode_pending_request, buffer, finish_requests=False)
     await session.close()
 
@@ -131,12 +135,12 @@ async def _serve(  # noqa: PLR0913 - shared by `serve` and `work`
         loop.call_soon_threadsafe(stdin_closed.set_result, None)
         if not finish_requests:
             sleep(_EXIT_TIMEOUT_S)
-            os._exit(0)  # user code may block the event loop forever
+            exit_process(0)  # user code may block the event loop forever
 
     Thread(target=read, daemon=True).start()
     await stdin_closed
     if running and not finish_requests:
-        os._exit(0)  # no process reads the replies any more, and user code may never end
+        exit_process(0)  # no process reads the replies any more, and user code may never end
     if running:
         await asyncio.wait(running)
 
@@ -156,6 +160,8 @@ async def _answer(
 
 
 async def _invoke(session: ProviderSession, request: Request) -> ProviderResponse:
+    if request.attempt == LOAD_ATTEMPT:
+        return getattr(session, "load_failure", None) or ProviderResponse()
     try:
         attempts = await try_run(session, request, _NO_RETRIES, lambda: False)
     except SystemExit as error:  # exiting here would also end all other requests

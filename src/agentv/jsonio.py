@@ -68,6 +68,25 @@ def parse_with_hooks(text: str | bytes, *, strict: bool = True, **hooks: Any) ->
         raise FormatError(msg, format="json") from None
 
 
+def find_duplicate_keys(data: bytes | str) -> list[str]:
+    """Return the duplicate keys of all objects in a JSON text; parsers would silently take the last value."""
+    duplicates: dict[str, None] = {}
+
+    def check(pairs: list[tuple[str, Any]]) -> None:
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                duplicates[name] = None
+            seen.add(name)
+
+    text = data if isinstance(data, str) else data.decode("utf-8-sig", "replace")
+    try:
+        parse_with_hooks(text.removeprefix("\ufeff"), strict=False, object_pairs_hook=check, parse_int=_parse_int)
+    except RecursionError:
+        raise _too_deep() from None
+    return list(duplicates)
+
+
 def _parse_int(digits: str) -> int | None:
     try:
         return int(digits)

@@ -555,7 +555,7 @@ def test_a_read_only_folder_is_told_before_anything_runs(run: Command) -> None:
     run.write("agent.py", TOUCH)
     run.write("a.eval.yaml", {"targets": [program("agent.py")], "cases": cases("a")})
     with mounted(run.folder / "fixed", "size=64k,ro"):
-        result = run("eval", "a.eval.yaml", "--out", "fixed/results.jsonl")
+        result = run.process("eval", "a.eval.yaml", "--out", "fixed/results.jsonl")
     assert (result.code, result.out) == (2, "")
     assert "fixed/results.jsonl cannot be written: Read-only file system" in result.err
     assert not (run.folder / "touched").exists()
@@ -578,7 +578,7 @@ FULL = {"targets": [mocked(calls("search", text="x" * 4_000))], "cases": cases(*
 def test_a_full_disk_keeps_what_was_finished(run: Command) -> None:
     run.write("a.eval.yaml", FULL)
     with mounted(run.folder / "small", "size=64k"):
-        result = run("eval", "a.eval.yaml", "--out", "small/results.jsonl", "--json")
+        result = run.process("eval", "a.eval.yaml", "--out", "small/results.jsonl", "--json")
         records = run.records("small/results.jsonl")
     assert result.code == 3
     assert "No space left on device" in result.err

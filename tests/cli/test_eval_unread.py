@@ -126,7 +126,7 @@ class TestStored:
         listed = [{"id": "a", "input": "a", "evaluators": [check]}]
         agent = mocked({"text": "x", "trace_ref": "trace.json"})
         run.write("a.eval.yaml", {"targets": [agent], "cases": listed})
-        assert run("eval", "a.eval.yaml", "--out", "results.jsonl").code == 3
+        assert run("eval", "a.eval.yaml", "--persist", "full", "--out", "results.jsonl").code == 3
         (record,) = run.records()
         assert [place["path"] for place in record["unread"]] == ["trace[1]"]
         stored = shown(run, "runs", "show", "last", "--case", "a")
@@ -386,7 +386,7 @@ class TestPlainBlocks:
         write(run, python("charts"), names=("a", "b"))
         run("eval", "a.eval.yaml", "--plain-block", "chart", "--case", "a")
         result = run("eval", "--resume", "--case", "*")
-        assert "1 results are kept, 2 runs planned" in result.err
+        assert "1 result is kept, 2 runs planned" in result.err
         listed = shown(run, "runs", "show")
         assert (listed["command"]["options"]["plain_blocks"], listed["partly_understood"]) == (["chart"], 0)
         assert len(listed["runs"]) == 2

@@ -376,7 +376,7 @@ def test_an_execution_may_have_any_name(run: Command) -> None:
     old = {**OLD, "executionId": "my-old-one"}
     run.write("old.jsonl", json.dumps(old) + "\n")
     run("runs", "import", "old.jsonl")
-    assert "my-old-one  imported  1 runs" in run("runs", "show", "my-old-one").out
+    assert "my-old-one  imported  1 run:" in run("runs", "show", "my-old-one").out
     key = json.loads(run("runs", "show", "my-old-one", "--json").out)["runs"][0]["id"]
     assert "weather" in run("runs", "show", key).out
 

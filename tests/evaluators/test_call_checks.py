@@ -16,6 +16,7 @@ from agentv.evaluators.refusal import ACTIONS, PHRASES, UNWILLING
 from agentv.evaluators.tool_use import LONGEST, find_loops
 from agentv.formats.reader import decode_response
 from agentv.registry import find_evaluator
+from tests.support.examples import examples
 
 PAGES = Path(__file__).parents[2] / "docs" / "reference" / "evaluators"
 BUDGETS = ("token_budget", "tool_call_count", "latency_budget", "cost_budget", "turn_budget")
@@ -190,7 +191,7 @@ def alike(left: Any, right: Any) -> bool:
 
 
 @given(MADE)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_repetitions_against_every_pair(made: list[tuple[str, int]]) -> None:
     calls = [{"tool": tool, "input": INPUTS[place]} for tool, place in made]
     expected = [
@@ -300,7 +301,7 @@ def test_loops_from_counts() -> None:
 
 
 @given(st.text("AB", max_size=14) | st.text("ABC", max_size=14), st.integers(2, 4), st.integers(1, 5))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_loops_against_every_stretch(calls: str, rounds: int, longest: int) -> None:
     found = find_loops(calls, rounds, longest)
     stretches = {

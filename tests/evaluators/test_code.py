@@ -46,12 +46,25 @@ def test_it_prints_its_verdict() -> None:
     assert (result.hits, result.misses, result.details) == (("a",), ("b",), {"n": 1})
 
 
+@pytest.mark.parametrize(
+    ("printed", "key"),
+    [
+        ('{"score": 0, "score": 1}', "score"),
+        ('{"score": 1, "details": {"n": 1, "n": 2}}', "n"),
+        ('{"score": NaN, "scor\\\\u0065": 1}', "score"),
+    ],
+    ids=["score", "inside of details", "written in two ways"],
+)
+def test_a_key_that_stands_twice_decides_nothing(printed: str, key: str) -> None:
+    assert f"has a key twice in one object ({key!r})" in reason(f"print('{printed}')")
+
+
 def test_it_reads_the_context() -> None:
     code = "import json, sys; print(json.dumps({'score': 1, 'details': json.load(sys.stdin)}))"
     read = checked(code, config={"most": 3}).details
     assert list(read) == [
         *("schema", "case", "candidate", "output_messages", "trace", "trace_summary", "calls", "calls_source"),
-        *("calls_complete", "unread", "response", "expected_messages", "config"),
+        *("calls_complete", "unread", "incomplete", "response", "expected_messages", "config"),
     ]
     assert read["schema"] == "agentv.context/1"
     assert (read["candidate"], read["calls_source"], read["trace"]) == ("It is sunny.", "output_messages", None)

@@ -11,9 +11,10 @@ import agentv
 from agentv.formats.reader import decode_response
 from agentv.model.response import Unread
 from tests.reference import strategies
+from tests.support.examples import examples
 
 CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
+SETTINGS = settings(max_examples=examples(150), deadline=None, suppress_health_check=CHECKS)
 REASON = "a block of type 'toolUse' was not understood, so calls may be missing"
 UNTOLD = {"output", "status", "error"}
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import agentv
 from agentv.formats.vocabulary import CALL_ID_KEYS, CALL_KEYS, INPUT_KEYS, NAME_KEYS
+from tests.support.examples import examples
 from tests.support.samples import Sample, samples
 
 FORBIDS: dict[str, dict[str, Any]] = {
@@ -146,7 +147,7 @@ def changed_replies(draw: st.DrawFn) -> tuple[str, str, Any]:
     return sample.name, change.__name__, change(reply, draw(st.sampled_from(places)), word)
 
 
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=examples(600))
 @given(changed_replies())
 def test_a_call_that_is_written_differently_never_turns_into_a_pass(changed: tuple[str, str, Any]) -> None:
     name, change, reply = changed
@@ -242,7 +243,7 @@ def objects(value: Any, levels: int = 2) -> Iterator[dict[str, Any]]:
             yield from objects(item, levels - 1)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(st.data())
 def test_what_is_harmless_never_makes_an_error(data: st.DataObject) -> None:
     sample = data.draw(st.sampled_from(PLAIN), label="sample")

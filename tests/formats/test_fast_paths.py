@@ -12,8 +12,9 @@ from agentv.formats.reader import decode_response, decode_response_json
 from agentv.jsonio import dump_json, parse_json
 from agentv.model.response import ProviderResponse
 from tests.support import strategies
+from tests.support.examples import examples
 
-CHECK = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+CHECK = settings(deadline=None, max_examples=examples(200), suppress_health_check=[HealthCheck.too_slow])
 
 
 def decode_slowly(reply: Any) -> ProviderResponse:

@@ -26,6 +26,7 @@ from agentv.formats.openai import from_openai, to_openai
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import TokensUsage
+from tests.support.examples import examples
 
 BARE: dict[str, Any] = {"content": "hi", "additional_kwargs": {}, "response_metadata": {}, "name": None, "id": None}
 
@@ -411,7 +412,7 @@ CONVERSATIONS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 @given(CONVERSATIONS)
 def test_every_form_that_langchain_writes_says_the_same(messages: list[BaseMessage]) -> None:
     plain = [message.model_dump(mode="json") for message in messages]
@@ -420,7 +421,7 @@ def test_every_form_that_langchain_writes_says_the_same(messages: list[BaseMessa
     assert decode_langchain(json.loads(json.dumps([dumpd(message) for message in messages]))) == response
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 @given(CONVERSATIONS)
 def test_every_call_and_every_message_of_the_assistant_s_is_there_once(messages: list[BaseMessage]) -> None:
     decoded = decode_langchain([message.model_dump(mode="json") for message in messages]).output_messages
@@ -433,7 +434,7 @@ def test_every_call_and_every_message_of_the_assistant_s_is_there_once(messages:
     assert from_openai(to_openai(decoded)) == decoded
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.lists(VALUES | st.dictionaries(st.sampled_from([*ai(), "lc", "kwargs", "data", "role"]), VALUES, max_size=6)))
 def test_nothing_that_json_can_hold_breaks_it_or_is_changed_by_it(items: list[Any]) -> None:
     before = deepcopy(items)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agentv.formats import langgraph_updates
 from agentv.formats.langgraph_updates import UpdateCollector
 from agentv.jsonio import dump_json
+from tests.support.examples import examples
 
 DEEP = ("sub:1", "inner:2")
 USAGE = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
@@ -280,7 +281,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(120))
 @given(st.lists(st.tuples(JSON, st.sampled_from([(), ("sub:1",), DEEP])), max_size=4), JSON)
 def test_no_update_breaks_it_or_is_changed_by_it(updates: list[tuple[Any, Any]], state: Any) -> None:
     before = deepcopy((updates, state))

@@ -31,6 +31,7 @@ from agentv.formats.objects import library_of, plain
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse, TokensUsage
+from tests.support.examples import examples
 from tests.support.reading import decode_returned
 
 
@@ -384,7 +385,7 @@ LOOKS_LIKE = st.sampled_from(
 
 
 @given(st.one_of(ANYTHING, st.lists(st.builds(operator.or_, LOOKS_LIKE, st.dictionaries(KEYS, ANYTHING, max_size=4)))))
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(400), suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_an_agent_returns_is_read_or_refused(value: Any) -> None:
     try:
         response = decode_returned(value, "x")

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from agentv.formats.openai import from_openai, to_openai
 from agentv.model.conversation import Message, ToolCall
 from tests.support import strategies
+from tests.support.examples import examples
 
-CHECK = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+CHECK = settings(deadline=None, max_examples=examples(200), suppress_health_check=[HealthCheck.too_slow])
 
 
 def assistant(*calls: ToolCall, **more: Any) -> Message:

@@ -16,6 +16,7 @@ from agentv.model.response import ProviderResponse, ResponseError, TokensUsage, 
 from agentv.model.results import EvaluatorResult, ResultRecord
 from agentv.model.stored import ExecutionRow, StoredCommand, StoredRun
 from agentv.stores.sqlite import SqliteStore
+from tests.support.examples import examples
 
 NAME = "20261116T000000-abcdef"
 KEY = "0123456789abcdef"
@@ -144,7 +145,7 @@ def runs(draw: Any) -> StoredRun:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(runs())
 def test_a_run_comes_back_to_the_letter(run: StoredRun) -> None:
     name, back = read_run(write_run(run, NAME))
@@ -153,7 +154,7 @@ def test_a_run_comes_back_to_the_letter(run: StoredRun) -> None:
     assert write_run(back, NAME) == write_run(run, NAME)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(run=runs())
 def test_a_store_gives_back_what_was_put_into_it(tmp_path_factory: Any, run: StoredRun) -> None:
     store = SqliteStore(tmp_path_factory.mktemp("lines") / "runs.db")

@@ -14,6 +14,7 @@ from agentv.matching.alignment import (
     longest_sequence,
     subsequence,
 )
+from tests.support.examples import examples
 
 
 @st.composite
@@ -46,14 +47,14 @@ def rank(pairs: list[Pair], worth: Worth) -> tuple[object, ...]:
 
 
 @given(boards())
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_the_ordered_alignment_is_the_longest_with_the_earliest_calls(board: tuple[list[int], int]) -> None:
     best = min(every_alignment(*board, ordered=True), key=lambda pairs: rank(pairs, {}))
     assert longest_sequence(*board) == best
 
 
 @given(boards())
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_the_assignment_is_maximum_with_the_earliest_calls(board: tuple[list[int], int]) -> None:
     best = min(rank(pairs, {}) for pairs in every_alignment(*board, ordered=False))
     assert rank(largest_assignment(*board), {}) == best
@@ -67,7 +68,7 @@ def test_a_subsequence_is_found_exactly_when_there_is_one(board: tuple[list[int]
 
 
 @given(boards(), st.data())
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_most_time_limits_are_kept_among_the_largest_alignments(
     board: tuple[list[int], int], data: st.DataObject
 ) -> None:

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, assume, given, note, settings
 
 import agentv
 from tests.reference import oracle, strategies
+from tests.support.examples import examples
 
 CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
@@ -41,37 +42,37 @@ def check(example: Any) -> None:
 
 
 @given(strategies.message_examples())
-@settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=CHECKS)
 def test_messages_are_judged_as_the_specification_reads(example: Any) -> None:
     check(example)
 
 
 @given(strategies.alignment_examples())
-@settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=CHECKS)
 def test_alignments_are_the_best_of_all(example: Any) -> None:
     check(example)
 
 
 @given(strategies.turn_examples())
-@settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=CHECKS)
 def test_turns_are_judged_as_the_specification_reads(example: Any) -> None:
     check(example)
 
 
 @given(strategies.trace_examples())
-@settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=CHECKS)
 def test_traces_are_judged_as_the_specification_reads(example: Any) -> None:
     check(example)
 
 
 @given(strategies.summary_examples())
-@settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=CHECKS)
 def test_summaries_decide_what_they_can(example: Any) -> None:
     check(example)
 
 
 @given(strategies.pattern_a_examples())
-@settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=CHECKS)
 def test_expected_messages_are_judged_as_the_specification_reads(example: Any) -> None:
     expected, reply, *_ = example
     result = agentv.score(reply, expected_messages=expected).evaluators[0]
@@ -79,7 +80,7 @@ def test_expected_messages_are_judged_as_the_specification_reads(example: Any) -
 
 
 @given(strategies.invalid_configs())
-@settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=CHECKS)
 def test_what_cannot_be_meant_is_an_authoring_error(config: dict[str, Any]) -> None:
     assert oracle.config_errors(config)
     # The oracle wants a path in an input as it is written; ours also takes one that a default fills in.

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from tests.support.examples import examples
+
 from . import strategies
 from .oracle import (
     Call,
@@ -23,7 +25,7 @@ from .oracle import (
 
 Json = Any
 
-CHECK = settings(database=None, deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
+CHECK = settings(database=None, deadline=None, max_examples=examples(300), suppress_health_check=list(HealthCheck))
 
 
 def said(*calls: Json) -> dict[str, Json]:

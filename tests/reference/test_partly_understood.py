@@ -13,9 +13,10 @@ import agentv
 from agentv.formats.reader import decode_response
 from agentv.model.response import Unread
 from tests.reference.oracle import MODES, Turn, Unknown, Verdict, judge_partly, messages_of
+from tests.support.examples import examples
 
 CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=CHECKS)
+SETTINGS = settings(max_examples=examples(60), deadline=None, suppress_health_check=CHECKS)
 
 Json = Any
 PLACE = "a block of type 'toolUse' was not understood, so calls may be missing"

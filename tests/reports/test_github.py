@@ -60,6 +60,15 @@ def test_ten_are_shown_and_the_rest_is_counted() -> None:
     assert note == ("notice", {"title": "agentv"}, "15 more runs did not pass; GitHub shows 10 of a step")
 
 
+def test_repetitions_that_failed_for_the_same_reason_are_one_annotation() -> None:
+    runs = [failed(at, case_id="refund", repeat=at) for at in range(3)]
+    first, second, third = annotations(*reversed(runs), failed(3, "other", case_id="refund", repeat=3), errored(4))
+    assert first[1]["title"] == "refund failed (runs 1 to 3), target scripted"
+    assert (first[1]["line"], first[2]) == ("10", "search called 0 times")
+    assert second[1]["title"] == "refund #4 failed, target scripted"
+    assert third[0] == "error"
+
+
 def test_nothing_is_said_when_all_passed() -> None:
     assert annotations(passed(0)) == []
 

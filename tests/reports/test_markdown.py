@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from agentv.model.events import RunFinished
+from agentv.model.results import OutcomeCounts
 from agentv.redaction import Redactor
 from agentv.reports.markdown import MAX_PAGE, MarkdownFile, code_span, fenced_block
+from tests.reports.test_console_rates import repeats
 from tests.support.events import HOSTILE, errored, failed, passed, tell
 
 FENCE = re.compile(r"^(`{3,})text\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
@@ -56,17 +58,41 @@ def test_rates_are_over_what_was_measured_with_the_errors_beside_them(tmp_path: 
 
 
 def test_failures_come_first_in_plan_order_with_their_reasons(tmp_path: Path) -> None:
-    text = page(tmp_path / "r.md", errored(0), failed(3), passed(1), failed(2))
+    text = page(tmp_path / "r.md", errored(0), failed(3, "other"), passed(1), failed(2))
     assert re.findall(r"^### (.*)", text, re.MULTILINE) == ["FAIL `c2`", "FAIL `c3`", "ERROR `c0`"]
     assert "`support` · `scripted` · `support.eval.yaml:12:5` · score 0.00" in text
     assert FENCE.findall(text)[2][1] == "! transport: nobody is there"
 
 
 def test_of_thousands_twenty_are_shown_and_some_named(tmp_path: Path) -> None:
-    text = page(tmp_path / "r.md", *(failed(order) for order in reversed(range(5_000))))
+    text = page(tmp_path / "r.md", *(failed(order, f"reason {order}") for order in reversed(range(5_000))))
     assert re.findall(r"^### FAIL `c(\d+)`", text, re.MULTILINE) == [str(number) for number in range(20)]
     assert "Not shown, and did not pass either: `c20`, `c21`, " in text
     assert "`c199`, 4,800 more." in text
+
+
+def test_equal_failures_are_one_section_with_the_names_of_the_others(tmp_path: Path) -> None:
+    text = page(tmp_path / "r.md", *(failed(order) for order in range(15)), failed(15, "other"))
+    assert re.findall(r"^### (.*)", text, re.MULTILINE) == ["FAIL `c0`", "FAIL `c15`"]
+    names = ", ".join(f"`c{number}`" for number in range(1, 11))
+    assert f"\nThe same in {names}, 4 more.\n" in text
+
+
+def test_repetitions_are_told_by_case(tmp_path: Path) -> None:
+    runs = [failed(at, case_id="refund", repeat=at) for at in range(3)]
+    text = page(tmp_path / "r.md", *runs, failed(3, case_id="other", repeat=1), repeats=repeats())
+    assert re.findall(r"^### (.*)", text, re.MULTILINE) == ["FAIL `refund`"]
+    assert "`support` · `scripted` · `support.eval.yaml:10:5` · score 0.00 · runs 1 to 3\n" in text
+    assert "\nThe same in `other` (run 2).\n" in text
+
+
+def test_several_targets_are_a_table_and_so_are_tags(tmp_path: Path) -> None:
+    runs = [passed(0, "refund"), failed(1, case_id="refund", target="other")]
+    tags = {"slow": OutcomeCounts(runs=1, passed=1, pass_rate=1.0, pass_rate_interval=(0.2, 1.0))}
+    text = page(tmp_path / "r.md", *runs, tags=tags)
+    assert "| case | `scripted` | `other` |\n|---|---|---|\n| `refund` | ✅ pass | ❌ FAIL |\n" in text
+    assert "| `slow` | 1 | 0 | 0 | 100 % of 1 (20\N{EN DASH}100 %) |\n" in text
+    assert "| case |" not in page(tmp_path / "r.md", passed(0))
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
@@ -77,7 +103,7 @@ def test_whatever_an_agent_says_stays_where_it_was_put(tmp_path: Path, text: str
     assert len(FENCE.findall(shown)) == 2
     assert sum(line.startswith("#") for line in lines) == 4, "the title, a heading, and one for each of the two"
     rows = [line for line in lines if line.startswith("|")]
-    assert [len(re.findall(r"\|", row)) for row in rows] == [7] * 5
+    assert [len(re.findall(r"\|", row)) for row in rows] == [*[7] * 5, *[4] * 5], "rates, then cases and targets"
     assert all(char.isprintable() or char == "\n" for char in shown)
     assert not any(line.lstrip().startswith("::") for line in lines)
     assert "<script" not in "\n".join(line for line in lines if "`" not in line)

@@ -25,6 +25,7 @@ from agentv.spec.project import load_project
 from agentv.spec.schema import eval_schema, project_schema, schema_text
 from agentv.spec.yaml import YamlError, read_yaml
 from tests.support.documents import EVAL, PARTS, READS_EVAL, complaints, misfits, part, whole
+from tests.support.examples import examples
 
 ROOT = Path(__file__).parents[2]
 PROJECT = project_schema()
@@ -105,7 +106,7 @@ def parsed(text: str) -> Any:
         return None
 
 
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @QUICK
@@ -333,7 +334,7 @@ WRONG: list[tuple[str, Any]] = [
     ("targets", [{"name": "t", "provider": "mock", "reply": {"output_messages": [{"role": 1}]}}]),
     ("targets", [{"name": "t", "provider": "mock", "reply": {"error": {"message": "busy", "retry_after_s": -1}}}]),
     ("targets", [{"name": "t", "provider": "cli"}]),
-    ("targets", [{"name": "t", "provider": "cli", "command": "python3 agent.py"}]),
+    ("targets", [{"name": "t", "provider": "cli", "command": " "}]),
     ("defaults", {"evaluators": [{"forbidden": ["a"]}]}),
     ("defaults", {"evaluators": ["tool_trajectory"]}),
     (

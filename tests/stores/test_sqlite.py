@@ -29,6 +29,7 @@ from agentv.stores import migrations
 from agentv.stores.connection import Connection
 from agentv.stores.leases import Heartbeat, ProcessIdentity, is_alive, this_process
 from agentv.stores.sqlite import SqliteStore
+from tests.support.examples import examples
 
 NOBODY = 2**22 + 1
 """No process has this id."""
@@ -546,7 +547,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ACTIONS)
 def test_any_interleaving_of_writes_and_crashes_leaves_a_store_that_opens_lists_and_resumes(
     tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, int, int]]

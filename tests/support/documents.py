@@ -53,7 +53,9 @@ def typed(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
 
 def strings(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     refused = Draft202012Validator(schema.get("not", False))
-    return TEXTS.filter(lambda text: len(text) >= schema.get("minLength", 0) and not refused.is_valid(text))
+    allowed = re.compile(schema.get("pattern", ""))
+    fits = TEXTS.filter(lambda text: len(text) >= schema.get("minLength", 0) and not refused.is_valid(text))
+    return fits.filter(lambda text: allowed.search(text) is not None)
 
 
 def lists(schema: dict[str, Any]) -> st.SearchStrategy[Any]:

@@ -61,7 +61,8 @@ class Execution(Struct, frozen=True, kw_only=True):
         summary = self.summary
         measured = summary.passed + summary.failed
         rate = f", {summary.passed / measured:.0%} of {measured} measured passed" if measured else ""
-        counts = f"{summary.passed} passed, {summary.failed} failed, {summary.errors} errors"
+        errors = "1 error" if summary.errors == 1 else f"{summary.errors} errors"
+        counts = f"{summary.passed} passed, {summary.failed} failed, {errors}"
         return f"{counts}{rate} ({summary.execution_id})"
 
     def _repr_html_(self) -> str:
@@ -70,7 +71,7 @@ class Execution(Struct, frozen=True, kw_only=True):
         cells = [(row.status, row.case_id, row.target, _score(row.score), _reason(row)) for row in rows]
         body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
         more = len(self.results) - len(rows)
-        note = f"<p>{more:,} more runs</p>" if more else ""
+        note = f"<p>{more:,} more {'run' if more == 1 else 'runs'}</p>" if more else ""
         head = "".join(f"<th>{name}</th>" for name in ("status", "case", "target", "score", "reason"))
         return f"<p>{escape(str(self))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 

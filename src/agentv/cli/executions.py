@@ -217,8 +217,8 @@ def print_run_row(row: RunRow, execution_id: str, style: Style) -> None:
     repeat = f" #{row.repeat + 1}" if row.repeat else ""
     numbers = [
         f"{row.score:.2f}" if row.score is not None else "",
-        f"{row.latency_ms / 1000:.2f} s" if row.latency_ms is not None else "",
-        f"{row.total_tokens:,} tokens" if row.total_tokens is not None else "",
+        f"{row.latency_ms / 1000:.2f} s" if row.latency_ms is not None and row.status != "error" else "",
+        pluralize(row.total_tokens, "token") if row.total_tokens is not None else "",
         f"${row.cost_usd:.4f}" if row.cost_usd is not None else "",
         "only partly understood" if row.unread else "",
     ]
@@ -249,9 +249,9 @@ def write_export(store: Store, selection: NamedRuns, form: str, out: str | None)
     except OSError as error:
         fail_usage(f"{out} cannot be written: {error.strerror}")
     except StoreError as error:
-        click.echo(f"wrote {count:,} lines to {out}", err=True)
+        click.echo(f"wrote {pluralize(count, 'line')} to {out}", err=True)
         fail_error(str(error))
-    click.echo(f"wrote {count:,} lines to {out}", err=True)
+    click.echo(f"wrote {pluralize(count, 'line')} to {out}", err=True)
 
 
 def _current_state(store: Store, row: ExecutionRow) -> tuple[ExecutionRow, list[ActiveWorker]]:
@@ -263,7 +263,7 @@ def _current_state(store: Store, row: ExecutionRow) -> tuple[ExecutionRow, list[
 
 
 def _counts(row: ExecutionRow) -> str:
-    done = f"{row.runs:,} of {row.planned:,} runs" if row.runs != row.planned else f"{row.runs:,} runs"
+    done = f"{row.runs:,} of {pluralize(row.planned, 'run')}" if row.runs != row.planned else pluralize(row.runs, "run")
     partly = f", {row.partly_understood:,} only partly understood" if row.partly_understood else ""
     return f"{done}: {row.passed:,} passed, {row.failed:,} failed, {pluralize(row.errors, 'error')}{partly}"
 

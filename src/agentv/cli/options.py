@@ -15,6 +15,7 @@ from agentv.errors import FormatError
 from agentv.formats.plain_blocks import plain_block_problem
 from agentv.run.options import RunOptions
 from agentv.spec.environment import parse_dotenv
+from agentv.spec.trust import TRUSTS_ALL
 
 if TYPE_CHECKING:
     from agentv.model.stored import Persist
@@ -83,6 +84,22 @@ OUT = click.option(
 )
 ENV_FILE = click.option(
     "--env-file", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Read variables from FILE (.env)."
+)
+
+
+def _trust_projects(context: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001 - of click
+    if value:
+        token = TRUSTS_ALL.set(True)
+        context.call_on_close(lambda: TRUSTS_ALL.reset(token))
+
+
+TRUST_PROJECT = click.option(
+    "--trust-project",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_trust_projects,
+    help="Use an agentv.yaml that belongs to another user, too.",
 )
 STORE = click.option(
     "--store", type=click.Path(dir_okay=False), metavar="FILE", help="The store file; that of the project by default."
@@ -169,7 +186,15 @@ class EvalArgs(OutputArgs, frozen=True, kw_only=True):
     baseline: str | None
     dry_run: bool
     no_exec: bool
+    store: str | None
+    allow_env: tuple[str, ...]
+    allow_host: tuple[str, ...]
     env_file: str | None
+
+    @property
+    def store_file(self) -> Path | None:
+        """Return the store that the command line names."""
+        return None if self.store is None else Path(self.store)
 
     @property
     def resumes(self) -> bool:

@@ -23,7 +23,7 @@ from agentv.matching.text import name_match
 from agentv.model.results import RunResult
 from agentv.reports.console import other_warnings, render_unread
 from agentv.reports.diff import render_conversation, render_run
-from agentv.reports.terminal import Style, clean
+from agentv.reports.terminal import Style, clean, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,15 +103,16 @@ def show(  # noqa: PLR0913 - one for each option
             _print_note("show")
             executions.show_execution(run_store, selection.execution, status, limit, as_json=as_json)
             return
-        for key in keys:
-            for run in run_store.stored_runs(selection.execution.id, key):
-                check_intact(run)
-                if as_json:
-                    with translate_damage():
-                        line = write_run(run, selection.execution.id)
-                    click.echo(line)
-                else:
-                    _show_run(run, selection.execution.id)
+        runs = (run for key in keys for run in run_store.stored_runs(selection.execution.id, key))
+        for number, run in enumerate(runs):
+            check_intact(run)
+            if as_json:
+                with translate_damage():
+                    line = write_run(run, selection.execution.id)
+                click.echo(line)
+            else:
+                click.echo("\n" if number else "", nl=False)
+                _show_run(run, selection.execution.id)
 
 
 @command.command("export")
@@ -147,7 +148,7 @@ def import_file(path: str, store: str | None, *, as_json: bool) -> None:
         print_json({"schema": "agentv.imported/1", "executions": [{"id": row.id, "runs": runs} for row, runs in added]})
         return
     for row, runs in added:
-        click.echo(f"imported {clean(row.id)}: {runs:,} runs")
+        click.echo(f"imported {clean(row.id)}: {pluralize(runs, 'run')}")
     click.echo(f"\nnext: agentv executions show {clean(added[0][0].id)}")
 
 
@@ -211,8 +212,10 @@ def _show_run(run: StoredRun, execution_id: str) -> None:
 
 def _record_numbers(record: ResultRecord) -> str:
     usage = record.tokens_usage
-    latency = "not reported" if record.latency_ms is None else f"{record.latency_ms / 1000:.3f} s"
+    latency = "latency not reported" if record.latency_ms is None else f"latency {record.latency_ms / 1000:.3f} s"
+    if record.latency_ms is not None and record.error is not None:
+        latency = f"no usable reply after {record.latency_ms / 1000:.3f} s"
     tokens = "not reported" if usage is None else f"{usage.input_tokens} in, {usage.output_tokens} out"
     cost = "not reported" if record.cost_usd is None else f"${record.cost_usd:.6f}"
     thread = f" · thread {clean(record.thread_id)}" if record.thread_id else ""
-    return f"began {clean(record.started_at)} · latency {latency} · tokens {tokens} · cost {cost}{thread}"
+    return f"began {clean(record.started_at)} · {latency} · tokens {tokens} · cost {cost}{thread}"

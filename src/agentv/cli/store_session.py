@@ -58,7 +58,7 @@ def find_resumable(args: EvalArgs) -> ResumePlan:
     name, paths = args.resume, args.paths
     if name and Path(name).exists():  # `--resume evals/`: a path after an option whose value is optional
         name, paths = "", (name, *paths)
-    store = existing_store(paths)
+    store = open_store_file(args.store_file) if args.store_file else existing_store(paths)
     execution = api.find_execution_to_resume(store, name or "")
     earlier = execution.command
     merged = api.with_earlier(args.options, earlier)
@@ -110,22 +110,27 @@ def print_complete(plan: ResumePlan, args: EvalArgs) -> int:
 @contextmanager
 def open_session(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None) -> Iterator[StoreSession | None]:
     """Open the store session of an execution that is about to run; yield `None` when nothing is stored."""
-    if plan is not None:
-        session = _resume(prepared, args, plan)
-    else:
-        path = None if args.no_store or args.watch else store_path(prepared.evals)
+    path = None
+    if plan is None:
+        path = None if args.no_store or args.watch else args.store_file or store_path(prepared.evals)
         if path is None:
             yield None
             return
         store = open_store_file(path)
-        if not args.quiet:
-            _mention_unfinished(store)
-        command = api.command_of(args.paths, args.targets, prepared.options, store=path)
-        session = api.begin(store, api.new_execution(prepared, command, args.persist))
+    else:
+        store = plan.store
     try:
+        session = _begin(prepared, args, store, path) if plan is None else _resume(prepared, args, plan)
         yield replace(session, on_wait=_make_wait_notice())
     finally:
-        session.store.close()
+        store.close()
+
+
+def _begin(prepared: Prepared, args: EvalArgs, store: Store, path: Path | None) -> StoreSession:
+    if not args.quiet:
+        _mention_unfinished(store)
+    command = api.command_of(args.paths, args.targets, prepared.options, store=path)
+    return api.begin(store, api.new_execution(prepared, command, args.persist))
 
 
 def _resume(prepared: Prepared, args: EvalArgs, plan: ResumePlan) -> StoreSession:
@@ -177,7 +182,9 @@ def _print_resumed(session: StoreSession, prepared: Prepared, *, is_unchanged: b
     total = prepared.planned.runs
     # Which results belong to cases that were edited since is found out case by case, while running.
     is_part = is_unchanged and done <= total
-    state = f"{done:,} of {total:,} runs are done" if is_part else f"{done:,} results are kept, {total:,} runs planned"
+    verb = "is" if (total if is_part else done) == 1 else "are"
+    kept, planned = pluralize(done, "result"), pluralize(total, "run")
+    state = f"{done:,} of {planned} {verb} done" if is_part else f"{kept} {verb} kept, {planned} planned"
     click.echo(f"resuming {session.execution.id}: {state}", err=True)
 
 
@@ -190,7 +197,7 @@ def _mention_unfinished(store: Store) -> None:
     done = count_kept(store.outcomes(last.id))
     paths = shlex.join(api.paths_of(last.command, store))
     click.echo(
-        f"the last execution, {last.id}, stopped after {done:,} of {last.planned:,} runs;"
+        f"the last execution, {last.id}, stopped after {done:,} of {pluralize(last.planned, 'run')};"
         f" go on with it: agentv eval {paths} --resume",
         err=True,
     )

@@ -10,9 +10,11 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from msgspec import UNSET
 
 from agentv.model.events import ExecutionStarted, RunFinished
+from agentv.model.response import PRINTED, TRACEBACK
+from agentv.redaction.shortening import shorten
 from agentv.reports.case_table import CaseTable, render_table, tag_rates
 from agentv.reports.diff import LONG, SHORT, cut, render_error, render_evaluator
-from agentv.reports.failures import ALL, FailedRun, FailureGroups, number_runs
+from agentv.reports.failures import ALL, FailedRun, FailureGroups, which_runs
 from agentv.reports.terminal import Style, as_ascii, clean, clean_lines, format_duration, pluralize, wrap_parts
 
 if TYPE_CHECKING:
@@ -179,7 +181,7 @@ def other_warnings(warnings: Iterable[str], unread: Sequence[Unread]) -> tuple[s
 
 
 def _shorten(text: str) -> str:
-    return clean(text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…")
+    return clean(shorten(text, MAX_LENGTH))
 
 
 def _replies(count: int) -> str:
@@ -192,6 +194,8 @@ MAX_NAMED = 200
 MAX_PASSED = 20
 """Passing cases that are listed; more are only counted."""
 MAX_TRACKED = 10_000
+MAX_OUTPUT_LINES = 100
+"""Lines of a traceback or of an agent's output, from the end."""
 MAX_ERROR_LINE = 2_000
 """Characters of one line of an error message."""
 
@@ -214,6 +218,8 @@ class Console:
     ) -> None:
         self._stream = stream
         self._style = Style.of(stream)
+        self._line_width = self._style.width if stream.isatty() else ALL
+        """Columns of a line of the summary; a log is not wrapped."""
         self._redactor = redactor
         self._verbosity = verbosity
         self._has_target_option = has_target_option
@@ -294,8 +300,20 @@ class Console:
         for result, side in zip(record.evaluators, sides, strict=False):
             if result.status != "pass" or self._verbosity > 0:
                 lines += [f"  {line}".rstrip() for line in render_evaluator(result, side, self._style, self._extent)]
+        if self._verbosity > 0:
+            lines += self._agent_output(event)
         if self._verbosity > 0 and record.candidate:
             lines += [f"  {self._style.paint('dim', 'answer')} {line}" for line in clean_lines(record.candidate)[:5]]
+        return lines
+
+    def _agent_output(self, event: RunFinished) -> list[str]:
+        """Return the traceback of a Python agent and the text that it printed."""
+        lines: list[str] = []
+        for key in (TRACEBACK, PRINTED):
+            text = (event.response.metadata or {}).get(key)
+            if isinstance(text, str) and text:
+                shown = clean_lines(text.rstrip("\n"))[-MAX_OUTPUT_LINES:]
+                lines += [f"  {self._style.paint('dim', key)} {cut(line, MAX_ERROR_LINE)}" for line in shown]
         return lines
 
     def _report(self, summary: Summary) -> list[str]:
@@ -353,7 +371,7 @@ class Console:
             lines = [] if (first.case, first.status) == last else [head]
             last = (first.case, first.status)
             if has_repeats:
-                lines.append(self._style.paint("dim", f"  {_which_runs(group.cases()[0])}"))
+                lines.append(self._style.paint("dim", f"  {which_runs(group.cases()[0])}"))
             lines += group.body
             others = group.others(partial(self._other_case, summary=summary))
             if others:
@@ -368,7 +386,7 @@ class Console:
     def _other_case(self, runs: list[FailedRun], summary: Summary) -> str:
         first = runs[0]
         notes = [clean(first.target)] if len(summary.targets) > 1 else []
-        notes += [_which_runs(runs)] if summary.repeats is not None else []
+        notes += [which_runs(runs)] if summary.repeats is not None else []
         return f"{clean(first.case_id)} ({', '.join(notes)})" if notes else clean(first.case_id)
 
     def _flaky_lines(self, summary: Summary) -> list[str]:
@@ -419,7 +437,7 @@ class Console:
             counts.append(style.paint("yellow", f"{summary.left_out:,} left out by `only`"))
         if summary.planned > summary.runs:
             counts.append(style.paint("yellow", f"{summary.planned - summary.runs:,} not run"))
-        width = style.width
+        width = self._line_width
         lines = wrap_parts([f"{', '.join(counts)}:", pass_rate_text(summary)], " ", width)
         lines += [] if summary.repeats is None else wrap_parts(repeats_text(summary.repeats).split(" · "), " · ", width)
         lines += [style.paint("dim", line) for line in wrap_parts(usage_parts(summary), " · ", width)]
@@ -462,10 +480,6 @@ def _rates(summary: Summary) -> dict[tuple[str, str, str], RepeatedCase]:
     """Return the outcomes of repeated cases, as far as the summary lists them."""
     listed = summary.repeats.per_case if summary.repeats else ()
     return {(case.eval_id, case.case_id, case.target): case for case in listed}
-
-
-def _which_runs(runs: list[FailedRun]) -> str:
-    return f"{'run' if len(runs) == 1 else 'runs'} {number_runs(runs)}"
 
 
 def judge_lines(summary: Summary) -> list[str]:

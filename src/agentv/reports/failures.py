@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from agentv.model.events import RunFinished
     from agentv.model.results import ResultRecord
@@ -158,8 +158,8 @@ class FailureGroups:
         return iter(sorted(self._sorted, key=lambda group: (-group.rank[0], group.rank[1])))
 
 
-def number_runs(runs: Iterable[FailedRun]) -> str:
-    """Return the numbers of repetitions, from 1: `1 to 5, 8`."""
+def which_runs(runs: Sequence[FailedRun]) -> str:
+    """Return the numbers of repetitions, from 1: `runs 1 to 5, 8`."""
     spans: list[list[int]] = []
     for run in runs:
         number = run.repeat + 1
@@ -167,4 +167,5 @@ def number_runs(runs: Iterable[FailedRun]) -> str:
             spans[-1][1] = number
         else:
             spans.append([number, number])
-    return ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in spans)
+    numbers = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in spans)
+    return f"{'run' if len(runs) == 1 else 'runs'} {numbers}"

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.reports.diff import case_label, case_location, failure_kind, failure_reasons
+from agentv.reports.failures import FailedRun, failure_key, which_runs
 from agentv.reports.terminal import clean, pluralize
 
 if TYPE_CHECKING:
@@ -45,6 +46,24 @@ class Annotation(NamedTuple):
         return f"::{self.level} {','.join(properties)}::{_encode_message(_truncate(self.message, MAX_MESSAGE))}"
 
 
+class _FailedCase(NamedTuple):
+    """The runs of one case with one target that did not pass for the same reasons."""
+
+    key: bytes
+    runs: list[FailedRun]
+    made: Annotation
+    """The annotation of the first run."""
+
+    def annotation(self) -> Annotation:
+        """Return one annotation for all runs."""
+        if len(self.runs) == 1:
+            return self.made
+        first = self.runs[0]
+        outcome = "failed" if first.status == "fail" else "error"
+        title = f"{first.case_id} {outcome} ({which_runs(self.runs)}), target {first.target}"
+        return self.made._replace(title=title)
+
+
 class Annotations:
     """Annotates the cases that did not pass, in plan order, at the end of an execution."""
 
@@ -54,7 +73,7 @@ class Annotations:
         self._stream = stream
         self._redactor = redactor
         self._warnings = warnings
-        self._first: list[tuple[int, Annotation]] = []
+        self._first: list[_FailedCase] = []
 
     def handle(self, event: Event) -> None:
         """Print annotations of files immediately, and those of runs at the end."""
@@ -63,16 +82,23 @@ class Annotations:
         elif isinstance(event, RunFinished) and event.record.status != "pass":
             self._add(event)
         elif isinstance(event, ExecutionFinished):
-            more = event.summary.failed + event.summary.errors - len(self._first)
+            shown = [self._redact(case.annotation()) for case in self._first]
+            more = event.summary.failed + event.summary.errors - sum(len(case.runs) for case in self._first)
             message = f"{pluralize(more, 'more run')} did not pass; GitHub shows {MAX_ANNOTATIONS} of a step"
             notice = [Annotation("notice", "", 0, 0, "agentv", message)] if more > 0 else []
-            self._print([*(annotation for _, annotation in self._first), *notice])
+            self._print([*shown, *notice])
 
     def _add(self, event: RunFinished) -> None:
-        index = bisect(self._first, event.order, key=lambda item: item[0])
-        if index < MAX_ANNOTATIONS:
-            self._first.insert(index, (event.order, self._redact(annotate_run(event, self._redactor.text))))
-            del self._first[MAX_ANNOTATIONS:]
+        run, key = FailedRun.of(event), failure_key(event.record)
+        known = next((case for case in self._first if (case.key, case.runs[0].case) == (key, run.case)), None)
+        runs = [run]
+        if known is not None:
+            self._first.remove(known)
+            runs = sorted([*known.runs, run])
+        made = known.made if known is not None and runs[0] != run else annotate_run(event, self._redactor.text)
+        index = bisect(self._first, runs[0].order, key=lambda case: case.runs[0].order)
+        self._first.insert(index, _FailedCase(key, runs, made))
+        del self._first[MAX_ANNOTATIONS:]
 
     def _redact(self, annotation: Annotation) -> Annotation:
         redact = self._redactor.text

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from bisect import bisect
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
 from agentv.model.events import ExecutionFinished, RunFinished
+from agentv.reports.case_table import CaseTable, tag_rates
 from agentv.reports.console import (
     flaky_cases,
     format_interval,
@@ -21,7 +21,8 @@ from agentv.reports.console import (
     repeats_text,
     usage_parts,
 )
-from agentv.reports.diff import case_label, explain_failure
+from agentv.reports.diff import explain_failure
+from agentv.reports.failures import FailureGroups, which_runs
 from agentv.reports.files import open_private, write_all
 from agentv.reports.terminal import clean, pluralize
 from agentv.scoring.statistics import wilson
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentv.model.events import Event
-    from agentv.model.results import ResultRecord, Summary
+    from agentv.model.results import OutcomeCounts, Summary
     from agentv.redaction import Redactor
+    from agentv.reports.failures import FailedRun, FailureGroup
 
 MAX_SHOWN = 20
 """Runs that did not pass, shown with the reasons."""
@@ -44,21 +46,11 @@ MAX_PAGE = 60_000
 """Bytes: GitHub rejects comments over 65,536 characters, and job summaries over 1 MiB."""
 ROOM_FOR_TABLE = 15_000
 ROOM_FOR_FLAKY = 5_000
+ROOM_FOR_CASES = 8_000
 ROOM_FOR_NAMES = 15_000
 """Bytes for names, and for the short sums after them."""
 _TICKS = re.compile("`+")
-_RANK = {"fail": 0, "error": 1}
 _SIGNS = {"pass": "✅", "fail": "❌", "error": "⚠️", "interrupted": "⚠️"}
-
-
-class _FailedRun(NamedTuple):
-    """A run that did not pass, as the page shows it."""
-
-    rank: int
-    order: int
-    name: str
-    about: str
-    body: str | None
 
 
 class MarkdownPage:
@@ -67,54 +59,60 @@ class MarkdownPage:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._counts: dict[tuple[str, str], dict[str, int]] = {}
-        self._failed: list[_FailedRun] = []
+        self._failed = FailureGroups(self._body, MAX_SHOWN)
+        self._table = CaseTable()
 
     def add(self, event: RunFinished) -> None:
         """Count one run, and keep it if it did not pass."""
         record = event.record
         counts = self._counts.setdefault((record.eval_id, record.target), {"pass": 0, "fail": 0, "error": 0})
         counts[record.status if record.status in counts else "error"] += 1
+        self._table.add(event)
         if record.status != "pass":
-            self._add_failed(event)
+            self._failed.add(event)
 
-    def _add_failed(self, event: RunFinished) -> None:
-        record = event.record
-        rank = (_RANK.get(record.status, 1), event.order)
-        index = bisect(self._failed, rank, key=lambda run: (run.rank, run.order))
-        if index >= MAX_NAMED:
-            return
-        body = self._body(event) if index < MAX_SHOWN else None
-        self._failed.insert(
-            index, _FailedRun(*rank, self._code(case_label(record)), self._about(record, event.place), body)
-        )
-        if len(self._failed) > MAX_SHOWN:
-            self._failed[MAX_SHOWN] = self._failed[MAX_SHOWN]._replace(body=None)
-        del self._failed[MAX_NAMED:]
+    def _about(self, group: FailureGroup, summary: Summary) -> str:
+        run = group.first
+        score = "" if run.score is None else f" · score {run.score:.2f}"
+        attempts = f" · {run.attempts} attempts" if run.attempts > 1 else ""
+        where = f" · {self._code(run.place)}" if run.place else ""
+        repeats = f" · {which_runs(group.cases()[0])}" if summary.repeats is not None else ""
+        return f"{self._code(run.eval_id)} · {self._code(run.target)}{where}{score}{attempts}{repeats}"
 
-    def _about(self, record: ResultRecord, place: str) -> str:
-        score = "" if record.score is None else f" · score {record.score:.2f}"
-        attempts = f" · {record.attempts} attempts" if record.attempts > 1 else ""
-        where = f" · {self._code(place)}" if place else ""
-        return f"{self._code(record.eval_id)} · {self._code(record.target)}{where}{score}{attempts}"
+    def _others(self, group: FailureGroup, summary: Summary) -> list[str]:
+        """Return the line with the other runs that did not pass for the same reasons."""
 
-    def _body(self, event: RunFinished) -> str:
+        def name(runs: list[FailedRun]) -> str:
+            notes = [self._code(runs[0].target)] if len(summary.targets) > 1 else []
+            notes += [which_runs(runs)] if summary.repeats is not None else []
+            about = f" ({', '.join(notes)})" if notes else ""
+            return f"{self._code(runs[0].case_id)}{about}"
+
+        names = group.others(name)
+        return [f"The same in {', '.join(names)}.", ""] if names else []
+
+    def _body(self, event: RunFinished) -> list[str]:
         text = "\n".join(explain_failure(event, self._redactor.text))
         more = len(text) - MAX_BODY
-        return fenced_block(text if more <= 0 else f"{text[:MAX_BODY]}\n… {more:,} more characters")
+        return [fenced_block(text if more <= 0 else f"{text[:MAX_BODY]}\n… {more:,} more characters")]
 
     def _code(self, text: str) -> str:
         return code_span(self._redactor.text(text))
 
     def render(self, summary: Summary) -> str:
         """Return the page: the verdict, the table, the runs that did not pass, and the sums."""
-        lines = [f"# {_title(summary)}", "", f"{_counts_text(summary)}.", "", *self._table(summary), ""]
+        lines = [f"# {_title(summary)}", "", f"{_counts_text(summary)}.", "", *self._rates(summary), ""]
+        lines += self._tags(summary)
+        lines += self._cases(summary)
         lines += self._repeats(summary)
-        shown = self._sections(MAX_PAGE - ROOM_FOR_NAMES - byte_size(lines))
+        # The page is read from its beginning: what failed comes before what could not be measured.
+        groups = sorted(self._failed, key=lambda group: group.rank)
+        shown = self._sections(groups, summary, MAX_PAGE - ROOM_FOR_NAMES - byte_size(lines))
         if shown:
             lines += ["## What did not pass", ""]
         for section in shown:
             lines += section
-        lines += self._rest(self._failed[len(shown) :], summary)
+        lines += self._rest(groups[len(shown) :])
         lines += [" · ".join(usage_parts(summary)), ""]
         judges = {} if summary.judges is UNSET else summary.judges
         lines += [
@@ -137,34 +135,66 @@ class MarkdownPage:
         shown += [f"- {more:,} more are flaky"] if more > 0 else []
         return [*lines, *shown, ""] if shown else lines
 
-    def _sections(self, room: int) -> list[list[str]]:
+    def _sections(self, groups: list[FailureGroup], summary: Summary, room: int) -> list[list[str]]:
         """Return the sections of failed runs with their reasons, as many as fit."""
         shown: list[list[str]] = []
-        for run in self._failed:
-            verdict = "FAIL" if run.rank == _RANK["fail"] else "ERROR"
-            section = [f"### {verdict} {run.name}", "", run.about, "", run.body or "", ""]
+        for group in groups:
+            verdict = "FAIL" if group.first.status == "fail" else "ERROR"
+            name = self._code(_label(group.first, summary))
+            section = [f"### {verdict} {name}", "", self._about(group, summary), "", *(group.body or ()), ""]
+            section += self._others(group, summary)
             room -= byte_size(section)
-            if run.body is None or room < 0:
+            if group.body is None or room < 0:
                 break
             shown.append(section)
         return shown
 
-    def _rest(self, rest: list[_FailedRun], summary: Summary) -> list[str]:
+    def _rest(self, rest: list[FailureGroup]) -> list[str]:
         """Return a line with the names of the other failed runs, as many as fit."""
-        if not rest:
+        beyond = self._failed.dropped + sum(group.count for group in rest)
+        if not beyond:
             return []
         names: list[str] = []
         room = ROOM_FOR_NAMES // 2
-        for run in rest:
-            room -= byte_size([run.name])
-            if room < 0:
+        for run in (run for group in rest for run in group.runs):
+            name = self._code(_label(run))
+            room -= byte_size([name])
+            if room < 0 or len(names) >= MAX_NAMED:
                 break
-            names.append(run.name)
-        beyond = summary.failed + summary.errors - len(self._failed) + len(rest) - len(names)
-        more = [f"{beyond:,} more"] if beyond > 0 else []
-        return [f"Not shown, and did not pass either: {', '.join([*names, *more])}.", ""]
+            names.append(name)
+        more = beyond - len(names)
+        named = [*names, *([f"{more:,} more"] if more else [])]
+        return [f"Not shown, and did not pass either: {', '.join(named)}.", ""]
 
-    def _table(self, summary: Summary) -> list[str]:
+    def _tags(self, summary: Summary) -> list[str]:
+        """Return the table of pass rates by tag."""
+        tags, more = tag_rates(summary)
+        if not tags:
+            return []
+        lines = ["| tag | passed | failed | errors | pass rate (95 % CI) |", "|---|---:|---:|---:|---:|"]
+        lines += [
+            f"| {self._code(tag)} | {counts.passed:,} | {counts.failed:,} | {counts.errors:,} | {_rate(counts)} |"
+            for tag, counts in tags
+        ]
+        return [*lines, *([f"| {more:,} more | | | | |"] if more else []), ""]
+
+    def _cases(self, summary: Summary) -> list[str]:
+        """Return the table of cases and targets, if there are several targets; as many rows as fit."""
+        if len(summary.targets) < 2:  # noqa: PLR2004 - several
+            return []
+        rows, note = self._table.rows(summary)
+        lines = [f"| case | {' | '.join(map(self._code, summary.targets))} |", f"|---|{'---|' * len(summary.targets)}"]
+        signs = {**_SIGNS, "skipped": ""}
+        for index, row in enumerate(rows):
+            cells = " | ".join(f"{signs[cell.status]} {cell.text}".strip() for cell in row.cells)
+            line = f"| {self._code(row.name)} | {cells} |"
+            if byte_size([*lines, line]) > ROOM_FOR_CASES:
+                lines.append(f"| {len(rows) - index:,} more |{' |' * len(summary.targets)}")
+                break
+            lines.append(line)
+        return [*lines, "", *([f"{note}.", ""] if note else [])] if rows else []
+
+    def _rates(self, summary: Summary) -> list[str]:
         lines = ["| eval | target | passed | failed | errors | pass rate (95 % CI) |", "|---|---|---:|---:|---:|---:|"]
         evals = {name: index for index, name in enumerate(summary.evals)}
         targets = {name: index for index, name in enumerate(summary.targets)}
@@ -231,6 +261,19 @@ def fenced_block(text: str) -> str:
     """Return a block of text in a fence that is longer than any inside."""
     fence = "`" * max([3, *(len(ticks) + 1 for ticks in _TICKS.findall(text))])
     return f"{fence}text\n{text}\n{fence}"
+
+
+def _label(run: FailedRun, summary: Summary | None = None) -> str:
+    """Return the id of the case, with the number of the repetition from the second on unless it is told elsewhere."""
+    is_told = summary is not None and summary.repeats is not None
+    return f"{run.case_id} #{run.repeat + 1}" if run.repeat and not is_told else run.case_id
+
+
+def _rate(counts: OutcomeCounts) -> str:
+    if counts.pass_rate is None or counts.pass_rate_interval is None:
+        return "nothing measured"
+    measured = counts.passed + counts.failed
+    return f"{format_percent(counts.pass_rate)} of {measured:,} ({format_interval(counts.pass_rate_interval)})"
 
 
 def _title(summary: Summary) -> str:

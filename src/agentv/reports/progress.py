@@ -130,6 +130,10 @@ class LiveProgress:
             self._drawn_at = now
             self._write(CLEAR + self._line())
 
+    def print_above(self, line: str) -> None:
+        """Print a line above the bar, such as the output of an agent; from any thread."""
+        self._write(f"{CLEAR}{line}\n{self._line()}")
+
     def _print_failure(self, event: RunFinished) -> None:
         record = event.record
         key = failure_key(record)

@@ -91,7 +91,8 @@ class Spending:
         if self.reached is None or missing <= 0:
             return None
         spent = f"${self.cost_usd:.4f}" if "cost" in self.reached else f"{self.tokens:,} tokens"
-        return f"{self.reached} ({spent} spent): {missing:,} of {planned:,} runs were not started"
+        runs = "run was" if planned == 1 else "runs were"
+        return f"{self.reached} ({spent} spent): {missing:,} of {planned:,} {runs} not started"
 
     @property
     def warnings(self) -> tuple[str, ...]:

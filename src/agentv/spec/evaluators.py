@@ -10,7 +10,9 @@ from msgspec.structs import replace
 
 from agentv.errors import Problem, SpecError
 from agentv.evals import ConfiguredEvaluator, iter_evaluators
+from agentv.other_tools import assertion_hint
 from agentv.registry import EVALUATORS, evaluator_names, find_evaluator
+from agentv.spec.command_line import split_command
 from agentv.spec.validation import (
     TOO_DEEP,
     build,
@@ -119,12 +121,17 @@ def _check_mapping(config: Mapping[str, Any], text: bytes, path: str) -> _Checke
         return None, [Problem(f"{path}.type", f"required; one of {', '.join(EVALUATORS)}")]
     cls = find_evaluator(name)
     if cls is None:
-        return None, [Problem(f"{path}.type", choice_message(name, evaluator_names()))]
+        return None, [Problem(f"{path}.type", _unknown_type(name))]
     if is_too_deep(text):
         return None, [Problem(path, TOO_DEEP)]
     if "-" in name:
         config = {**config, "type": name.replace("-", "_")}
         text = msgspec.json.encode(config)
+    if isinstance(config.get("command"), str):
+        split, problems = split_command(config, name, path)
+        if problems:
+            return None, problems
+        text = msgspec.json.encode(split)
     evaluator, problems = build(cls, text, path)
     if evaluator is not None:
         return _configure(evaluator, config, path)
@@ -133,6 +140,15 @@ def _check_mapping(config: Mapping[str, Any], text: bytes, path: str) -> _Checke
     # Problems of nested evaluators are reported in the same pass.
     inner = _check_each(inside, f"{path}.{nested}")[1] if isinstance(inside, (list, tuple)) else []
     return None, [*problems, *inner]
+
+
+def _unknown_type(name: str) -> str:
+    """Return the message for an unknown type: what to write for an assertion of another tool, or a suggestion."""
+    names = evaluator_names()
+    hint = assertion_hint(name)
+    if not hint:
+        return choice_message(name, names)
+    return f"got {short_repr(name)}, which is a name of another tool: {hint}. Expected one of {', '.join(names)}"
 
 
 def _configure(evaluator: Evaluator, config: Mapping[str, Any], path: str) -> _Checked:
@@ -171,13 +187,3 @@ def can_fail(checks: Sequence[ConfiguredEvaluator]) -> bool:
         if evaluator.kind == "assertion" and evaluator.weight > 0 and not evaluator.skip:
             return True
     return False
-
-
-def checks_anything(config: Any, problems: Sequence[Problem], path: str) -> bool:
-    """Tell whether a configuration would check something without the keys that have problems."""
-    if not isinstance(config, Mapping) or not isinstance(config.get("type"), str):
-        return True
-    invalid_keys = {problem.path.removeprefix(f"{path}.").partition(".")[0].partition("[")[0] for problem in problems}
-    valid = {key: value for key, value in config.items() if key == "type" or key not in invalid_keys}
-    _, problems_left = _check_config(valid, path)
-    return not any(problem.message.startswith("checks nothing") for problem in problems_left)

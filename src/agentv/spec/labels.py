@@ -11,12 +11,11 @@ import msgspec
 
 from agentv.errors import FormatError, Location, Problem, SpecError
 from agentv.formats.reader import decode_response
-from agentv.jsonio import parse_json
+from agentv.jsonio import find_duplicate_keys, parse_json
 from agentv.model.request import Case
 from agentv.model.response import ProviderResponse
 from agentv.model.results import RESULT_SCHEMA
 from agentv.spec.cases import check_messages
-from agentv.spec.dataset import find_duplicate_keys
 from agentv.spec.validation import short_repr, unknown_key_message
 
 if TYPE_CHECKING:

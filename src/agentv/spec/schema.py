@@ -162,9 +162,17 @@ def _build_definitions(root: type[Struct]) -> Definitions:
     for evaluator in evaluators.values():
         if evaluator is not None and (nested := evaluator.nested):
             definitions[evaluator.__name__]["properties"][nested]["items"] = _ref("Evaluator")
+    for name in ("Cli", "Code"):
+        _allow_text(definitions[name]["properties"]["command"])
     definitions["Evaluator"] = _choice(definitions, evaluators, "type")
     definitions["Target"] = _choice(definitions, providers, "provider", "name")
     return definitions
+
+
+def _allow_text(schema: Schema) -> None:
+    """Allow a text in place of a list, which is split like the command of a shell."""
+    rest = {key: schema.pop(key) for key in list(schema) if key != "description"}
+    schema["anyOf"] = [rest, {"type": "string", "pattern": r"\S"}]
 
 
 def _describe(part: Schema, docs: Mapping[str, str], definitions: Definitions) -> None:

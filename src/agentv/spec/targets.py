@@ -11,15 +11,17 @@ from msgspec.structs import replace as with_fields
 from agentv.errors import Problem, SpecError
 from agentv.evals import Target
 from agentv.formats.plain_blocks import plain_block_problem
-from agentv.protocols import ProviderSettings, TemplateProvider
+from agentv.protocols import ProviderSettings, TemplateProvider, WrittenReplies
 from agentv.registry import PROVIDERS, find_provider, provider_names
+from agentv.spec.command_line import at_command, split_command
 from agentv.spec.environment import substitute
 from agentv.spec.validation import build, choice_message, join_path, short_repr, to_json
-from agentv.suggestions import suggest
+from agentv.suggestions import closest, suggest
 from agentv.templating import escape_placeholders
 
 if TYPE_CHECKING:
     from agentv.evals import ConfiguredEvaluator
+    from agentv.model.request import Scope
     from agentv.protocols import Provider
     from agentv.spec.yaml import SourceFile
 
@@ -127,23 +129,40 @@ def _check_target(data: Any, path: str) -> tuple[Target | None, list[Problem]]:
         return None, [Problem(path, f"expected a mapping with a `name` and a `provider`, got {short_repr(data)}")]
     problems = []
     name, provider = data.get("name"), data.get("provider")
-    if not isinstance(name, str) or not name:
+    if (not isinstance(name, str) or not name) and not any(key != "name" and closest(key, ("name",)) for key in data):
         problems.append(Problem(f"{path}.name", "required: the name that `target` and results use"))
     if not isinstance(provider, str):
         return None, [*problems, Problem(f"{path}.provider", f"required; one of {', '.join(PROVIDERS)}")]
     cls = find_provider(provider)
     if cls is None:
         return None, [*problems, Problem(f"{path}.provider", choice_message(provider, provider_names()))]
+    is_text = isinstance(data.get("command"), str)
+    data, command_problems = split_command(data, provider, path)
+    problems += command_problems
     text, json_problems = to_json({**data, "provider": provider.replace("-", "_")}, path)
-    if text is None:
+    if text is None or command_problems:
         return None, [*problems, *json_problems]
     settings, new_problems = build(cls, text, path)
     problems += new_problems
     if settings is not None:
         problems += [*settings.check(path), *_check_plain_blocks(settings, path)]
     if problems:
-        return None, problems
+        return None, [at_command(problem, path) for problem in problems] if is_text else problems
     return Target(str(name), provider.replace("-", "_"), data), []
+
+
+def reply_warnings(target: Target, scope: Scope) -> list[Problem]:
+    """Return the warnings about replies that are written in the settings of a target, or in a file that they name."""
+    cls: Any = find_provider(target.provider)
+    if target.instance is not None or cls is None:
+        return []
+    provider, _ = build(cls, msgspec.json.encode({**target.settings, "provider": target.provider}), "")
+    if not isinstance(provider, WrittenReplies):
+        return []
+    return [
+        Problem(place, f"{place}: {warning}", "whole", target.location)
+        for place, warning in provider.reply_warnings(scope)
+    ]
 
 
 def make_provider(target: Target, environment: Mapping[str, str]) -> Provider:
@@ -160,7 +179,10 @@ def make_provider(target: Target, environment: Mapping[str, str]) -> Provider:
     if missing:
         names = ", ".join(dict.fromkeys(missing))
         message = f"target {target.name!r} needs the environment variable{'s' * (len(set(missing)) > 1)} {names}"
-        raise SpecError([Problem("", f"{message}, which is not set", "whole", target.location)])
+        many = len(set(missing)) > 1
+        fix = f"set {'them' if many else 'it'}, or read a file with `--env-file .env`"
+        message = f"{message}, which {'are' if many else 'is'} not set: {fix}"
+        raise SpecError([Problem("", message, "whole", target.location)])
     provider, problems = build(cls, msgspec.json.encode({**settings, "provider": target.provider}), "")
     if provider is not None:
         problems = _check_plain_blocks(provider, "")  # a variable may contain an invalid name

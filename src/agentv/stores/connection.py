@@ -15,7 +15,7 @@ from msgspec import MsgspecError
 
 from agentv.errors import StoreError
 from agentv.files import PRIVATE_MODE, restrict_to_owner
-from agentv.stores.migrations import check_header, migrate
+from agentv.stores.migrations import REPLACE_IT, check_header, migrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,7 +135,7 @@ class Connection:
             msg = f"{self.name}: {_explain(error)}"
             raise StoreError(msg) from error
         except (MsgspecError, UnicodeDecodeError) as error:
-            msg = f"{self.name}: it is damaged ({error}); move it away, and a new one is made"
+            msg = f"{self.name}: it is damaged ({error}); {REPLACE_IT}"
             raise StoreError(msg) from error
         except OverflowError as error:
             msg = f"{self.name}: a number is too large to be kept"
@@ -143,7 +143,7 @@ class Connection:
         except OSError as error:
             unreadable = self._path.is_file() and not os.access(self._path, os.R_OK)
             action = "read" if unreadable else "written"
-            fix = "change its permissions, or name another store" if unreadable else REMEDY
+            fix = "change its permissions, or name another store" if unreadable else ELSEWHERE
             msg = f"{self.name} cannot be {action}: {error.strerror}; {fix}"
             raise StoreError(msg) from error
 
@@ -164,40 +164,48 @@ def _enable_wal(db: sqlite3.Connection) -> None:
 
 def _open_read_only(path: Path) -> sqlite3.Connection:
     """Open a file without write permission; `immutable` where no lock can be taken, and so no process writes."""
+    reason: sqlite3.Error | None = None
     for mode in ("mode=ro", "mode=ro&immutable=1"):
         db = sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, isolation_level=None)
         try:
             db.execute("SELECT count(*) FROM sqlite_schema")
-        except sqlite3.Error:
+        except sqlite3.Error as error:
             db.close()
+            reason = error
         else:
             return db
-    raise PermissionError(EACCES, "Permission denied")
+    raise reason or PermissionError(EACCES, "Permission denied")
 
 
-REMEDY = "name another place with `store`, or use --no-store"
+ELSEWHERE = "name another place with `store`, or use --no-store"
 _EXPLANATIONS = {
-    "FULL": "the disk is full. What was finished before is in it; make room and resume",
-    "READONLY": f"it cannot be written; {REMEDY}",
-    "CANTOPEN": f"it cannot be opened, or a file beside it cannot be made; {REMEDY}",
-    "BUSY": f"another process has held it for {BUSY_TIMEOUT_S:g} s; try again when that one is done",
-    "LOCKED": f"another process has held it for {BUSY_TIMEOUT_S:g} s; try again when that one is done",
-    "PROTOCOL": f"its file system does not keep the locks that SQLite needs; {REMEDY}",
-    "IOERR": "the disk or file system reported an error while it was read or written; check the disk. "
-    "What was finished before is in it",
-    "NOTADB": "it is damaged, or no run store; move it away, and a new one is made",
-    "CORRUPT": "it is damaged; move it away, and a new one is made",
+    sqlite3.SQLITE_FULL: "the disk is full. What was finished before is in it; make room and resume",
+    sqlite3.SQLITE_READONLY: f"it cannot be written; {ELSEWHERE}",
+    sqlite3.SQLITE_PERM: f"it cannot be opened: permission denied; {ELSEWHERE}",
+    sqlite3.SQLITE_CANTOPEN: f"it cannot be opened: is its folder there, and may you write there? {ELSEWHERE}",
+    sqlite3.SQLITE_PROTOCOL: f"the file system does not lock files as a database needs it; {ELSEWHERE}",
+    sqlite3.SQLITE_NOLFS: f"the file system cannot hold a file of this size; {ELSEWHERE}",
+    sqlite3.SQLITE_TOOBIG: "a value is too large to be kept",
 }
-"""Explanations of errors by the first word of SQLite's name of the error."""
+"""Explanation of an error by its primary result code."""
+_LOCK_FAILURES = ("SQLITE_IOERR_LOCK", "SQLITE_IOERR_RDLOCK", "SQLITE_IOERR_UNLOCK", "SQLITE_IOERR_CHECKRESERVEDLOCK")
+_DAMAGED = ("not a database", "malformed", "no such", "already exists", "duplicate column", "Could not decode")
 
 
 def _explain(error: sqlite3.Error) -> str:
-    """Return the cause of an error of SQLite and a remedy, with SQLite's own words."""
+    """Return what happened and what to do; errors that the `sqlite3` module raises itself have no result code."""
     text = str(error)
-    name = getattr(error, "sqlite_errorname", "").removeprefix("SQLITE_").partition("_")[0]
-    if not name and "not a database" in text:
-        name = "NOTADB"
-    if name not in _EXPLANATIONS:
-        return f"{text}. What was finished before is in it"
-    cause, _, rest = _EXPLANATIONS[name].partition(";")
-    return f"{cause} ({text}){';' if rest else ''}{rest}"
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    name = getattr(error, "sqlite_errorname", "")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return f"another process has held it for {BUSY_TIMEOUT_S:g} s; try again when that one is done"
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or any(words in text for words in _DAMAGED):
+        return f"it is damaged, or no run store ({text}); {REPLACE_IT}"
+    if name in _LOCK_FAILURES:
+        return f"it cannot be locked ({name}), as in some network folders; {ELSEWHERE}"
+    if code == sqlite3.SQLITE_IOERR:
+        return (
+            f"the system could not read or write it ({name}): check the disk, its free space and its limits. "
+            "What was finished before is in it"
+        )
+    return _EXPLANATIONS.get(code, f"{text}. What was finished before is in it")

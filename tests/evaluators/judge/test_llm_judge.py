@@ -1,7 +1,9 @@
 """`llm_judge`: what is asked, how the verdict is read, and what it is worth."""
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from agentv.evaluators.judge.evidence import Evidence, make_fence, visible
 from agentv.evaluators.judge.prompt import find_nonce, scripted
 from agentv.evaluators.judge.transcript import FIRST, LAST, Step, truncate_steps
 from agentv.model.results import EvaluatorResult
+from tests.support.examples import examples
 
 ANSWER = "I refunded order A-17 and wrote to the customer."
 REPLY: list[Any] = [
@@ -112,9 +115,7 @@ def test_after_the_second_time_it_is_an_error_that_says_what_was_said() -> None:
     assert len(judge.prompts) == 2
 
 
-@pytest.mark.parametrize(
-    "wrapping", ["{}", "```json\n{}\n```", "Let me think about it.\n\n{}\n\nThat is all.", "{} and again {}"]
-)
+@pytest.mark.parametrize("wrapping", ["{}", "```json\n{}\n```", "Let me think about it.\n\n{}\n\nThat is all."])
 def test_a_verdict_may_stand_amid_other_words(wrapping: str) -> None:
     judge = Listener(wrapping.replace("{}", GOOD))
     assert agentv.score(REPLY, [{"type": "llm_judge", "rubric": ["A"]}], judge=judge).status == "pass"
@@ -194,6 +195,26 @@ def test_several_judges_are_told_apart_by_name() -> None:
     assert "there is no judge 'maybe' here" in result.evaluators[2].details["error"]
 
 
+SEARCH = {"tool": "search", "input": {"q": 1}, "output": "3 hits"}
+SOURCES: dict[str, Any] = {
+    "messages": {"output_messages": [{"role": "assistant", "tool_calls": [SEARCH, {"tool": "ping"}]}]},
+    "a trace": {
+        "trace": [
+            {"type": "tool_call", "name": "search", "input": {"q": 1}, "id": "1"},
+            {"type": "tool_result", "id": "1", "output": "3 hits"},
+            {"type": "tool_call", "name": "ping"},
+        ]
+    },
+    "a trace beside messages without calls": {
+        "output_messages": [{"role": "assistant", "content": "Done."}],
+        "trace": [
+            {"type": "tool_call", "name": "search", "input": {"q": 1}, "output": "3 hits"},
+            {"type": "tool_call", "name": "ping"},
+        ],
+    },
+}
+
+
 class TestPrompt:
     def prompt(self, template: str, reply: Any = REPLY) -> str:
         judge = Listener(GOOD)
@@ -216,6 +237,43 @@ class TestPrompt:
         text = self.prompt("{% for call in tool_calls %}{{ loop.index }}: {{ call.name | upper }}{% endfor %}")
         word = find_nonce(text)
         assert f'1: «{word} "REFUND" {word}»' in text
+
+    @pytest.mark.parametrize("reply", SOURCES.values(), ids=SOURCES)
+    def test_the_loop_of_the_docs_works_for_calls_of_every_source(self, reply: Any) -> None:
+        page = (Path(agentv.__file__).parents[2] / "docs/reference/evaluators/llm_judge.md").read_text(encoding="utf-8")
+        loop = re.search(r"^ *{% for call in tool_calls .*?endfor %}$", page, re.MULTILINE | re.DOTALL)
+        assert loop is not None
+        text = self.prompt(loop[0], reply)
+        fence = find_nonce(text)
+        printed = re.sub(rf"«{fence} (.*?) {fence}»", r"\1", text)
+        assert 'Tool "search" was given {"q":1} and returned "3 hits".' in printed
+        assert 'Tool "ping" was given None and returned None.' in printed
+
+    @pytest.mark.parametrize("reply", SOURCES.values(), ids=SOURCES)
+    def test_a_field_of_a_call_that_the_agent_did_not_send_is_none(self, reply: Any) -> None:
+        names = ("name", "tool", "input", "output", "status", "error", "id", "timestamp", "duration_ms", "metadata")
+        fields = " ".join(f"{name}={{{{ call.{name} is none }}}}" for name in names)
+        text = self.prompt(f"{{% for call in tool_calls %}}{fields}\n{{% endfor %}}", reply)
+        assert "name=False tool=False input=True output=True status=True error=True" in text
+
+    def test_the_names_of_other_documents_are_known(self) -> None:
+        template = (
+            "{{ candidate_trace[0].type }} {{ candidate_trace_summary.event_count }} {{ output_messages[0].role }}"
+        )
+        text = self.prompt(template, SOURCES["messages"])
+        word = find_nonce(text)
+        assert f'«{word} "tool_call" {word}» 2 «{word} "assistant" {word}»' in text
+        assert (
+            self.prompt("{{ candidate_trace is none }} {{ output_messages is none }}", {"text": "x"}).count("True") == 2
+        )
+
+    def test_messages_of_a_template_are_shortened_and_redacted_like_everything_else(self) -> None:
+        messages = [{"role": "assistant", "content": f"{at} " + "x" * 5_000} for at in range(40)]
+        config = {"type": "llm_judge", "rubric": ["A"], "max_chars": 5_000, "prompt": "{{ output_messages }}"}
+        judge = Listener(GOOD)
+        result = agentv.score({"output_messages": messages}, [config], judge=judge)
+        assert len(judge.prompts[0]) < 20_000
+        assert any("messages" in warning for warning in result.warnings)
 
     def test_what_an_agent_writes_is_never_a_template(self) -> None:
         said = "{{ 12345 * 6789 }} {% raw %} {{ rubric }}"
@@ -293,7 +351,7 @@ def random_words() -> Callable[[bytes], str]:
     return lambda content: sha256(b"secret" + content).hexdigest()[:16]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text())
 def test_no_text_ends_its_block(text: str) -> None:
     fence = make_fence(random_words(), [text])
@@ -310,7 +368,7 @@ def test_a_word_that_stands_in_the_data_is_not_used() -> None:
     assert make_fence(lambda _: next(given_words), ["this is known"]).word == "fresh"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(min_size=1), st.integers(0, 50), st.integers(1, 50))
 def test_every_part_of_a_text_is_a_quotation_of_it(text: str, start: int, length: int) -> None:
     part = visible(text)[start : start + length]
@@ -338,3 +396,24 @@ def test_long_transcripts_are_folded_by_the_stated_rule(number: int, size: int, 
         assert "steps 6 to 4990 are left out: 4985 of tool_call search" in dict(folded.steps[FIRST].fields)["text"]
         assert folded.steps[FIRST].texts == (), "our own words are nothing to quote"
         assert "4985 are only counted" in folded.note
+
+
+PADDED = [
+    {"role": "assistant", "tool_calls": [{"tool": "delete_all" if at == 30 else "search", "output": "x" * 2_000}]}
+    for at in range(60)
+]
+
+
+@pytest.mark.parametrize("composite", [False, True], ids=["alone", "inside of a composite"])
+@pytest.mark.parametrize("kind", ["llm_judge", "trajectory_judge"])
+def test_what_padding_pushed_out_of_the_transcript_is_told(kind: str, composite: bool) -> None:
+    check: Any = {"type": kind, "name": "careful", "max_chars": 10_000, "goal" if kind[0] == "t" else "criterion": "ok"}
+    check |= {"show": ["tool_calls"]} if kind == "llm_judge" else {}
+    whole = {"type": "all_of", "name": "careful", "evaluators": [check]} if composite else check
+    judge = scripted({"items": [{"id": "criterion", "met": True, "quote": "search", "reason": ""}]})
+    result = agentv.score(
+        {"output_messages": [*PADDED, {"role": "assistant", "content": "Done."}]}, [whole], judge=judge
+    )
+    (warning,) = [each for each in result.warnings if each.startswith("careful: the judge was not shown everything: ")]
+    assert "are left out: " in warning
+    assert "1 of tool_call delete_all" in warning

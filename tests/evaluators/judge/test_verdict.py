@@ -56,7 +56,7 @@ READABLE = {
     "with its fields in another order": "Here: " + json.dumps({"items": [item()], "verdict": "WORD"}) + " Done.",
     "after a sketch of it": f'I will reply {{"verdict": "WORD", "items": [...]}}. So: {verdict()}',
     "after other JSON": f'<think>{{"mood": "calm"}} {{broken</think>{verdict()}',
-    "twice the same": f"{verdict()}\n{verdict()}",
+    "after JSON of the data": f'The tool said {{"items": [{{"id": 7, "price": 3}}]}}. {verdict()}',
     "with more fields": verdict(item(confidence=0.9)),
     "with an id that is a number": verdict(item(id=1)),
     "with a byte order mark": f"\ufeff{verdict()}",
@@ -70,6 +70,7 @@ def test_a_whole_verdict_is_read_wherever_it_stands(reply: str) -> None:
     assert len(judge.prompts) == 1
 
 
+SEVERAL = "There are several verdicts in it."
 UNREADABLE = {
     "a field twice": (
         verdict().replace('"met": true', '"met": false, "met": true'),
@@ -89,8 +90,15 @@ UNREADABLE = {
     "an item too many": (verdict(item(), item("2")), 'There is no item with the id "2".'),
     "an item missing": ('{"verdict": "WORD", "items": []}', 'The item "1" is not decided.'),
     "an item twice": (verdict(item(), item()), 'The item "1" is decided twice.'),
-    "two that differ": (verdict() + verdict(item(met=False)), "There are several verdicts in it, and they differ."),
-    "two that differ, one in a block": (f"```json\n{verdict()}\n```\n{verdict(item(met=False))}", "they differ"),
+    "two that differ": (verdict() + verdict(item(met=False)), SEVERAL),
+    "two that differ, one in a block": (f"```json\n{verdict()}\n```\n{verdict(item(met=False))}", SEVERAL),
+    "twice the same": (f"{verdict()}\n{verdict()}", SEVERAL),
+    "two in a list": (f"[{verdict()}, {verdict()}]", SEVERAL),
+    "one inside of another": (verdict(item(draft=json.loads(verdict(item(met=False))))), SEVERAL),
+    "another without the word": (verdict() + json.dumps({"items": [item(met=False)]}), SEVERAL),
+    "another with another word": (json.dumps({"verdict": "ok", "items": [item(met=False)]}) + verdict(), SEVERAL),
+    "many, the last one different": (verdict() * 12 + verdict(item(met=False)), SEVERAL),
+    "one after a draft that is cut off": (f"{verdict(item(met=False))[:-9]} No: {verdict()}", "It is not JSON: "),
     "without a quotation": (verdict(item(quote="")), 'The item "1" is decided without a quote from the data.'),
 }
 
@@ -105,6 +113,31 @@ def test_anything_else_is_asked_for_once_more_with_the_reason_and_then_an_error(
     assert (again.status, again.details["judge"]["calls"]) == ("pass", 2)
     (told,) = Prompt(sorry.prompts[1]).data("what was wrong with it")
     assert why in told
+
+
+def example_in(prompt: str) -> str:
+    return prompt.splitlines()[-1]
+
+
+HOSTILE = "<words copied from the data> words copied from the data <one sentence> true false"
+
+
+@pytest.mark.parametrize(
+    "rubric",
+    [[CRITERION], TWO, [{"criterion": "How polite?", "scores": {"0-1": "rude", "2-3": "polite"}}]],
+    ids=["one item", "two items", "a scale"],
+)
+@pytest.mark.parametrize("reply", [example_in, str], ids=["the example", "the whole prompt"])
+def test_the_example_of_the_prompt_is_no_verdict(reply: Callable[[str], str], rubric: list[Any]) -> None:
+    judge = Judge(reply)
+    result = judged(judge, {"text": HOSTILE}, rubric=rubric)
+    assert json.loads(example_in(judge.prompts[0]))["verdict"] == find_nonce(judge.prompts[0])
+    assert (result.status, result.score) == ("error", None)
+
+
+def test_the_example_beside_a_verdict_makes_the_reply_unreadable() -> None:
+    result = judged(Judge(lambda prompt: f"{example_in(prompt)}\n{verdict()}"))
+    assert (result.status, SEVERAL in result.details["error"]) == ("error", True)
 
 
 def test_items_may_come_in_any_order() -> None:

@@ -227,7 +227,7 @@ def test_a_trace_does_not_tell_turns() -> None:
         ({"tool": "A", "max_duration_ms": -1}, "max_duration_ms"),
         ({"tool": ""}, "tool"),
         ({"tol": "A"}, "did you mean 'tool'"),
-        ("A", "expected[0]"),
+        (3, "expected[0]"),
         ([{"tool": "A"}], "unit: turn"),
     ],
 )
@@ -256,3 +256,47 @@ def test_every_problem_is_reported_at_once() -> None:
         "evaluators[0].expected[1].imput",
         "evaluators[0].minimums.A",
     ]
+
+
+@pytest.mark.parametrize("mode", ["exact", "in_order", "any_order", "unordered", "superset", "subset"])
+@pytest.mark.parametrize("tools", ["AB", "BA", "A", "ACB", ""])
+def test_the_name_of_a_tool_alone_is_an_expected_call(mode: str, tools: str) -> None:
+    made = reply(*tools)
+    short = run(made, mode=mode, expected=["A", {"tool": "B"}])
+    assert short == run(made, mode=mode, expected=[{"tool": "A"}, {"tool": "B"}])
+
+
+def test_names_alone_may_be_globs_and_stand_in_turns() -> None:
+    assert run(reply("search_web"), mode="exact", expected=["search_*"]).status == "pass"
+    turns = {"mode": "exact", "unit": "turn"}
+    assert run(reply("A", "B"), **turns, expected=[["B", {"tool": "A"}]]).status == "pass"
+    assert run(reply("A"), **turns, expected=["A"]).status == "pass"
+
+
+@pytest.mark.parametrize("wrong", ["", 3, None])
+def test_what_is_neither_a_name_nor_a_call_is_refused(wrong: object) -> None:
+    with pytest.raises(agentv.SpecError, match=r"expected\[0\]"):
+        run(reply("A"), mode="exact", expected=[wrong])
+
+
+@pytest.mark.parametrize(
+    ("expected", "made", "note"),
+    [
+        ("10", 10, " (text is expected, the call has a number)"),
+        (10, "10", " (a number is expected, the call has text)"),
+        (10, "10.0", " (a number is expected, the call has text)"),
+        (True, "true", " (true or false is expected, the call has text)"),
+        ("null", None, " (text is expected, the call has null)"),
+        (10, "11", ""),
+        ("ten", 10, ""),
+        (1, True, ""),
+        ("10", [10], ""),
+    ],
+)
+def test_values_that_differ_only_in_their_type_are_explained(expected: Any, made: Any, note: str) -> None:
+    message = [{"role": "assistant", "tool_calls": [{"tool": "pay", "input": {"amount": made}}]}]
+    result = run(message, mode="exact", expected=[{"tool": "pay", "input": {"amount": expected}}])
+    (miss,) = result.misses
+    assert miss.startswith("call 0 pay: input.amount expected ")
+    assert miss.endswith(note)
+    assert ("(" in miss) == bool(note)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agentv
+from tests.support.examples import examples
 
 INPUTS = st.sampled_from([{}, {"a": 1}, {"a": 2}, {"a": 1, "b": 2}])
 CALLS = st.fixed_dictionaries(
@@ -29,7 +30,7 @@ def run(calls: list[Any], expected: list[Any], **config: Any) -> agentv.Evaluato
 
 
 @given(st.lists(CALLS, max_size=6), st.lists(ENTRIES, max_size=5), UNORDERED, SCORES, st.randoms())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_the_score_does_not_depend_on_the_order_of_unordered_expectations(
     calls: list[Any], expected: list[Any], mode: str, score: dict[str, str], random: Any
 ) -> None:
@@ -40,7 +41,7 @@ def test_the_score_does_not_depend_on_the_order_of_unordered_expectations(
 
 
 @given(st.lists(CALLS, max_size=5), st.lists(ENTRIES, min_size=1, max_size=4), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_adding_a_matching_call_never_lowers_recall(calls: list[Any], expected: list[Any], data: st.DataObject) -> None:
     plain = [entry for entry in expected if "*" not in entry["tool"] and "?" not in entry["tool"]]
     wanted = data.draw(st.sampled_from(plain or [{"tool": "A"}]))
@@ -53,7 +54,7 @@ def test_adding_a_matching_call_never_lowers_recall(calls: list[Any], expected: 
 
 
 @given(st.lists(CALLS, max_size=5), st.lists(ENTRIES, max_size=4))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_exact_implies_in_order_implies_any_order(calls: list[Any], expected: list[Any]) -> None:
     untimed = [{key: value for key, value in entry.items() if key != "max_duration_ms"} for entry in expected]
     held = {
@@ -67,7 +68,7 @@ def test_exact_implies_in_order_implies_any_order(calls: list[Any], expected: li
 
 
 @given(st.lists(CALLS, max_size=5), st.lists(ENTRIES, max_size=4), UNORDERED | st.sampled_from(["exact", "in_order"]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_misses_are_empty_exactly_when_every_decided_constraint_holds(
     calls: list[Any], expected: list[Any], mode: str
 ) -> None:

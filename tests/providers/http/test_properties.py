@@ -22,6 +22,7 @@ from agentv.providers.http.request import RequestSettings, RequestWriter
 from agentv.providers.http.response import ReplySettings
 from agentv.providers.http.template import TEMPLATE
 from agentv.providers.transport.client import HttpResponse
+from tests.support.examples import examples
 
 TEXTS = st.text(max_size=30) | st.sampled_from(
     [
@@ -141,7 +142,7 @@ def test_however_lines_are_cut_into_pieces_they_say_the_same(texts: list[str], a
     assert read(cut(data, at), "ndjson").text == "".join(texts).replace("\0", "\ufffd")
 
 
-@settings(QUICK, max_examples=200)
+@settings(QUICK, max_examples=examples(200))
 @given(values=st.lists(JSON, max_size=4), name=st.sampled_from(["", "values", "updates", "messages/partial", "error"]))
 def test_whatever_a_stream_holds_it_becomes_a_reply_or_an_error_that_is_ours(values: list[Any], name: str) -> None:
     data = "".join(f"event: {name}\ndata: {json.dumps(value)}\n\n" for value in values).encode()

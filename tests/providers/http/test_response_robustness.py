@@ -16,6 +16,7 @@ from agentv.formats.streams import MessageAccumulator, StreamEvent, assemble_str
 from agentv.model.conversation import Message
 from tests.providers.http.test_events import AGENTS, VENDORS
 from tests.providers.http.test_response import SHAPES
+from tests.support.examples import examples
 
 ODD: tuple[Any, ...] = (None, 5, "x", True, [], {}, [None, 1, "x", []], [{}], {"a": {}})
 
@@ -61,7 +62,7 @@ def test_a_stream_with_something_wrong_in_it_never_crashes(name: str) -> None:
             continue
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=5),

@@ -92,7 +92,8 @@ def text(code: str, **settings: Any) -> str:
 def error(code: str, **settings: Any) -> tuple[str, str, bool]:
     (response,) = ask(code, **settings)
     assert response.error is not None, response
-    return response.error.kind, response.error.message, response.error.retryable
+    message = response.error.message.partition("\nat ")[0]  # the frames are tested in test_tracebacks.py
+    return response.error.kind, message, response.error.retryable
 
 
 # What can be named

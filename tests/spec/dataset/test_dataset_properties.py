@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 
 from agentv.evals import Eval
 from agentv.spec.loader import load_data, load_evals
+from tests.support.examples import examples
 
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # What YAML allows to be written at all; a lone carriage return it reads as a line feed unless it is escaped.
 TEXTS = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")) | st.sampled_from("\n\r\t,\"'{}"), max_size=9

@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agentv.spec.yaml import Position, YamlError, read_yaml
+from tests.support.examples import examples
 
 # NUL is refused; DEL is JSON but not YAML.
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\x7f"), max_size=30)
@@ -121,7 +122,7 @@ def test_keys_that_look_like_paths_are_taken_as_long_as_they_go(data: Any, flow:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_random_bytes_are_read_or_refused(source: bytes) -> None:
     read_or_refused(source)
 
@@ -131,7 +132,7 @@ MORE = ["!!str ", "!!int ", r"\ud83d", r"\ude00", r"\0", "\u2028", "\x85", "\ue0
 
 
 @given(st.lists(st.sampled_from(PIECES + MORE), max_size=40))
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 def test_random_yaml_is_read_or_refused(pieces: list[str]) -> None:
     read_or_refused("".join(pieces).encode())
 

@@ -80,6 +80,8 @@ class TrajectoryJudge(JudgeBase, kw_only=True):
         details = truncation_details(judge_input)
         if omitted:
             details["not_judged"] = {"steps": omitted, "rule": f"the first and the last of {self.max_steps} are"}
+            judged = f"{omitted} of {judge_input.total_steps} steps were not judged (`max_steps`: {self.max_steps})"
+            details["warnings"] = [*details.get("warnings", []), judged]
         try:
             answer = await ask_with_retry(ask, self.judge, compose, read)
         except JudgeError as error:

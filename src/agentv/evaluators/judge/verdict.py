@@ -1,17 +1,20 @@
 """Strict reading of a judge's reply: one object with the nonce, every item once, every quotation found."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from json import JSONDecodeError, JSONDecoder
 from typing import Any, NamedTuple
 
 from agentv.evaluators.judge.evidence import Evidence, has_letters
 from agentv.evaluators.judge.rubric import RubricPoint
 from agentv.matching.diff import quote as shown
+from agentv.redaction.shortening import shorten
 
 MAX_REPLY = 1_000_000
 MAX_PROBLEMS = 10
 MAX_WORDS = 2_000
+DECIDING = ("met", "score")
+"""Fields that decide an item."""
 MAX_OBJECTS = 50
 """The number of possible beginnings of an object within other text that are tried."""
 
@@ -66,28 +69,55 @@ class Decision(NamedTuple):
 
 
 def read_object(reply: str, word: str) -> dict[str, Any]:
-    """Return the one JSON object of the reply that has the nonce of this call."""
+    """Return the one JSON object of the reply that has the nonce of this call.
+
+    A second object that decides something makes the reply unreadable, whether or not they agree and wherever it stands:
+    a draft, a quotation of the data and a change of mind look the same.
+    """
     if len(reply) > MAX_REPLY:
         msg = f"The reply has {len(reply):,} characters; a verdict has a few hundred."
         raise UnreadableError(msg)
     text = reply.strip()
     data, wrong = _parse(text)
     if isinstance(data, dict):
-        verdicts = [data] if data.get("verdict") == word else []
+        objects = [data]
     else:
-        verdicts, broken = _find_objects(text, word)
-        # A judge may draft its verdict first; an incomplete verdict after it invalidates the draft.
+        objects, broken = _find_objects(text, word)
+        # An incomplete verdict after a complete one may be its correction.
         wrong = broken or (wrong if text.startswith(("{", "[", "```")) else "")
         if broken:
-            verdicts = []
+            objects = []
+    verdicts = [each for each in objects if each.get("verdict") == word]
     if not verdicts:
         why = f" {wrong}" if wrong else ""
         msg = f'There is no JSON object in it whose "verdict" is "{word}".{why}'
         raise UnreadableError(msg)
-    if any(other != verdicts[0] for other in verdicts[1:]):
-        msg = "There are several verdicts in it, and they differ."
+    deciding = sum(_is_deciding(each, word) for top in objects for each in _nested_objects(top))
+    if deciding > 1 or len(verdicts) > 1:
+        msg = "There are several verdicts in it. Write one, once, and no draft of it."
         raise UnreadableError(msg)
     return verdicts[0]
+
+
+def _nested_objects(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a JSON value, at any depth."""
+    todo = [value]
+    while todo:
+        found = todo.pop()
+        if isinstance(found, dict):
+            yield found
+            todo += found.values()
+        elif isinstance(found, list):
+            todo += found
+
+
+def _is_deciding(data: Mapping[str, Any], word: str) -> bool:
+    """Return whether an object is a verdict, with the nonce or without it."""
+    items = data.get("items")
+    decided = isinstance(items, list) and any(
+        isinstance(item, dict) and "id" in item and not item.keys().isdisjoint(DECIDING) for item in items
+    )
+    return decided or data.get("verdict") == word or data.get("better") in ("first", "second", "tie")
 
 
 def read_decisions(
@@ -147,7 +177,8 @@ def _decision(item: Mapping[str, Any], point: RubricPoint, evidence: Evidence, p
     if value is None or wrong:
         return None
     reason = item.get("reason")
-    return Decision(point, value, score, quote, " ".join(reason.split())[:MAX_WORDS] if isinstance(reason, str) else "")
+    words = shorten(" ".join(reason.split()), MAX_WORDS) if isinstance(reason, str) else ""
+    return Decision(point, value, score, quote, words)
 
 
 def _read_value(item: Mapping[str, Any], point: RubricPoint, who: str) -> tuple[float | None, int | None, str]:
@@ -166,8 +197,9 @@ def _read_value(item: Mapping[str, Any], point: RubricPoint, who: str) -> tuple[
 
 
 def _find_objects(text: str, word: str) -> tuple[list[dict[str, Any]], str]:
-    """Return the objects with the nonce within other text, and the problem of a later incomplete one."""
+    """Return the objects within other text, and the problem of an incomplete verdict that counts."""
     begins = re.compile(rf'\{{\s*"verdict"\s*:\s*"{re.escape(word)}"')
+    decides = re.compile(r'"(?:met|score|better)"\s*:')
     objects: list[dict[str, Any]] = []
     broken = ""
     end = tried = ours = 0
@@ -183,13 +215,15 @@ def _find_objects(text: str, word: str) -> tuple[list[dict[str, Any]], str]:
         try:
             value, end = _decoder.raw_decode(text, start)
         except (ValueError, RecursionError) as error:
-            broken = _parser_message(error) if is_ours or isinstance(error, DuplicateKeyError) else broken
+            if is_ours or isinstance(error, DuplicateKeyError):
+                following = begins.search(text, start + 1)
+                if is_ours and decides.search(text, start, following.start() if following else len(text)):
+                    return [], _parser_message(error)  # it decides something, and what follows may differ
+                broken = _parser_message(error)
             continue
         if value.get("verdict") == word:
-            objects.append(value)
             broken = ""
-        if len(objects) >= MAX_PROBLEMS:
-            break
+        objects.append(value)
     return objects, broken
 
 

@@ -19,13 +19,14 @@ CLOSED = ("exact", "unordered", "subset")
 """The modes in which an extra call is a miss."""
 FRACTIONS = ("recall", "precision", "f1")
 Count = Annotated[int, Meta(ge=0)]
+ToolName = Annotated[str, Meta(min_length=1)]
 WrittenMode = Literal["exact", "partial", "subset", "ignore"] | list[str]
 
 
 class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """One expected call."""
 
-    tool: Annotated[str, Meta(min_length=1)]
+    tool: ToolName
     """The tool's name; `*` and `?` make it a glob."""
     input: Any = UNSET
     """The input that the tool must be given; absent means anything."""

@@ -3,15 +3,16 @@
 from typing import ClassVar, Literal
 
 from agentv.errors import Problem
-from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example, cached
+from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example, Finding, cached, run_searches
 from agentv.evaluators.call_checks import CallFilter, Choice, check_filter, excluded_statuses
-from agentv.evaluators.trajectory import constraints, lower_bound, wording
+from agentv.evaluators.trajectory import constraints, lower_bound, missing_text, wording
 from agentv.evaluators.trajectory.config import (
     FRACTIONS,
     MODES,
     Count,
     Entry,
     Mode,
+    ToolName,
     ToolRule,
     WrittenMode,
     as_input_mode,
@@ -25,6 +26,7 @@ from agentv.evaluators.trajectory.expectations import CallMatcher, Expectation, 
 from agentv.evaluators.trajectory.report import empty_details
 from agentv.evaluators.trajectory.script import Script, make_script
 from agentv.evaluators.trajectory.turns import TurnPlan, group_turns, turns_of
+from agentv.matching.matchers import has_search
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
 
@@ -35,8 +37,8 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
     type: Literal["tool_trajectory"] = "tool_trajectory"
     mode: Mode | None = None
     """The way `expected` is compared with the calls; required with it."""
-    expected: list[Entry | list[Entry]] | None = None
-    """The calls, or with `unit: turn` the turns, in order."""
+    expected: list[Entry | list[Entry | ToolName] | ToolName] | None = None
+    """The calls, or with `unit: turn` the turns, in order; the name of a tool alone is a call with any input."""
     minimums: dict[str, Count] | None = None
     """At least so many calls of a tool; a key may be a glob."""
     maximums: dict[str, Count] | None = None
@@ -59,6 +61,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
     failed: CallFilter | Choice | None = None
     """Another word for `calls`; a bare `include` or `exclude` is about calls that ended in an error."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
             config={
@@ -93,7 +96,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
         if self.calls is not None and self.failed is not None:
             problems.append(Problem(f"{path}.failed", "`failed` is another word for `calls`; give one of them"))
         if self.expected and (self.script is None or self.input_match is not None):
-            problems += self._check_entries(self.expected, path)
+            problems += self._check_entries(self.entries, path)
         return problems
 
     def _check_entries(self, expected: list[Entry | list[Entry]], path: str) -> list[Problem]:
@@ -136,11 +139,19 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
         return excluded_statuses(self.calls or self.failed)
 
     @cached
+    def entries(self) -> list[Entry | list[Entry]]:
+        """`expected` with each name of a tool as an entry."""
+        return [
+            [_as_entry(call) for call in item] if isinstance(item, list) else _as_entry(item)
+            for item in self.expected or ()
+        ]
+
+    @cached
     def script(self) -> Script | None:
         """The expectations as a script, if they consist of plain names and inputs."""
         if self.expected is None or self.unit == "turn" or self.tools or self.input_match not in (None, "exact"):
             return None
-        return make_script(str(self.mode), self.expected)
+        return make_script(str(self.mode), self.entries)
 
     @cached
     def _turns(self) -> list[list[Expectation]]:
@@ -150,7 +161,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
                 Expectation(entry, mode, self.tools, plain=plain)
                 for entry in ([item] if isinstance(item, Entry) else item)
             ]
-            for item in self.expected or ()
+            for item in self.entries
         ]
 
     @cached
@@ -175,16 +186,28 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
         """The expected turns."""
         return TurnPlan(self._turns)
 
-    def evaluate(self, ctx: Context) -> EvaluatorResult:
+    @cached
+    def _has_search(self) -> bool:
+        """True if a pattern has to be searched for in what the agent wrote."""
+        entries = [item.entry for item in self.expectations]
+        return any(has_search(entry.wanted_input) or has_search(entry.output) for entry in entries)
+
+    def evaluate(self, ctx: Context) -> Finding:
         """Decide every constraint, as far as the reply allows."""
         if ctx.calls_source is None:
-            return no_calls_result(self, wording.NO_TRACE)
+            return no_calls_result(self, wording.NO_TRACE, wording.what_came(ctx.response))
+        return run_searches(lambda: self._evaluate_now(ctx)) if self._has_search else self._evaluate_now(ctx)
+
+    def _evaluate_now(self, ctx: Context) -> EvaluatorResult:
         tally = ConstraintTally()
         if ctx.calls_complete:
             counted = None if ctx.calls is None else count_calls(ctx.calls, self.excluded)
-            details = (
-                empty_details() if self.expected is None else constraints.decide_sequence(self, ctx, counted, tally)
-            )
+            if self.expected is None:
+                details = empty_details()
+            elif counted is not None and ctx.incomplete and missing_text.is_affected(ctx, counted):
+                details = missing_text.decide_incomplete(self, ctx, counted, tally)
+            else:
+                details = constraints.decide_sequence(self, ctx, counted, tally)
             constraints.decide_counts(self, ctx, counted, tally)
         else:
             decide = lower_bound.decide_partly_understood
@@ -207,3 +230,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
         turns = group_turns(count_calls(ctx.calls, self.excluded), turns_of(ctx.output_messages or ()))
         labels = [wording.turn_label(map(wording.call_label, turn.calls)) for turn in turns]
         return "turn", self.labels, dict(enumerate(labels))
+
+
+def _as_entry(item: Entry | str) -> Entry:
+    return Entry(tool=item) if isinstance(item, str) else item

@@ -40,6 +40,7 @@ Mode = Literal["single", "batch", "stream"]
 _NAME_IN_BRACES = re.compile(r"(?<!\$)\{([A-Za-z][A-Za-z0-9_-]*)\}")  # `${NAME}` is for the program to read
 _TEXT_OF_CASE = re.compile(r"\{(prompt|case_id)\}")
 """Placeholders whose values come from the case, and so may be anything."""
+_NAME_IN_TWO_BRACES = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")
 _VARIABLE = re.compile(r"[^\s=$%{}\0]+")
 _REFUSED: dict[str, tuple[str, ...]] = {
     "batch": ("prompt", "case_id", "attempt"),
@@ -70,7 +71,12 @@ def check_command(command: tuple[str, ...] | str, mode: Mode, path: str) -> Iter
 def _check_argument(argument: str, mode: Mode, path: str) -> Iterator[Problem]:
     if "\0" in argument:
         yield Problem(path, "holds a NUL, which no argument can")
-    for name in _NAME_IN_BRACES.findall(argument):
+    for name in _NAME_IN_TWO_BRACES.findall(argument):
+        meant = name if name in PLACEHOLDERS else closest(name, PLACEHOLDERS, 0.7)
+        written = f"`{{{{ {name} }}}}` is not replaced in a command"
+        others = f"the placeholders are {', '.join(f'`{{{each}}}`' for each in PLACEHOLDERS)}"
+        yield Problem(path, f"{written}: write `{{{meant}}}`" if meant else f"{written}: {others}")
+    for name in _NAME_IN_BRACES.findall(_NAME_IN_TWO_BRACES.sub("", argument)):
         if name in _REFUSED.get(mode, ()):
             yield Problem(path, f"`{{{name}}}` is for `mode: single`; with `mode: {mode}` {_INSTEAD[mode]}")
         meant = None if name in PLACEHOLDERS else closest(name, PLACEHOLDERS, 0.7)
@@ -116,9 +122,12 @@ class Cli(ProviderBase, kw_only=True):
     mode: Literal["single", "batch", "stream"] = "single"
     """`single`: one process for each attempt; `batch`: one for many cases; `stream`: one that stays up."""
     command: Annotated[tuple[str, ...], Meta(min_length=1)]
-    """The program and its arguments, a list; `{prompt}` and the like in an argument stand for the request's."""
+    """The program and its arguments: a list, or a text that is split like that of a shell, though no shell is started.
+    `{prompt}` and the like in an argument stand for the request's."""
     env: tuple[str, ...] = ()
     """Names of environment variables that the program may see, beside PATH, HOME, LANG and TMPDIR."""
+    secrets: tuple[str, ...] = ()
+    """Names in `env` whose values must not appear in results although they do not look like secrets."""
     cwd: Annotated[str, Meta(min_length=1)] | None = None
     """Working directory, relative to the file that defines the target; by default the folder of that file."""
     max_output_bytes: Annotated[int, Meta(ge=1, le=67_108_864)] = 10_000_000
@@ -135,6 +144,11 @@ class Cli(ProviderBase, kw_only=True):
 
     @property
     def secret_names(self) -> tuple[str, ...]:
+        """Names in `secrets`."""
+        return self.secrets
+
+    @property
+    def variable_names(self) -> tuple[str, ...]:
         """Names of the environment variables that the program receives."""
         return self.env
 
@@ -144,6 +158,7 @@ class Cli(ProviderBase, kw_only=True):
             *check_command(self.command, self.mode, f"{path}.command"),
             *self._check_code(f"{path}.command"),
             *check_names(self.env, f"{path}.env"),
+            *check_names(self.secrets, f"{path}.secrets"),
             *check_mode(self.mode, "batch_size", "batch", path, is_default=self.batch_size == _BATCH_SIZE),
             *check_mode(self.mode, "workers", "stream", path, is_default=self.workers == 1),
         ]

@@ -66,10 +66,10 @@ class PythonAgent(ProviderBase, kw_only=True):
         if self.workers is None:
             from agentv.providers.python.call import PythonSession  # noqa: PLC0415 - a target is checked without it
 
-            return PythonSession(self.function, self.args, scope)
+            return PythonSession(self.function, self.args, scope, self.name)
         from agentv.providers.python.workers import WorkerSession  # noqa: PLC0415 - only a target that has some
 
-        return WorkerSession(self.function, self.args, scope, self.workers, self.cwd)
+        return WorkerSession(self.function, self.args, scope, self.workers, cwd=self.cwd, target=self.name)
 
 
 class Function(ProviderBase, kw_only=True):

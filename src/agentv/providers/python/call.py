@@ -8,21 +8,25 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from copy import deepcopy
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.normalize import describe_exception, failure_from_exception
+from agentv.formats.normalize import describe_exception
 from agentv.formats.objects import is_class_of
 from agentv.formats.reader import is_reply_object, read_chunks, read_reply
 from agentv.model.request import Request
-from agentv.model.response import NOT_STARTED, ProviderResponse
+from agentv.model.response import NOT_STARTED, PRINTED, ProviderResponse
 from agentv.process.threads import call_in_thread, raised_by_user_code
-from agentv.providers.base import failure
+from agentv.providers.base import attach_partial_reply
 from agentv.providers.python.agents import find_agent
-from agentv.providers.python.loading import load, printing_to_stderr, redirect_stdout, restore_stdout
+from agentv.providers.python.exits import guard_exits, release_exits
+from agentv.providers.python.loading import load
+from agentv.providers.python.printing import captured, redirect_output, restore_output, show_line
+from agentv.providers.python.tracebacks import add_metadata, exception_failure
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 
     Invoke = Callable[[Request], Awaitable[Any]]
 
+SLOW_LOAD_S = 1.0
+"""Time from which the loading of the code is reported."""
 METHODS = ("__call__", "ainvoke", "invoke", "run")
 """Methods of an object; the first of these that it has is called."""
 _MESSAGES = ("messages", "input_messages")
@@ -41,8 +47,10 @@ _PLAIN_TYPES = frozenset((str, dict, list, tuple, type(None), ProviderResponse))
 class AgentCallable:
     """Session of user code, which is loaded, and a class instantiated, with the first request."""
 
-    def __init__(self, load: Callable[[], Any], args: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, load: Callable[[], Any], args: Mapping[str, Any] | None = None, root: str | None = None) -> None:
         self._load = load
+        self._root = root
+        """Folder that the paths of files in error messages are relative to."""
         self._args = dict(args or {})
         self._lock = asyncio.Lock()
         self._call: Invoke | None = None
@@ -56,14 +64,23 @@ class AgentCallable:
         try:
             return await self._invoke(request)
         except Exception as error:  # noqa: BLE001 - user code may raise anything
-            return failure_from_exception(error)
+            return exception_failure(error, self._root)
 
-    async def _invoke(self, request: Request) -> ProviderResponse:
+    async def load_code(self) -> None:
+        """Load the code, and instantiate a class; an error is the reply to every request."""
         if self._call is None and self._load_error is None:
             async with self._lock:
                 await self._prepare()
+
+    @property
+    def load_failure(self) -> ProviderResponse | None:
+        """Reply to every request, if the code cannot be loaded."""
+        return None if self._load_error is None else not_started(self._load_error, self._root)
+
+    async def _invoke(self, request: Request) -> ProviderResponse:
+        await self.load_code()
         if self._load_error is not None:
-            return not_started(self._load_error)
+            return not_started(self._load_error, self._root)
         assert self._call is not None  # noqa: S101 - one or the other
         try:
             result = await self._call(request)
@@ -76,7 +93,7 @@ class AgentCallable:
         except BaseException as error:
             if not raised_by_user_code(error):
                 raise
-            return failure("agent", describe_exception(error))
+            return exception_failure(error, self._root)
 
     async def close(self) -> None:
         """Close an instance that was created here, by its `aclose` or `close`."""
@@ -106,25 +123,50 @@ class AgentCallable:
         return bind_agent(result, self._args)
 
 
-def not_started(error: Exception) -> ProviderResponse:
+def not_started(error: Exception, root: str | None) -> ProviderResponse:
     """Return the failure of every run of a target whose code could not be loaded."""
-    response = failure_from_exception(error)
+    response = exception_failure(error, root)
     assert response.error is not None  # noqa: S101 - it is a failure
     return replace(response, error=replace(response.error, retryable=False, code=NOT_STARTED))
 
 
 class PythonSession(AgentCallable):
-    """Code named by a target, whose output to stdout is redirected to stderr while it is open."""
+    """Code named by a target, whose output is kept with the runs and does not mix with results."""
 
-    def __init__(self, place: str, args: Mapping[str, Any], scope: Scope) -> None:
-        super().__init__(lambda: load(place, scope), args)
+    def __init__(self, place: str, args: Mapping[str, Any], scope: Scope, target: str = "") -> None:
+        super().__init__(lambda: load(place, scope), args, scope.root)
+        self._target = target
+        self._place = place
         self._is_open = True
-        redirect_stdout()
+        redirect_output()
+        guard_exits()
+
+    async def load_code(self) -> None:
+        """Load the code before the first request, so that this is in no latency and no time limit of a run."""
+        if self._call is not None or self._load_error is not None:
+            return
+        start = perf_counter()
+        with captured(self._place) as printed:
+            try:
+                await super().load_code()
+            finally:
+                printed.end()
+        duration = perf_counter() - start
+        if duration >= SLOW_LOAD_S:
+            show_line(self._place, f"loaded in {duration:.1f} s, which is in no run's time")
 
     async def invoke(self, request: Request) -> ProviderResponse:
-        """Return the normalized reply; text that the code prints does not mix with results."""
-        with printing_to_stderr():
-            return await super().invoke(request)
+        """Return the normalized reply, with the text that the code printed in its metadata."""
+        await self.load_code()
+        with captured(run_label(request, self._target)) as printed:
+            try:
+                response = await super().invoke(request)
+            except asyncio.CancelledError as error:
+                text = printed.end()
+                if text:
+                    attach_partial_reply(error, ProviderResponse(metadata={PRINTED: text}))
+                raise
+        return add_metadata(response, PRINTED, printed.end())
 
     async def close(self) -> None:
         """Close an instance that was created here, and restore stdout."""
@@ -133,7 +175,14 @@ class PythonSession(AgentCallable):
         finally:
             if self._is_open:
                 self._is_open = False
-                restore_stdout()
+                restore_output()
+                release_exits()
+
+
+def run_label(request: Request, target: str) -> str:
+    """Return the name of a run, by which the outputs of concurrent runs are told apart."""
+    repeat = f" #{request.repeat + 1}" if request.repeat else ""
+    return f"{request.id}{repeat}{f', {target}' if target else ''}"
 
 
 def is_agent(agent: Any) -> bool:

@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec import Struct
 
 from agentv.jsonio import MAX_BYTES, dump_json
-from agentv.model.request import Request, Scope  # noqa: TC001 - fields of structs
+from agentv.model.request import Request, Scope
+from agentv.model.response import PRINTED
 from agentv.process import Command
 from agentv.providers.cli.command import CommandTemplate, working_directory
 from agentv.providers.cli.stream import WorkerPool
+from agentv.providers.python.call import run_label
+from agentv.providers.python.printing import show_line
+
+LOAD_ATTEMPT = 0
+"""Number of an attempt that only waits until the code is loaded."""
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,9 +53,17 @@ class WorkerCommand(CommandTemplate, frozen=True, kw_only=True):
 class WorkerSession:
     """Session of a `python` target with worker processes, started on demand and replaced when they end."""
 
-    def __init__(
-        self, function: str, args: dict[str, Any], scope: Scope, max_workers: int, cwd: str | None = None
+    def __init__(  # noqa: PLR0913 - the settings of a target
+        self,
+        function: str,
+        args: dict[str, Any],
+        scope: Scope,
+        max_workers: int,
+        *,
+        cwd: str | None = None,
+        target: str = "",
     ) -> None:
+        self._target = target
         job = Job(function=function, args=args, scope=scope)
         command = WorkerCommand(
             command=_command(),
@@ -65,7 +79,15 @@ class WorkerSession:
     async def invoke(self, request: Request) -> ProviderResponse:
         """Return the reply to a request."""
         async with self._semaphore:
-            return await self._pool.invoke(request)
+            response = await self._pool.invoke(request)
+        printed = (response.metadata or {}).get(PRINTED)
+        for line in printed.splitlines() if isinstance(printed, str) else ():
+            show_line(run_label(request, self._target), line)
+        return response
+
+    async def load_code(self) -> None:
+        """Start the first worker and let it load the code; the others do so when they are needed."""
+        await self._pool.invoke(Request(id="", attempt=LOAD_ATTEMPT))
 
     async def close(self) -> None:
         """Close all processes, with their descendants."""
