@@ -134,4 +134,4 @@ def test_a_time_that_is_none_is_named(run: Command, time: str) -> None:
     (record,) = run.records("1.jsonl")
     run.write("1.jsonl", json.dumps({**record, "started_at": time}))
     result = run("merge", "1.jsonl")
-    assert (result.code, f"has `started_at: {time!r}`; expected a time" in result.err) == (2, True)
+    assert (result.code, f"started_at is {time!r}, which is not a time" in result.err) == (2, True)
