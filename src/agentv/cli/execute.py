@@ -93,7 +93,15 @@ def _find_resumable(args: EvalArgs) -> ResumePlan:
 def _prepare(args: EvalArgs) -> Prepared:
     evals = load(list(args.paths), args.targets or None)
     untrusted = Permissions.of(args.allow_env, args.allow_host) if args.no_exec else None
-    return prepare(evals, args.options, untrusted=untrusted, dry=args.dry_run)
+    prepared = prepare(evals, args.options, untrusted=untrusted, dry=args.dry_run)
+    if args.min_pass_rate is None and args.max_regressions is None:
+        return prepared
+    if args.resumes and args.max_regressions is not None and args.baseline is None:
+        fail_usage("--max-regressions of a resumed execution needs a --baseline: the last execution is this one")
+    from agentv.api.gates import load_gates  # noqa: PLC0415 - it loads all of `compare`, for rare options
+
+    gates = load_gates(args.paths, args.min_pass_rate, args.max_regressions, args.baseline)
+    return replace(prepared, gates=gates)
 
 
 def show_plan(prepared: Prepared, *, as_json: bool) -> None:
@@ -152,6 +160,8 @@ def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> 
         set_display(None)
     if summary.status == "interrupted":
         end_own_children()  # threads of Python agents that are still running may have started some
+    for gate in summary.gates or ():
+        click.echo(gate, err=True)
     if hint and summary.status == "interrupted":
         click.echo(f"go on with it: {hint}", err=True)
     elif hint and isinstance(summary.stopped, str):

@@ -33,6 +33,7 @@ from agentv.cli.outputs import input_files, make_printer, open_files
 from agentv.cli.store_session import with_judge_cache
 from agentv.errors import AgentVError, SpecError
 from agentv.model.stored import StoredCommand
+from agentv.reports.terminal import clean
 
 if TYPE_CHECKING:
     from agentv.api.rescore import RescorePlan
@@ -50,6 +51,7 @@ MAX_NAMED = 5
     metavar="FILE|DIR",
     help="Use the current cases and evaluators of this eval; may be repeated.",
 )
+@click.option("--current", is_flag=True, help="Use the files of the execution as they are now.")
 @OUT
 @click.option("--case", "cases", multiple=True, metavar="GLOB", help="Only cases whose id matches; may be repeated.")
 @PLAIN_BLOCKS
@@ -70,15 +72,27 @@ def command(**params: Any) -> None:
     try:
         store: Any = open_store_file(Path(args.store)) if args.store else existing_store()
         execution = find(store, args.name)
-        rescored = prepare_rescore(store, execution, args.options, args.evals)
+        evals = args.evals or (_current_files(store, execution) if args.current else ())
+        rescored = prepare_rescore(store, execution, args.options, evals)
     except SpecError as error:
         exit_with_problems(error, as_json=args.as_json)
     except AgentVError as error:
         fail_usage(str(error))
+    used = f"{', '.join(evals)} as it is now" if evals else "the evaluators that were stored with each run"
+    other = "" if evals else "; --current uses the files as they are now"
+    click.echo(f"rescoring {clean(execution.id)} with {clean(used)}{other}", err=True)
     if rescored.unmatched and not args.quiet:
         some = ", ".join(rescored.unmatched[:MAX_NAMED]) + (", …" if len(rescored.unmatched) > MAX_NAMED else "")
         click.echo(f"{len(rescored.unmatched):,} kept cases are not in the eval and left out: {some}", err=True)
     sys.exit(_run(store, execution, rescored, args))
+
+
+def _current_files(store: Any, execution: ExecutionRow) -> tuple[str, ...]:
+    """Return the files that an execution was started with."""
+    paths = api.paths_of(execution.command, store)
+    if not paths:
+        fail_usage(f"{execution.id} was not started from files: name an eval with --eval")
+    return paths
 
 
 def _run(store: Any, execution: ExecutionRow, rescored: RescorePlan, args: RescoreArgs) -> int:

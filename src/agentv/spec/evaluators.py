@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from agentv.protocols import CompositeEvaluator, Evaluator
 
 
+NEVER_FAILS = "this can never fail: every score reaches a threshold of 0; use `kind: metric` to record without judging"
+CASE_NEVER_FAILS = "this can never fail: every score reaches a threshold of 0, and no evaluator is `required`"
 NOTHING_CHECKED = "checks nothing: add `evaluators` or tool calls in `expected_messages`"
 REQUIRED_ATTRIBUTES = (
     *("type", "name", "kind", "weight", "threshold", "required", "skip", "negate", "executes", "nested"),
@@ -158,6 +160,8 @@ def _configure(evaluator: Evaluator, config: Mapping[str, Any], path: str) -> _C
     if problems:
         return None, problems
     warnings = [*evaluator.warnings(path), *(warning for checked in inner for warning in checked.warnings)]
+    if evaluator.threshold == 0 and evaluator.kind == "assertion" and evaluator.weight > 0:
+        warnings.append(f"{path}.threshold: {NEVER_FAILS}")
     return ConfiguredEvaluator(evaluator, config, tuple(warnings)), []
 
 

@@ -275,7 +275,7 @@ class CaseCounts:
         self.count += 1
         if case.warnings and len(self.warnings) < MAX_WARNINGS:
             below, location = (f"{listed_as}[{case.index}].", None) if listed_as else ("", case.location)
-            own = [warning for warning in case.warnings if warning.startswith("evaluators[")]
+            own = [warning for warning in case.warnings if warning.startswith(("evaluators[", "threshold:"))]
             self.warnings += [as_warning(warning, below, location) for warning in own]
         self.only = self.only or case.only
         if case.skip:
