@@ -430,7 +430,7 @@ class TestWords:
         assert (result.code, result.err) == (3, "")
         assert ESCAPE not in result.out
         heads = [line.split()[:2] for line in lines if re.match("(FAIL|ERROR|PASS) ", line)]
-        assert heads == [["FAIL", "bad"], ["ERROR", "down"], ["PASS", "good"]], "what did not pass comes first"
+        assert heads == [["PASS", "good"], ["ERROR", "down"], ["FAIL", "bad"]], "failures stand next to the summary"
         assert any("search called 0 times (minimum: 1)" in line for line in lines)
         assert any("transport: nobody is there" in line for line in lines)
         assert "1 passed, 1 failed, 1 error: 50 % of 2 measured passed (95 % CI 9\N{EN DASH}91 %)" in lines

@@ -14,8 +14,8 @@ from agentv.api.execution import execute
 from agentv.api.rescore import prepare_rescore
 from agentv.api.runs import find
 from agentv.api.store_files import existing_store, open_store_file
-from agentv.cli.execute import stop_on_signals
 from agentv.cli.exit_codes import exit_with_problems, fail_usage, report_abort
+from agentv.cli.interrupts import handled_interrupts
 from agentv.cli.options import (
     JSON_LINES,
     MAX_JUDGE_COST,
@@ -93,7 +93,8 @@ def _run(store: Any, execution: ExecutionRow, rescored: RescorePlan, args: Resco
         session = api.begin(writing_store, api.new_execution(prepared, command, execution.persist))
         with with_judge_cache(prepared, Path(store.name)) as ready:
             has_begun = True
-            summary = asyncio.run(execute(ready, reporters, out=args.out, on_start=stop_on_signals, session=session))
+            with handled_interrupts() as on_start:
+                summary = asyncio.run(execute(ready, reporters, out=args.out, on_start=on_start, session=session))
     except AgentVError as error:
         return report_abort(error, has_begun=has_begun)
     finally:

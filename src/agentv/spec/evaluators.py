@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from agentv.errors import Problem, SpecError
 from agentv.evals import ConfiguredEvaluator, iter_evaluators
+from agentv.other_tools import assertion_hint
 from agentv.registry import EVALUATORS, evaluator_names, find_evaluator
 from agentv.spec.command_line import split_command
-from agentv.spec.other_tools import assertion_hint
 from agentv.spec.validation import (
     TOO_DEEP,
     build,

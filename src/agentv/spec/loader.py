@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from agentv.errors import Location, Problem, SpecError
 from agentv.evals import CheckedCase, ConfiguredEvaluator, Eval, Limits, Target
+from agentv.other_tools import top_level_hint
 from agentv.spec.cases import NOTHING_ASKED, CaseReader, encode_case
 from agentv.spec.dataset import SearchPaths, open_dataset, validate_dataset
 from agentv.spec.discovery import SUFFIXES, find_evals
 from agentv.spec.evaluators import NOTHING_CHECKED
 from agentv.spec.file_format import EvalEntry
-from agentv.spec.other_tools import top_level_hint
 from agentv.spec.project import (
     Project,
     check_defaults,

@@ -12,7 +12,7 @@ import msgspec
 
 from agentv.errors import Location, Problem
 from agentv.jsonio import parse_with_hooks
-from agentv.spec.other_tools import key_meant, other_word_hint
+from agentv.other_tools import key_meant, other_word_hint
 from agentv.suggestions import closest, suggest
 
 if TYPE_CHECKING:
