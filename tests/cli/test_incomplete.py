@@ -84,3 +84,16 @@ def test_a_program_that_evaluates_is_told_and_undecided_unless_it_says_that_it_h
     leaked.write("b.eval.yaml", eval_of(check, told))
     result = leaked("rescore", "--eval", "b.eval.yaml", "--json")
     assert statuses(result.lines[0]) == {"code": "error", "told": "pass"}
+
+
+def test_rescoring_with_a_secret_in_the_eval_file_writes_it_nowhere(run: Command) -> None:
+    secret = "correct-horse-battery"  # noqa: S105 - planted
+    program = "import os; print('It is', os.environ['API_KEY'])"
+    target = {"name": "p", "provider": "cli", "command": [sys.executable, "-c", program], "env": ["API_KEY"]}
+    run.write("a.eval.yaml", eval_of({"type": "contains", "name": "no leak", "none": [secret]}, **target))
+    assert run("eval", "a.eval.yaml", env={"API_KEY": secret}).code == 1
+    result = run("rescore", "--eval", "a.eval.yaml", "--json", env={"API_KEY": secret})
+    assert statuses(result.lines[0]) == {"no leak": "error"}
+    held = b"".join(path.read_bytes() for path in (run.folder / ".agentv").iterdir())
+    assert secret not in result.out + result.err
+    assert secret.encode() not in held

@@ -113,7 +113,7 @@ class TestList:
         result = run("target", "list")
         assert result.code == 2
         assert "a.eval.yaml:2:25: " in result.err
-        assert "Did you mean 'mock'?" in result.err
+        assert "did you mean 'mock'?" in result.err
         assert run("target", "list", "nowhere").code == 2
 
 

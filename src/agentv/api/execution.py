@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from agentv.model.stored import StoredResult
     from agentv.protocols import OpenProvider, Provider, Reporter
     from agentv.redaction import Redactor
+    from agentv.run.gates import Gates
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
@@ -81,6 +82,8 @@ class Prepared(Struct, frozen=True, kw_only=True):
     """The shard of the plan that is run; `None` for the whole plan."""
     run_filter: Callable[[PlannedRun], bool] | None = None
     """Selects runs of the plan; `None` for all."""
+    gates: Gates | None = None
+    """Conditions that replace the rule that every run has to pass; `None` for that rule."""
 
     def runs(self) -> Iterator[PlannedRun]:
         """Yield the runs of the plan, each created when it is needed."""
@@ -344,7 +347,7 @@ class _RunningExecution:
             self._id, started_at = session.execution.id, session.execution.started_at
         self._targets = tuple({target.name: None for eval_ in prepared.evals for target in eval_.targets})
         names = PlanNames([eval_.id for eval_ in prepared.evals], self._targets)
-        self._totals = Totals(self._id, prepared.planned, names, started_at)
+        self._totals = Totals(self._id, prepared.planned, names, started_at, prepared.gates)
         self._reporters = ReporterGroup(reporters)
         self.store = None
         if session is not None:

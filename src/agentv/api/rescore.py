@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 from msgspec import to_builtins
 from msgspec.structs import replace
 
@@ -18,6 +20,7 @@ from agentv.model.marks import has_gap, may_have_gap
 from agentv.model.response import TRACE_REF
 from agentv.providers.base import failure
 from agentv.providers.replay import StoredReplies
+from agentv.redaction.secret_variables import stored_secrets
 from agentv.scoring.scorer import needs_trace_file
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators
 
@@ -74,6 +77,15 @@ class _StoredReplies:
         fix = "restore the file, or run the eval again; `persist: full` stores the events themselves"
         return failure("protocol", f"the reply cannot be evaluated again: trace_ref {reasons[0]}; {fix}")
 
+    def secrets(self) -> dict[str, str]:
+        """Return the secrets of the targets that gave these replies, as far as they are in the environment."""
+        keys = {(row.eval_id, row.target): row.key for row in self.rows}
+        found: dict[str, str] = {}
+        for key in keys.values():
+            for run in self._store.stored_runs(self._execution_id, key):
+                found |= stored_secrets(msgspec.json.decode(run.target_settings), os.environ)
+        return found
+
     def target(self, eval_id: str, name: str) -> Target:
         """Return a target that answers with the stored replies of the target of this name."""
         provider: Any = StoredReplies(lambda case_id, repeat: self.find(eval_id, name, case_id, repeat))
@@ -100,6 +112,8 @@ def prepare_rescore(
         return (planned.eval.id, planned.target.name, planned.case.case.id, planned.repeat) in known
 
     prepared = prepare(evals, options)
+    # The agent is not asked, but an eval file may contain its secrets.
+    prepared = replace(prepared, redactor=prepared.redactor.with_secrets(replies.secrets()))
     cases = [(run.eval.id, run.case.case.id) for run in filter(is_stored, prepared.runs())]
     if not cases:
         msg = f"the eval has none of the cases of {execution.id}"

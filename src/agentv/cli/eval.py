@@ -12,6 +12,8 @@ from agentv.cli.options import (
     ENV_FILE,
     JSON_LINES,
     MAX_JUDGE_COST,
+    MAX_REGRESSIONS,
+    MIN_PASS_RATE,
     NO_CACHE,
     OUT,
     PLAIN_BLOCKS,
@@ -66,6 +68,11 @@ from agentv.cli.options import (
 )
 @PLAIN_BLOCKS
 @click.option("--fail-fast", is_flag=True, help="Start no more runs once one did not pass.")
+@MIN_PASS_RATE
+@MAX_REGRESSIONS
+@click.option(
+    "--baseline", metavar="FILE|ID", help="Results to compare with for --max-regressions; the last execution."
+)
 @click.option("--watch", is_flag=True, help="Run affected cases again when files change, until Ctrl-C.")
 @click.option("--dry-run", is_flag=True, help="Print the planned runs, and run nothing.")
 @click.option(

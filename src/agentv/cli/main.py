@@ -14,7 +14,7 @@ import click
 from agentv import __version__
 from agentv.cli.exit_codes import ExitCode, print_error, print_problems, redirect_to_devnull
 from agentv.errors import AgentVError
-from agentv.spec.other_tools import command_meant
+from agentv.other_tools import command_meant
 from agentv.suggestions import suggest
 
 COMMANDS = {

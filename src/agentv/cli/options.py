@@ -122,6 +122,20 @@ NO_CACHE = click.option(
 )
 
 
+MIN_PASS_RATE = click.option(
+    "--min-pass-rate",
+    type=PASS_RATE,
+    metavar="SHARE",
+    help="Fail only if less than this share of the measured runs passed.",
+)
+MAX_REGRESSIONS = click.option(
+    "--max-regressions",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Fail only if more than N cases fail that passed before.",
+)
+
+
 def load_env_file(path: str | None) -> None:
     """Set the variables of an `.env` file that the environment does not have."""
     if path is None:
@@ -167,6 +181,9 @@ class EvalArgs(OutputArgs, frozen=True, kw_only=True):
     no_store: bool
     persist: Persist | None
     watch: bool
+    min_pass_rate: float | None
+    max_regressions: int | None
+    baseline: str | None
     dry_run: bool
     no_exec: bool
     store: str | None
@@ -190,6 +207,7 @@ class RescoreArgs(OutputArgs, frozen=True, kw_only=True):
 
     name: str
     evals: tuple[str, ...]
+    current: bool
     options: RunOptions
     store: str | None
 

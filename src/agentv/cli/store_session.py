@@ -67,7 +67,8 @@ def find_resumable(args: EvalArgs) -> ResumePlan:
     defaults = api.with_earlier(RunOptions(), earlier)
     same_options = all(getattr(merged, name) == getattr(defaults, name) for name in api.SELECTION)
     is_same = same_paths and args.targets in ((), earlier.targets) and same_options
-    can_replay = is_same and not statuses and not _needs_replies(args)
+    has_gates = args.min_pass_rate is not None or args.max_regressions is not None
+    can_replay = is_same and not statuses and not has_gates and not _needs_replies(args)
     return ResumePlan(
         store=store,
         execution=execution,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from agentv.errors import FormatError
 from agentv.jsonio import dump_json, parse_json
@@ -57,6 +57,7 @@ class Redactor:
     """Replaces the values of environment variables, in any encoding, and everything that looks like a credential."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
+        self._secrets = dict(secrets)
         names: dict[str, str] = {}
         for name, value in secrets.items():
             if _is_secret(value.strip()):
@@ -69,6 +70,10 @@ class Redactor:
             *((len(values), finder) for finder in credential_finders()),
         )
         self._numbers = {int(value): rank for rank, value in enumerate(values) if _WHOLE_NUMBER(value)}
+
+    def with_secrets(self, secrets: Mapping[str, str]) -> Self:
+        """Return a redactor that replaces these values, too."""
+        return type(self)({**secrets, **self._secrets}) if secrets else self
 
     def lines(self, data: Sequence[bytes], keep: Keep = NOTHING) -> Sequence[bytes]:
         """Redact many JSON texts as `line` does; one quick check covers all of them."""

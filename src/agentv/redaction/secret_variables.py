@@ -19,6 +19,7 @@ _PLAIN_NAMES = frozenset(("PWD", "OLDPWD", "KEYBOARD", "KEYMAP", "HOTKEY", "SSH_
 """Names of which a word is about secrets and the value is none."""
 _RANDOM = re.compile(r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{20,}").search
 """A run of letters and digits as in tokens; words, dates and versions are shorter."""
+_VENDOR_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 _VARIABLE = re.compile(r"\$(\$)?\{([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}")
 
 
@@ -44,12 +45,37 @@ def _is_credential(value: str) -> bool:
     )
 
 
+def stored_secrets(settings: Any, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the secrets that a target used, by its settings as they were stored."""
+    if not isinstance(settings, Mapping):
+        return {}
+    given = [name for key in ("env", "secrets") for name in settings.get(key) or () if isinstance(name, str)]
+    marked = {*credential_variables(settings), *[name for name in settings.get("secrets") or () if name in given]}
+    used = {*_variables(settings), *given, *marked, *_VENDOR_KEYS}
+    return {
+        name: environment[name]
+        for name in used
+        if name in environment and (name in marked or is_secret_variable(name, environment[name]))
+    }
+
+
+def _variables(settings: Any) -> Iterator[str]:
+    if isinstance(settings, str):
+        yield from (match[2] for match in _VARIABLE.finditer(settings) if not match[1])
+    elif isinstance(settings, Mapping):
+        for value in settings.values():
+            yield from _variables(value)
+    elif isinstance(settings, (list, tuple)):
+        for value in settings:
+            yield from _variables(value)
+
+
 def credential_variables(settings: Any) -> Iterator[str]:
     """Yield the `${ENV}` variables in settings that hold credentials by their keys, such as `api_key`."""
     if isinstance(settings, Mapping):
         for key, value in settings.items():
             if isinstance(key, str) and isinstance(value, str) and (is_credential_field(key) or _is_secret_name(key)):
-                yield from (match[2] for match in _VARIABLE.finditer(value) if not match[1])
+                yield from _variables(value)
             else:
                 yield from credential_variables(value)
     elif isinstance(settings, (list, tuple)):

@@ -218,6 +218,8 @@ class Console:
     ) -> None:
         self._stream = stream
         self._style = Style.of(stream)
+        self._line_width = self._style.width if stream.isatty() else ALL
+        """Columns of a line of the summary; a log is not wrapped."""
         self._redactor = redactor
         self._verbosity = verbosity
         self._has_target_option = has_target_option
@@ -435,7 +437,7 @@ class Console:
             counts.append(style.paint("yellow", f"{summary.left_out:,} left out by `only`"))
         if summary.planned > summary.runs:
             counts.append(style.paint("yellow", f"{summary.planned - summary.runs:,} not run"))
-        width = style.width
+        width = self._line_width
         lines = wrap_parts([f"{', '.join(counts)}:", pass_rate_text(summary)], " ", width)
         lines += [] if summary.repeats is None else wrap_parts(repeats_text(summary.repeats).split(" · "), " · ", width)
         lines += [style.paint("dim", line) for line in wrap_parts(usage_parts(summary), " · ", width)]

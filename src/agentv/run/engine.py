@@ -16,6 +16,7 @@ from agentv.run.attempt import RetryPolicy, RunAttempts, try_many, try_run, with
 from agentv.run.circuit_breaker import CircuitBreaker
 from agentv.run.claims import ClaimQueue
 from agentv.run.costs import Spending
+from agentv.run.options import DEFAULT_TIMEOUT_S
 from agentv.run.rate_limit import RateLimiter, RateLimits
 from agentv.run.records import make_record, now
 from agentv.scoring.scorer import CaseScorer, needs_trace_file
@@ -105,6 +106,11 @@ class Engine:
         self._stopping = True
         for limiter in self.limiters.values():
             limiter.cancel_waiters()
+
+    @property
+    def shortest_timeout_s(self) -> float:
+        """Shortest time limit of an attempt at one of the targets that were asked so far."""
+        return min([policy.timeout_s for policy in self._policies.values()], default=DEFAULT_TIMEOUT_S)
 
     def is_stopping(self) -> bool:
         """Tell whether no more runs are started."""

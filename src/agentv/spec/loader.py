@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from agentv.errors import Location, Problem, SpecError
 from agentv.evals import CheckedCase, ConfiguredEvaluator, Eval, Limits, Target
+from agentv.other_tools import top_level_hint
 from agentv.spec.cases import NOTHING_ASKED, CaseReader, encode_case
 from agentv.spec.dataset import SearchPaths, open_dataset, validate_dataset
 from agentv.spec.discovery import SUFFIXES, find_evals
-from agentv.spec.evaluators import NOTHING_CHECKED
+from agentv.spec.evaluators import CASE_NEVER_FAILS, NOTHING_CHECKED
 from agentv.spec.file_format import EvalEntry
-from agentv.spec.other_tools import top_level_hint
 from agentv.spec.project import (
     Project,
     check_defaults,
@@ -174,7 +174,7 @@ class Loader:
             skipped=counts.skipped,
             repeats=counts.repeats,
             has_only=counts.only,
-            warnings=(*self._warnings(dataset), *self._evaluator_warnings(checks, counts)),
+            warnings=(*self._warnings(dataset), *self._evaluator_warnings(checks, counts, defaults.threshold)),
         )
 
     def _build_entry(self, data: dict[str, Any]) -> EvalEntry | None:
@@ -195,9 +195,13 @@ class Loader:
         files = dataset.files if dataset else ()
         return (*self._project.warnings, *own, *(warning for file in files for warning in file.warnings))
 
-    def _evaluator_warnings(self, checks: Sequence[ConfiguredEvaluator], counts: CaseCounts) -> list[Problem]:
+    def _evaluator_warnings(
+        self, checks: Sequence[ConfiguredEvaluator], counts: CaseCounts, threshold: float | None
+    ) -> list[Problem]:
         """Return the warnings of evaluators, with their locations."""
         warnings = [*(as_warning(warning) for checked in checks for warning in checked.warnings), *counts.warnings]
+        if threshold == 0 and not any(checked.evaluator.required for checked in checks):
+            warnings.append(Problem("defaults.threshold", CASE_NEVER_FAILS))
         return [self._source.locate(warning) if self._source else warning for warning in warnings]
 
     def _inputs(self, dataset: Dataset | None, targets: Iterable[Target]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import msgspec
 
 from agentv.errors import Location, Problem
 from agentv.jsonio import parse_with_hooks
-from agentv.spec.other_tools import key_meant, other_word_hint
+from agentv.other_tools import key_meant, other_word_hint
 from agentv.suggestions import closest, suggest
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class CaseCounts:
         self.count += 1
         if case.warnings and len(self.warnings) < MAX_WARNINGS:
             below, location = (f"{listed_as}[{case.index}].", None) if listed_as else ("", case.location)
-            own = [warning for warning in case.warnings if warning.startswith("evaluators[")]
+            own = [warning for warning in case.warnings if warning.startswith(("evaluators[", "threshold:"))]
             self.warnings += [as_warning(warning, below, location) for warning in own]
         self.only = self.only or case.only
         if case.skip:
