@@ -506,3 +506,19 @@ class TestOldRuns:
         result = imported("rescore", "--eval", "new.eval.yaml", "--json")
         assert result.code == 1, result.err
         assert [line["status"] for line in result.lines[:-1]] == ["pass", "pass", "fail"]
+
+
+class TestRescore:
+    def test_it_says_which_evaluators_it_used_and_takes_the_current_ones_when_asked(self, run: Command) -> None:
+        run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a", check=minimum(search=1))})
+        assert run("eval", "a.eval.yaml").code == 0
+        name = last(run)
+        run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a", check=minimum(search=2))})
+        stored = run("rescore", name, "-q")
+        assert stored.code == 0
+        assert f"rescoring {name} with the evaluators that were stored with each run" in stored.err
+        current = run("rescore", name, "--current", "-q")
+        assert current.code == 1
+        assert "a.eval.yaml as it is now" in current.err
+        again = run("rescore", "--current", "-q")
+        assert (again.code, "was not started from files: name an eval with --eval" in again.err) == (2, True)

@@ -71,6 +71,8 @@ def test_merged_they_are_what_one_machine_would_have_run(sharded: Command) -> No
         (["missing.jsonl"], "missing.jsonl cannot be read"),
         (["empty.jsonl"], "no results: the files are empty"),
         (["1.jsonl", "2.jsonl", "3.jsonl", "--out", "2.jsonl"], "--out 2.jsonl would overwrite"),
+        (["1.jsonl", "2.jsonl", "timeless.jsonl"], "`started_at: 'yesterday'`; expected a time such as"),
+        (["1.jsonl", "2.jsonl", "zoneless.jsonl"], "completed_at is '2026-11-16T08:30:00', which is not a time"),
     ],
 )
 def test_a_mixed_or_incomplete_set_is_refused(sharded: Command, files: list[str], said: str) -> None:
@@ -81,6 +83,12 @@ def test_a_mixed_or_incomplete_set_is_refused(sharded: Command, files: list[str]
     (folder / "torn.jsonl").write_text(lines[0] + lines[1][:50])
     (folder / "newer.jsonl").write_text(lines[0].replace("agentv.result/1", "agentv.result/2"))
     (folder / "empty.jsonl").write_text("")
+    for name, field, time in (
+        ("timeless", "started_at", "yesterday"),
+        ("zoneless", "completed_at", "2026-11-16T08:30:00"),
+    ):
+        changed = [json.dumps(json.loads(line) | {field: time}) + "\n" for line in lines]
+        (folder / f"{name}.jsonl").write_text("".join(changed))
     sharded("eval", "s.eval.yaml", "--shard", "3/3", "--out", "other.jsonl", "--target", "a", "-q")
     result = sharded("merge", *files)
     assert result.code == 2

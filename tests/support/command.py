@@ -89,7 +89,7 @@ class Command:
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """The environment, in which nothing of this machine's owner counts."""
-        names = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "COVERAGE_PROCESS_CONFIG")
+        names = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "AGENTV_CACHE_KEY", "COVERAGE_PROCESS_CONFIG")
         kept = {name: os.environ[name] for name in names if name in os.environ}
         plain = {"HOME": str(self.temporary), "TMPDIR": str(self.temporary), "LANG": "C.UTF-8", "TERM": "xterm"}
         return {**kept, **plain, **(more or {})}

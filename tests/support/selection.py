@@ -39,10 +39,13 @@ STARTS_PROCESS = re.compile(
 
 def is_slow(path: Path, *names: str) -> bool:
     """Return whether a test is left out of `make check`, by the name of its function and those of its fixtures."""
+    return is_slow_file(path) or SLOW_NAME.search(names[0]) is not None or not slow_names(path).isdisjoint(names)
+
+
+def is_slow_file(path: Path) -> bool:
+    """Return whether all tests of a file are left out."""
     relative = path.relative_to(TESTS).as_posix()
-    if relative.startswith(tuple(f"{folder}/" for folder in SLOW_FOLDERS)) or path.stem.endswith(SLOW_SUFFIXES):
-        return True
-    return SLOW_NAME.search(names[0]) is not None or not slow_names(path).isdisjoint(names)
+    return relative.startswith(tuple(f"{folder}/" for folder in SLOW_FOLDERS)) or path.stem.endswith(SLOW_SUFFIXES)
 
 
 @cache

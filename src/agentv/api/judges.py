@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -243,16 +243,15 @@ def find_judge(judge: str | None) -> Eval:
         not_in_project = error
     evals: list[Eval] = []
     unreadable = 0
-    with suppress(SpecError):  # a folder without evals has no other targets
-        for path in find_evals(["."]):
-            try:
-                (eval_,) = load_evals([path], judge=judge)
-            except SpecError as error:
-                unreadable += any(problem.path != "--judge" for problem in error.problems)
-                continue
-            judges = tuple(target for target in eval_.judges if target.name == judge)
-            if judges and not any(_is_same_target(judges[0], other.judges[0]) for other in evals):
-                evals.append(replace(eval_, cases=(), targets=(), judge=judge, judges=judges))
+    for path in find_evals(["."], allow_none=True):
+        try:
+            (eval_,) = load_evals([path], judge=judge)
+        except SpecError as error:
+            unreadable += any(problem.path != "--judge" for problem in error.problems)
+            continue
+        judges = tuple(target for target in eval_.judges if target.name == judge)
+        if judges and not any(_is_same_target(judges[0], other.judges[0]) for other in evals):
+            evals.append(replace(eval_, cases=(), targets=(), judge=judge, judges=judges))
     if len(evals) > 1:
         files = ", ".join(str(eval_.file) for eval_ in evals[:MAX_NAMED])
         message = f"{judge!r} is another target in each of {files}: move the one that is meant to agentv.yaml"

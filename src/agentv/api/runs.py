@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,15 +10,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from agentv.api.trace_files import trace_follower
 from agentv.errors import FormatError, StoreError
+from agentv.formats.incomplete import mark_incomplete
 from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.reader import decode_response
 from agentv.jsonio import parse_json
 from agentv.model.events import RunFinished
+from agentv.model.marks import may_have_gap
 from agentv.model.request import Case
-from agentv.model.response import ProviderResponse
+from agentv.model.response import TRACE_REF, ProviderResponse
 from agentv.model.results import DiffLabels, ResultRecord
 from agentv.run.records import with_conversation
+from agentv.scoring.scorer import needs_trace_file
+from agentv.spec.environment import resolve_env
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from agentv.protocols import Store
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
+    from agentv.scoring.scorer import TraceLoader
 
 MAX_NAMED = 5
 """Number of executions that a message names."""
@@ -88,8 +95,13 @@ def resolve(store: Store, name: str) -> NamedRuns:
     return NamedRuns(find(store, name))
 
 
-def replay_result(stored: StoredResult, options: RunOptions, planned: PlannedRun | None = None) -> RunFinished:
-    """Return the event of a stored result; if the reply was not stored, it has only the text of the record."""
+def replay_result(
+    stored: StoredResult, options: RunOptions, planned: PlannedRun | None = None, follow: TraceLoader | None = None
+) -> RunFinished:
+    """Return the event of a stored result; if the reply was not stored, it has only the text of the record.
+
+    `follow` reads its trace file; by default, that is done with the folders of the planned run.
+    """
     with translate_damage():
         record = decode_record(stored.line)
         response = ProviderResponse(text=record.candidate, unread=record.unread or ())
@@ -99,6 +111,12 @@ def replay_result(stored: StoredResult, options: RunOptions, planned: PlannedRun
     line: bytes | None = stored.line
     if (options.include_messages or options.include_trace) and stored.response is not None:
         input_messages = () if planned is None else planned.case.case.input_messages
+        if follow is None and planned is not None:
+            follow = _trace_follower(planned)
+        if follow is not None and options.include_trace and needs_trace_file(response):
+            response = follow(response)
+            unread = [str(place) for place in response.unread if place.path == TRACE_REF]
+            record = replace(record, warnings=(*record.warnings, *unread))
         record, line = with_conversation(record, input_messages, response, options), None
     place = stored.place if planned is None else str(planned.case.location or "")
     return RunFinished(
@@ -110,6 +128,12 @@ def replay_result(stored: StoredResult, options: RunOptions, planned: PlannedRun
         place=place,
         line=line,
     )
+
+
+def _trace_follower(planned: PlannedRun) -> TraceLoader:
+    eval_, target = planned.eval, planned.target
+    store = resolve_env({"trace_store": target.settings.get("trace_store")}, os.environ)["trace_store"]
+    return trace_follower(target.folder or eval_.folder, eval_.root, store, (eval_.folder,))
 
 
 @contextmanager
@@ -146,6 +170,8 @@ def response_of(run: StoredRun, plain_blocks: tuple[str, ...] = ()) -> ProviderR
     if run.response is None:
         return None
     response = decode_response(parse_json(run.response))
+    if may_have_gap(run.response):
+        response = mark_incomplete(response)
     return replace(response, unread=drop_plain_blocks(response.unread, plain_blocks)) if plain_blocks else response
 
 

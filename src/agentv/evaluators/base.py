@@ -79,6 +79,9 @@ class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """At least one example that passes and one that fails."""
     executes: ClassVar[bool] = False
     """True if it runs code that the eval names; `--no-exec` rejects it."""
+    handles_incomplete: ClassVar[bool] = False
+    """True if it decides about replies with `Context.incomplete` only what the missing text cannot change; the result
+    of any other evaluator is an error there."""
     nested: ClassVar[str | None] = None
     """The field that holds the configurations of inner evaluators, for a composite."""
 

@@ -18,6 +18,7 @@ from agentv.model.request import Case
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import EvaluatorResult, ResultRecord
 from agentv.model.stored import ExecutionRow, RunStatus, StoredRun
+from agentv.redaction.shortening import shorten
 
 RUN_SCHEMA = "agentv.run/2"
 EXECUTION_SCHEMA = "agentv.execution/2"
@@ -411,7 +412,7 @@ def _result(value: Any, status: str) -> tuple[str, float | None, tuple[Evaluator
     known = float(score) if isinstance(score, (int, float)) and 0 <= score <= 1 else None
     if verdict in ("pass", "fail") and known is None:
         known = float(verdict == "pass")
-    quoted = dump_json(dict(value))[:200].decode("utf-8", "ignore")
+    quoted = shorten(dump_json(dict(value)).decode(), 200)
     result = EvaluatorResult(
         name="imported",
         type="imported",

@@ -8,6 +8,7 @@ import msgspec
 from agentv.matching.equality import json_equal
 from agentv.matching.json_pointer import NOTHING
 from agentv.matching.matchers import equals, has_matcher, is_matcher
+from agentv.redaction.shortening import shorten
 
 MAX_QUOTED = 200
 
@@ -55,7 +56,7 @@ def quote(value: Any) -> str:
         text = msgspec.json.encode(value).decode()
     except (TypeError, ValueError, RecursionError):
         text = _describe(value)
-    return text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 1] + "…"
+    return shorten(text, MAX_QUOTED)
 
 
 def _describe(value: Any) -> str:

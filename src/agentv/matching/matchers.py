@@ -37,15 +37,25 @@ class Pattern:
         self._pattern = pattern
         compiled = _compile(pattern, ignore_case=ignore_case)
         self._search = compiled.fullmatch if full else compiled.search
+        self._find_all = compiled.finditer
 
     def find(self, text: str) -> tuple[int, int] | None:
         """Return the position of a match within the time limit; other threads of this process continue meanwhile."""
         try:
             return self._span(text, REGEX_SECONDS)
         except TimeoutError:
-            limit = f"took longer than {REGEX_SECONDS:g} s on a text of {len(text)} characters"
-            msg = f"the pattern {self._pattern!r} {limit}"
-            raise EvaluationError(msg) from None
+            raise self._slow(text) from None
+
+    def find_all(self, text: str) -> list[tuple[int, int]]:
+        """Return the positions of all matches that do not overlap, within the same limit."""
+        try:
+            return [match.span() for match in self._find_all(text, timeout=REGEX_SECONDS)]
+        except TimeoutError:
+            raise self._slow(text) from None
+
+    def _slow(self, text: str) -> EvaluationError:
+        limit = f"took longer than {REGEX_SECONDS:g} s on a text of {len(text)} characters"
+        return EvaluationError(f"the pattern {self._pattern!r} {limit}")
 
     def find_quickly(self, text: str) -> tuple[int, int] | None:
         """Return the position of a match within milliseconds, or raise `SlowSearchError`."""
@@ -68,9 +78,9 @@ def bad_pattern(pattern: Any) -> str | None:
 
 
 @lru_cache(maxsize=256)
-def pattern_of(pattern: str) -> Pattern:
+def pattern_of(pattern: str, *, ignore_case: bool = False) -> Pattern:
     """Compile a pattern; the result is cached."""
-    return Pattern(pattern)
+    return Pattern(pattern, ignore_case=ignore_case)
 
 
 Predicate = Callable[[Any], bool]

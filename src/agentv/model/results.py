@@ -348,3 +348,5 @@ class Summary(Struct, frozen=True, kw_only=True):
     """The limit that ended the execution early, and the number of runs that were not started; only then."""
     warnings: tuple[str, ...] | UnsetType = UNSET
     """Replies and models that the sums do not include; only if there are any."""
+    gates: tuple[str, ...] | UnsetType = UNSET
+    """Outcome of each condition of the command, such as `--min-pass-rate`; only if there are any."""

@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from agentv.jsonio import dump_json
 from agentv.matching.diff import MAX_QUOTED, quote
+from agentv.redaction.shortening import shorten
 from agentv.reports.terminal import Style, as_ascii, clean, display_width, fit, pluralize
 
 if TYPE_CHECKING:
@@ -377,4 +378,4 @@ def _value(value: Any) -> str:
 
 def cut(text: str, limit: int) -> str:
     """Return a text, or its beginning and the number of characters that are left out."""
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit:,} more characters)"
+    return text if len(text) <= limit else f"{shorten(text, limit)} ({len(text) - limit + 1:,} more characters)"

@@ -16,9 +16,10 @@ from agentv.run.attempt import RetryPolicy, RunAttempts, try_many, try_run, with
 from agentv.run.circuit_breaker import CircuitBreaker
 from agentv.run.claims import ClaimQueue
 from agentv.run.costs import Spending
+from agentv.run.options import DEFAULT_TIMEOUT_S
 from agentv.run.rate_limit import RateLimiter, RateLimits
 from agentv.run.records import make_record, now
-from agentv.scoring.scorer import CaseScorer
+from agentv.scoring.scorer import CaseScorer, needs_trace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -105,6 +106,11 @@ class Engine:
         self._stopping = True
         for limiter in self.limiters.values():
             limiter.cancel_waiters()
+
+    @property
+    def shortest_timeout_s(self) -> float:
+        """Shortest time limit of an attempt at one of the targets that were asked so far."""
+        return min([policy.timeout_s for policy in self._policies.values()], default=DEFAULT_TIMEOUT_S)
 
     def is_stopping(self) -> bool:
         """Tell whether no more runs are started."""
@@ -265,7 +271,7 @@ class Engine:
         follow = self._follow(planned)
 
         def report(request: Request, response: ProviderResponse) -> None:
-            if response.trace is None and response.trace_ref is not None:
+            if needs_trace_file(response):
                 response = follow(response)
             on_attempt(
                 AttemptFinished(

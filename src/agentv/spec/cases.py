@@ -17,7 +17,13 @@ from agentv.formats.reader import decode_response
 from agentv.matching.matchers import check_expected
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.request import Case
-from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators, with_expected_messages
+from agentv.spec.evaluators import (
+    CASE_NEVER_FAILS,
+    NOTHING_CHECKED,
+    can_fail,
+    check_evaluators,
+    with_expected_messages,
+)
 from agentv.spec.file_format import CaseEntry, DefaultsEntry
 from agentv.spec.validation import (
     NOT_JSON,
@@ -274,6 +280,9 @@ class CaseReader:
         case, checks, problems = self._make(entry, files)
         if problems or case is None:
             return None, problems
+        warnings = [warning for checked in checks for warning in checked.warnings]
+        if entry.threshold == 0 and not any(checked.evaluator.required for checked in checks):
+            warnings.append(f"threshold: {CASE_NEVER_FAILS}")
         return CheckedCase(
             case=case,
             checks=checks,
@@ -282,7 +291,7 @@ class CaseReader:
             skip=entry.skip,
             only=entry.only,
             location=location,
-            warnings=tuple([warning for checked in checks for warning in checked.warnings]),
+            warnings=tuple(warnings),
         ), []
 
     def _find_more_problems(self, text: bytes, problems: list[Problem], evaluators: list[Any] | None) -> list[Problem]:

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from agentv.errors import Problem, SpecError
 from agentv.evals import ConfiguredEvaluator, iter_evaluators
+from agentv.other_tools import assertion_hint
 from agentv.registry import EVALUATORS, evaluator_names, find_evaluator
 from agentv.spec.command_line import split_command
-from agentv.spec.other_tools import assertion_hint
 from agentv.spec.validation import (
     TOO_DEEP,
     build,
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from agentv.protocols import CompositeEvaluator, Evaluator
 
 
+NEVER_FAILS = "this can never fail: every score reaches a threshold of 0; use `kind: metric` to record without judging"
+CASE_NEVER_FAILS = "this can never fail: every score reaches a threshold of 0, and no evaluator is `required`"
 NOTHING_CHECKED = "checks nothing: add `evaluators` or tool calls in `expected_messages`"
 REQUIRED_ATTRIBUTES = (
     *("type", "name", "kind", "weight", "threshold", "required", "skip", "negate", "executes", "nested"),
@@ -158,6 +160,8 @@ def _configure(evaluator: Evaluator, config: Mapping[str, Any], path: str) -> _C
     if problems:
         return None, problems
     warnings = [*evaluator.warnings(path), *(warning for checked in inner for warning in checked.warnings)]
+    if evaluator.threshold == 0 and evaluator.kind == "assertion" and evaluator.weight > 0:
+        warnings.append(f"{path}.threshold: {NEVER_FAILS}")
     return ConfiguredEvaluator(evaluator, config, tuple(warnings)), []
 
 

@@ -12,16 +12,17 @@ from msgspec.structs import replace
 
 from agentv.errors import Location, Problem, SpecError
 from agentv.evals import CheckedCase, ConfiguredEvaluator, Eval, Limits, Target
+from agentv.other_tools import top_level_hint
 from agentv.spec.cases import NOTHING_ASKED, CaseReader, encode_case
 from agentv.spec.dataset import SearchPaths, open_dataset, validate_dataset
 from agentv.spec.discovery import SUFFIXES, find_evals
-from agentv.spec.evaluators import NOTHING_CHECKED
+from agentv.spec.evaluators import CASE_NEVER_FAILS, NOTHING_CHECKED
 from agentv.spec.file_format import EvalEntry
-from agentv.spec.other_tools import top_level_hint
 from agentv.spec.project import (
     Project,
     check_defaults,
     display_path,
+    find_foreign_project,
     find_project,
     load_project,
     merge_checks,
@@ -173,7 +174,7 @@ class Loader:
             skipped=counts.skipped,
             repeats=counts.repeats,
             has_only=counts.only,
-            warnings=(*self._warnings(dataset), *self._evaluator_warnings(checks, counts)),
+            warnings=(*self._warnings(dataset), *self._evaluator_warnings(checks, counts, defaults.threshold)),
         )
 
     def _build_entry(self, data: dict[str, Any]) -> EvalEntry | None:
@@ -194,9 +195,13 @@ class Loader:
         files = dataset.files if dataset else ()
         return (*self._project.warnings, *own, *(warning for file in files for warning in file.warnings))
 
-    def _evaluator_warnings(self, checks: Sequence[ConfiguredEvaluator], counts: CaseCounts) -> list[Problem]:
+    def _evaluator_warnings(
+        self, checks: Sequence[ConfiguredEvaluator], counts: CaseCounts, threshold: float | None
+    ) -> list[Problem]:
         """Return the warnings of evaluators, with their locations."""
         warnings = [*(as_warning(warning) for checked in checks for warning in checked.warnings), *counts.warnings]
+        if threshold == 0 and not any(checked.evaluator.required for checked in checks):
+            warnings.append(Problem("defaults.threshold", CASE_NEVER_FAILS))
         return [self._source.locate(warning) if self._source else warning for warning in warnings]
 
     def _inputs(self, dataset: Dataset | None, targets: Iterable[Target]) -> tuple[str, ...]:
@@ -383,10 +388,13 @@ def load_projects(paths: Iterable[str | Path]) -> None:
 
 
 def _load_file(path: Path, selection: TargetSelection, load_cached_project: Any) -> Eval:
-    folder = path.resolve().parent
-    project_file = find_project(folder)
+    folder, owner = path.resolve().parent, path.stat().st_uid
+    project_file = find_project(folder, owner)
+    foreign = find_foreign_project(folder, owner)
     try:
         project: Project = load_cached_project(project_file) if project_file else Project(folder)
+        if foreign is not None:
+            project = project._replace(warnings=(*project.warnings, _foreign_problem(foreign)))
         project_problems: tuple[Problem, ...] = ()
     except SpecError as error:
         project, project_problems = Project(folder), error.problems
@@ -395,10 +403,17 @@ def _load_file(path: Path, selection: TargetSelection, load_cached_project: Any)
         loaded = Loader(project, source, folder, selection).load(default_id(path, project.root))
     except SpecError as error:
         own = without_consequences(error.problems, of_project=bool(project_problems))
-        raise SpecError([*project_problems, *[source.locate(problem) for problem in own]]) from error
+        notes = [] if foreign is None else [_foreign_problem(foreign)]
+        raise SpecError([*notes, *project_problems, *[source.locate(problem) for problem in own]]) from error
     if project_problems:
         raise SpecError(list(project_problems))
     return loaded
+
+
+def _foreign_problem(path: Path) -> Problem:
+    """Return the warning that a project file is not used."""
+    about = f"{display_path(path)} belongs to another user and is not used"
+    return Problem("", f"{about}: add --trust-project if you trust it", "whole")
 
 
 def load_data(

@@ -12,7 +12,7 @@ import msgspec
 
 from agentv.errors import Location, Problem
 from agentv.jsonio import parse_with_hooks
-from agentv.spec.other_tools import key_meant
+from agentv.other_tools import key_meant, other_word_hint
 from agentv.suggestions import closest, suggest
 
 if TYPE_CHECKING:
@@ -211,6 +211,9 @@ def join_path(path: str, key: object) -> str:
 
 def unknown_key_message(key: object, known: Mapping[str, Any] | Sequence[str], meant: str | None = None) -> str:
     """Return the message for an unknown key, with the one that was probably meant, or with all."""
+    other_word = other_word_hint(key, known)
+    if other_word is not None:
+        return f"unknown key {short_repr(key)}: {other_word}"
     hint = f"; did you mean {meant!r}?" if meant else suggest(key, known)
     return f"unknown key {short_repr(key)}{hint or '; expected one of ' + _join_choices(known)}"
 
@@ -272,7 +275,7 @@ class CaseCounts:
         self.count += 1
         if case.warnings and len(self.warnings) < MAX_WARNINGS:
             below, location = (f"{listed_as}[{case.index}].", None) if listed_as else ("", case.location)
-            own = [warning for warning in case.warnings if warning.startswith("evaluators[")]
+            own = [warning for warning in case.warnings if warning.startswith(("evaluators[", "threshold:"))]
             self.warnings += [as_warning(warning, below, location) for warning in own]
         self.only = self.only or case.only
         if case.skip:

@@ -15,7 +15,7 @@ from msgspec import MsgspecError
 
 from agentv.errors import StoreError
 from agentv.files import PRIVATE_MODE, restrict_to_owner
-from agentv.stores.migrations import check_header, migrate
+from agentv.stores.migrations import REPLACE_IT, check_header, migrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,7 +135,7 @@ class Connection:
             msg = f"{self.name}: {_explain(error)}"
             raise StoreError(msg) from error
         except (MsgspecError, UnicodeDecodeError) as error:
-            msg = f"{self.name}: it is damaged ({error}); move it away, and a new one is made"
+            msg = f"{self.name}: it is damaged ({error}); {REPLACE_IT}"
             raise StoreError(msg) from error
         except OverflowError as error:
             msg = f"{self.name}: a number is too large to be kept"
@@ -161,25 +161,48 @@ def _enable_wal(db: sqlite3.Connection) -> None:
 
 def _open_read_only(path: Path) -> sqlite3.Connection:
     """Open a file without write permission; `immutable` where no lock can be taken, and so no process writes."""
+    reason: sqlite3.Error | None = None
     for mode in ("mode=ro", "mode=ro&immutable=1"):
         db = sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, isolation_level=None)
         try:
             db.execute("SELECT count(*) FROM sqlite_schema")
-        except sqlite3.Error:
+        except sqlite3.Error as error:
             db.close()
+            reason = error
         else:
             return db
-    raise PermissionError(EACCES, "Permission denied")
+    raise reason or PermissionError(EACCES, "Permission denied")
+
+
+ELSEWHERE = "name another place with `store`, or use --no-store"
+_EXPLANATIONS = {
+    sqlite3.SQLITE_FULL: "the disk is full. What was finished before is in it; make room and resume",
+    sqlite3.SQLITE_READONLY: f"it cannot be written; {ELSEWHERE}",
+    sqlite3.SQLITE_PERM: f"it cannot be opened: permission denied; {ELSEWHERE}",
+    sqlite3.SQLITE_CANTOPEN: f"it cannot be opened: is its folder there, and may you write there? {ELSEWHERE}",
+    sqlite3.SQLITE_PROTOCOL: f"the file system does not lock files as a database needs it; {ELSEWHERE}",
+    sqlite3.SQLITE_NOLFS: f"the file system cannot hold a file of this size; {ELSEWHERE}",
+    sqlite3.SQLITE_TOOBIG: "a value is too large to be kept",
+}
+"""Explanation of an error by its primary result code."""
+_LOCK_FAILURES = ("SQLITE_IOERR_LOCK", "SQLITE_IOERR_RDLOCK", "SQLITE_IOERR_UNLOCK", "SQLITE_IOERR_CHECKRESERVEDLOCK")
+_DAMAGED = ("not a database", "malformed", "no such", "already exists", "duplicate column", "Could not decode")
 
 
 def _explain(error: sqlite3.Error) -> str:
+    """Return what happened and what to do; errors that the `sqlite3` module raises itself have no result code."""
     text = str(error)
-    if "full" in text:
-        return "the disk is full. What was finished before is in it; make room and resume"
-    if "readonly" in text or "unable to open" in text:
-        return "it cannot be written; name another place with `store`, or use --no-store"
-    if "locked" in text:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    name = getattr(error, "sqlite_errorname", "")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return f"another process has held it for {BUSY_TIMEOUT_S:g} s; try again when that one is done"
-    if "not a database" in text or "malformed" in text:
-        return f"it is damaged, or no run store ({text}); move it away, and a new one is made"
-    return f"{text}. What was finished before is in it"
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or any(words in text for words in _DAMAGED):
+        return f"it is damaged, or no run store ({text}); {REPLACE_IT}"
+    if name in _LOCK_FAILURES:
+        return f"it cannot be locked ({name}), as in some network folders; {ELSEWHERE}"
+    if code == sqlite3.SQLITE_IOERR:
+        return (
+            f"the system could not read or write it ({name}): check the disk, its free space and its limits. "
+            "What was finished before is in it"
+        )
+    return _EXPLANATIONS.get(code, f"{text}. What was finished before is in it")

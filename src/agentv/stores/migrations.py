@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+from functools import cache
 from pathlib import Path
 
 from agentv.errors import StoreError
@@ -12,7 +14,11 @@ APPLICATION_ID = 0x61677476
 MAGIC = b"SQLite format 3\0"
 HEADER_BYTES, SCHEMA_COOKIE, HEADER_APPLICATION_ID = 100, slice(40, 44), slice(68, 72)
 """Header of a SQLite file: its length, and the places of the schema cookie and of the application id."""
+REPLACE_IT = "move it away, and a new one is made"
+"""Remedy for a damaged file."""
 MIGRATIONS = Path(__file__).parent / "schema"
+_CREATE = re.compile(r"^CREATE (?:UNIQUE )?(TABLE|INDEX) (\w+)", re.MULTILINE)
+MAX_NAME = 60
 
 
 def migration_files() -> list[Path]:
@@ -22,8 +28,13 @@ def migration_files() -> list[Path]:
 
 def migrate(connection: sqlite3.Connection, name: str) -> None:
     """Apply missing migrations; raise `StoreError` if the file is newer than this program or foreign."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    _check_schema(connection, name)
     migrations = migration_files()
     version = _version(connection)
+    if version < 0:
+        msg = f"{name}: it is damaged (its tables claim to be version {version}); {REPLACE_IT}"
+        raise StoreError(msg)
     if version > len(migrations):
         msg = (
             f"{name} was written by a newer agentv (its tables are version {version}, "
@@ -36,6 +47,25 @@ def migrate(connection: sqlite3.Connection, name: str) -> None:
         _check_application(name, has_tables=bool(tables), application_id=application_id)
     for number in range(version + 1, len(migrations) + 1):
         _apply_migration(connection, number, migrations[number - 1].read_text(encoding="utf-8"))
+
+
+@cache
+def known_names() -> frozenset[tuple[str, str]]:
+    """Return the tables and indexes that the migrations make, each as its kind and its name."""
+    scripts = [path.read_text(encoding="utf-8") for path in migration_files()]
+    return frozenset((kind.lower(), name) for script in scripts for kind, name in _CREATE.findall(script))
+
+
+def _check_schema(connection: sqlite3.Connection, name: str) -> None:
+    """Raise `StoreError` if a store holds anything beside our tables: a trigger or a view could change results."""
+    for kind, entry in connection.execute("SELECT type, name FROM sqlite_schema"):
+        is_own = kind in ("table", "index") and str(entry).startswith("sqlite_")
+        if not is_own and (kind, entry) not in known_names():
+            msg = (
+                f"{name} holds the {kind} {str(entry)[:MAX_NAME]!r}, which agentv did not make: it may come from "
+                "somebody else and is not used; move it away, and a new one is made"
+            )
+            raise StoreError(msg)
 
 
 def _apply_migration(connection: sqlite3.Connection, number: int, statements: str) -> None:
@@ -69,8 +99,15 @@ def check_header(path: Path, name: str) -> None:
     try:
         with path.open("rb") as file:
             header = file.read(HEADER_BYTES)
-    except OSError:  # it does not exist, or opening it reports the reason
+    except (FileNotFoundError, NotADirectoryError):  # it does not exist yet, or creating it reports the reason
         return
+    except IsADirectoryError as error:
+        msg = f"{name} is a folder, and no run store: name a file in it"
+        raise StoreError(msg) from error
+    except OSError as error:
+        fix = "ask its owner for the permission to read it, or name another store"
+        msg = f"{name} cannot be read: {error.strerror}; {fix}"
+        raise StoreError(msg) from error
     if header and not header.startswith(MAGIC):
         msg = "file is not a database"
         raise sqlite3.DatabaseError(msg)

@@ -18,6 +18,7 @@ from agentv.evaluators.call_checks import unread_steps
 from agentv.evaluators.judge.evidence import fields
 from agentv.jsonio import dump_json, parse_json
 from agentv.model.conversation import Message, ToolCall, TraceEvent
+from agentv.model.marks import REDACTED
 from agentv.protocols import Context
 from agentv.scoring.calls import trace_from_messages
 
@@ -420,6 +421,12 @@ def check_steps(ctx: Context, what: str) -> None:
         raise UndecidedError(msg)
 
 
+MISSING_TEXT = (
+    "A mark [redacted:NAME] or [redacted] stands for a secret that the agent wrote at that place, and [… …] for text "
+    "that was left out. What a mark stands for was there: never decide that it, or something in it, is absent."
+)
+
+
 def build_judge_input(ctx: Context, clean: Clean, show: Collection[str], most: int) -> JudgeInput:
     """Return the parts of a run to show, in about so many characters."""
     candidate = clean(ctx.candidate)
@@ -435,6 +442,9 @@ def build_judge_input(ctx: Context, clean: Clean, show: Collection[str], most: i
         notes.append("A text that is longer than fits shows its beginning and its end; what was left out is counted.")
         truncation["texts"] = {"shortened": len(long), "max_chars": most}
     steps = _steps(ctx, clean, show, most)
+    shown = [candidate, *[text for step in (() if steps is None else steps.steps) for text in step.texts]]
+    if ctx.incomplete or any(REDACTED in text for text in shown):
+        notes.append(MISSING_TEXT)
     if steps is not None and steps.details:
         notes.append(steps.note)
         truncation["steps"] = steps.details

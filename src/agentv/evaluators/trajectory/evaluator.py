@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from agentv.errors import Problem
 from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example, Finding, cached, run_searches
 from agentv.evaluators.call_checks import CallFilter, Choice, check_filter, excluded_statuses
-from agentv.evaluators.trajectory import constraints, lower_bound, wording
+from agentv.evaluators.trajectory import constraints, lower_bound, missing_text, wording
 from agentv.evaluators.trajectory.config import (
     FRACTIONS,
     MODES,
@@ -61,6 +61,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
     failed: CallFilter | Choice | None = None
     """Another word for `calls`; a bare `include` or `exclude` is about calls that ended in an error."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
             config={
@@ -194,16 +195,19 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
     def evaluate(self, ctx: Context) -> Finding:
         """Decide every constraint, as far as the reply allows."""
         if ctx.calls_source is None:
-            return no_calls_result(self, wording.NO_TRACE)
+            return no_calls_result(self, wording.NO_TRACE, wording.what_came(ctx.response))
         return run_searches(lambda: self._evaluate_now(ctx)) if self._has_search else self._evaluate_now(ctx)
 
     def _evaluate_now(self, ctx: Context) -> EvaluatorResult:
         tally = ConstraintTally()
         if ctx.calls_complete:
             counted = None if ctx.calls is None else count_calls(ctx.calls, self.excluded)
-            details = (
-                empty_details() if self.expected is None else constraints.decide_sequence(self, ctx, counted, tally)
-            )
+            if self.expected is None:
+                details = empty_details()
+            elif counted is not None and ctx.incomplete and missing_text.is_affected(ctx, counted):
+                details = missing_text.decide_incomplete(self, ctx, counted, tally)
+            else:
+                details = constraints.decide_sequence(self, ctx, counted, tally)
             constraints.decide_counts(self, ctx, counted, tally)
         else:
             decide = lower_bound.decide_partly_understood

@@ -87,8 +87,11 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return list(entries)
-    except OSError:  # not a readable folder: nothing matches
+    except (FileNotFoundError, NotADirectoryError):  # nothing matches
         return []
+    except OSError as error:
+        msg = f"{folder!r} cannot be read: {error.strerror}; rows in it would be missing"
+        raise FormatError(msg) from error
 
 
 BOM = b"\xef\xbb\xbf"

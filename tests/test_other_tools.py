@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from agentv.errors import SpecError
+from agentv.other_tools import _ASSERTIONS, _COMMANDS, _KEYS, assertion_hint, command_meant, key_meant
 from agentv.spec.evaluators import check_evaluators
 from agentv.spec.loader import load_data
-from agentv.spec.other_tools import _ASSERTIONS, _COMMANDS, _KEYS, assertion_hint, command_meant, key_meant
 from agentv.spec.schema import eval_schema
 from agentv.spec.yaml import read_yaml
 from tests.support.documents import whole

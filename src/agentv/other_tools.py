@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 GUIDE = "docs/guide/assertions.md"
 _JUDGE = "{type: llm_judge, criterion: ...}"
@@ -66,7 +70,7 @@ _ASSERTIONS: dict[str, str] = {
         "trajectory:goal-success task_completion goal_accuracy trajectory_llm_as_judge task_adherence plan_adherence"
     ),
 }
-"""What to write here, and the names that it has elsewhere."""
+"""Configurations of ours, and the names of the same assertion elsewhere."""
 _WITHOUT: dict[str, str] = {
     "it needs embeddings": "similar semantic_similarity embedding_similarity",
     "it needs a service or a library of yours": "classifier moderation bleu meteor rouge perplexity is-sql is-html pi",
@@ -173,3 +177,32 @@ def top_level_hint(key: str) -> str | None:
 def command_meant(name: str) -> str | None:
     """Return our command for one of another tool, or `None`."""
     return _lookup(name, _COMMANDS)
+
+
+_PERSONA = (
+    ("vars", "a persona is a variable of the case: `vars: {persona: ...}`, and `{{ persona }}` in its `input`"),
+    ("", "a persona is a variable: `vars: {persona: ...}` of a case or of `defaults`, and `{{ persona }}` in `input`"),
+)
+_CONNECTOR = (
+    ("provider", "a connector is a `provider` here"),
+    ("targets", "a connector is a target here: define it in `targets`, choose it with `target`"),
+    ("", "a connector is a target here, chosen for the whole eval: `target: NAME` beside `cases`"),
+)
+_SCENARIO = (
+    ("cases", "a scenario is a case here: list it in `cases`"),
+    ("input", "a scenario is a case here: its name is `id`, its text is `input`"),
+)
+_OTHER_WORDS: dict[str, tuple[tuple[str, str], ...]] = {
+    **dict.fromkeys(("connector", "connectorid"), _CONNECTOR),
+    "connectors": (("targets", "connectors are `targets` here"), *_CONNECTOR[2:]),
+    **dict.fromkeys(("scenario", "scenarioid"), _SCENARIO),
+    "scenarios": (("cases", "scenarios are `cases` here"), *_SCENARIO[1:]),
+    **dict.fromkeys(("persona", "personas", "personaid"), _PERSONA),
+}
+"""Words for our keys in other systems, without `_` and capitals: hints, each with a key that its place must know."""
+
+
+def other_word_hint(key: object, known: Collection[str]) -> str | None:
+    """Return what a connector, a scenario or a persona is called among these keys; `None` for other words."""
+    hints = _OTHER_WORDS.get(_NAME.sub("", str(key).lower()), ())
+    return next((hint for needed, hint in hints if not needed or needed in known), None)
