@@ -11,6 +11,7 @@ AGENT = "import json, os; print(json.dumps({'text': 'by ' + os.environ['MODEL'] 
 
 
 ENVIRONMENT = {"MODEL": "gpt-4o-mini", "BUILD": "20261116", "API_KEY": "refund-case"}
+ONE_BY_ONE = ("--json", "--max-concurrency", "1")
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def project(run: Command) -> Command:
 
 
 def test_names_and_ids_stay_as_they_are(project: Command) -> None:
-    result = project("eval", "gpt-4o-mini.eval.yaml", "--json", "--out", "results.jsonl", env=ENVIRONMENT)
+    result = project("eval", "gpt-4o-mini.eval.yaml", *ONE_BY_ONE, "--out", "results.jsonl", env=ENVIRONMENT)
     assert result.code == 1
     for record in (result.lines[0], project.records()[0]):
         assert (record["case_id"], record["target"], record["eval_id"]) == ("refund-case", "gpt-4o-mini", "gpt-4o-mini")
@@ -51,5 +52,5 @@ def test_a_variable_that_the_target_marks_is_redacted(project: Command) -> None:
         "name: gpt-4o-mini", "name: agent"
     )
     project.write("other.eval.yaml", text)
-    line = json.loads(project("eval", "other.eval.yaml", "--json", env=ENVIRONMENT).out.splitlines()[0])
+    line = json.loads(project("eval", "other.eval.yaml", *ONE_BY_ONE, env=ENVIRONMENT).out.splitlines()[0])
     assert line["candidate"].startswith("by [redacted:MODEL]")

@@ -1,16 +1,11 @@
 """Conversions of conversations that need both their readers and the calls in them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from agentv.formats.messages import as_messages
+from agentv.model.conversation import Message, TraceEvent
 from agentv.scoring import calls
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from agentv.model.conversation import Message, TraceEvent
 
 
 def trace_from_messages(messages: Iterable[Message | Mapping[str, Any]]) -> tuple[TraceEvent, ...]:

@@ -9,17 +9,8 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.api.runs import (
-    NamedRuns,
-    case_of,
-    check_intact,
-    conversation_of,
-    decode_sides,
-    record_of,
-    response_of,
-    translate_damage,
-)
-from agentv.errors import FormatError, StoreError
+from agentv.api.runs import NamedRuns, conversation_of, record_of, response_of, translate_damage
+from agentv.errors import FormatError
 from agentv.formats.openai import to_openai
 from agentv.formats.run_export import (
     EXECUTION_SCHEMA,
@@ -47,30 +38,17 @@ if TYPE_CHECKING:
     from agentv.protocols import Store
 
 KEY_LENGTH = 16
-MAX_NAMED = 10
 
 
 def export_runs(store: Store, named: NamedRuns, *, openai: bool = False) -> Iterator[bytes]:
-    """Yield lines that `import_runs` reads; with `openai`, each run with its messages in OpenAI's format.
-
-    Damaged runs are left out, and a `StoreError` names them when all others were yielded.
-    """
+    """Yield lines that `import_runs` reads; with `openai`, each run with its messages in OpenAI's format."""
     execution = named.execution
     if not openai:
         yield write_execution(execution)
-    damaged = []
     for run in store.stored_runs(execution.id, named.key):
-        try:
-            with translate_damage():
-                check_intact(run)
-                line = write_run(run, execution.id)
-            yield line if not openai else _in_openai_form(line, run)
-        except StoreError:
-            damaged.append(run.own_id or f"{execution.id}-{run.key}")
-    if damaged:
-        names = ", ".join(map(str, [*damaged[:MAX_NAMED], *(["…"] if len(damaged) > MAX_NAMED else [])]))
-        msg = f"{store.name} is damaged: {len(damaged):,} runs cannot be read and were left out: {names}"
-        raise StoreError(msg)
+        with translate_damage():
+            line = write_run(run, execution.id)
+        yield line if not openai else _in_openai_form(line, run)
 
 
 def _in_openai_form(line: bytes, run: StoredRun) -> bytes:
@@ -131,23 +109,9 @@ def _read_line(  # noqa: PLR0913, PLR0917 - one for each thing that a line may a
     else:
         msg = f"schema {schema!r}; expected {EXECUTION_SCHEMA}, {RUN_SCHEMA}, an earlier one, or a run without one"
         raise FormatError(msg)
-    _check_readable(run)
     if runs.setdefault(name, {}).setdefault(run.key, run) is not run:
         msg = f"run {name}-{run.key} is there twice"
         raise FormatError(msg)
-
-
-def _check_readable(run: StoredRun) -> None:
-    """Raise `FormatError` for a run that could not be read again, as if the store were damaged."""
-    try:
-        record_of(run)
-        case_of(run)
-        response_of(run)
-        decode_sides(run.sides)
-    except StoreError as error:
-        reason = error.__cause__ or error
-        msg = f"the run cannot be read: {reason}"
-        raise FormatError(msg) from error
 
 
 def _with_calls(run: StoredRun, repeats: Counter[tuple[str, ...]]) -> StoredRun:

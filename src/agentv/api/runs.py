@@ -152,23 +152,15 @@ def decode_sides(data: bytes | None) -> tuple[DiffLabels | None, ...]:
     return () if data is None else tuple([labels and DiffLabels(*labels) for labels in _decode_sides(data)])
 
 
-def check_intact(run: StoredRun) -> None:
-    """Raise `StoreError` if the stored bytes of a run are not those that were written."""
-    if run.damage:
-        raise StoreError(run.damage)
-
-
 @translate_damage()
 def record_of(run: StoredRun) -> ResultRecord | None:
     """Return the result record of a run, if it has one."""
-    check_intact(run)
     return None if run.line is None else decode_record(run.line)
 
 
 @translate_damage()
 def case_of(run: StoredRun) -> tuple[Case, list[Any]]:
     """Return the case of a run and the configurations of its evaluators."""
-    check_intact(run)
     return _decode_content(run.content)
 
 

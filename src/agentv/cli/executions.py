@@ -15,10 +15,10 @@ from msgspec.structs import asdict, replace
 from agentv.api.export import export_runs
 from agentv.api.runs import find, resolve
 from agentv.api.store_files import existing_store, open_store_file
-from agentv.cli.exit_codes import ExitCode, fail_error, fail_usage, redirect_to_devnull
+from agentv.cli.exit_codes import ExitCode, fail_usage, redirect_to_devnull
 from agentv.cli.options import JSON, POSITIVE, STORE
 from agentv.cli.outputs import print_json
-from agentv.errors import AgentVError, StoreError
+from agentv.errors import AgentVError
 from agentv.formats.run_export import EXECUTION_SCHEMA
 from agentv.reports.files import open_private, write_all
 from agentv.reports.terminal import Style, clean, pluralize
@@ -231,11 +231,8 @@ def write_export(store: Store, selection: NamedRuns, form: str, out: str | None)
     """Write an execution or a run as JSON lines to a file or to standard output."""
     lines = export_runs(store, selection, openai=form == "openai")
     if out is None:
-        try:
-            for line in lines:
-                click.echo(line)
-        except StoreError as error:
-            fail_error(str(error))
+        for line in lines:
+            click.echo(line)
         return
     for part in (store.name, f"{store.name}-wal", f"{store.name}-shm"):
         if Path(out).exists() and Path(part).exists() and Path(out).samefile(part):
@@ -248,9 +245,6 @@ def write_export(store: Store, selection: NamedRuns, form: str, out: str | None)
             count += 1
     except OSError as error:
         fail_usage(f"{out} cannot be written: {error.strerror}")
-    except StoreError as error:
-        click.echo(f"wrote {pluralize(count, 'line')} to {out}", err=True)
-        fail_error(str(error))
     click.echo(f"wrote {pluralize(count, 'line')} to {out}", err=True)
 
 

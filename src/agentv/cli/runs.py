@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentv.api.export import import_runs
-from agentv.api.runs import check_intact, conversation_of, decode_sides, find, record_of, resolve, translate_damage
+from agentv.api.runs import conversation_of, decode_sides, find, record_of, resolve, translate_damage
 from agentv.api.store_files import locate_store, open_store_file
 from agentv.cli import executions
 from agentv.cli.executions import EXPORT_FILE, FORMAT, ID, MAX_RUNS, STATUS, open_run_store
@@ -105,7 +105,6 @@ def show(  # noqa: PLR0913 - one for each option
             return
         runs = (run for key in keys for run in run_store.stored_runs(selection.execution.id, key))
         for number, run in enumerate(runs):
-            check_intact(run)
             if as_json:
                 with translate_damage():
                     line = write_run(run, selection.execution.id)

@@ -233,8 +233,6 @@ class StoredRun(NamedTuple):
     """All attempts, each with the number of its round."""
     own_id: str | None = None
     """Id that an imported run had before; `None` if it is made of the execution and the key."""
-    damage: str = ""
-    """Sentence on the damage of the stored bytes; empty if they are as they were written."""
 
 
 class ActiveWorker(NamedTuple):

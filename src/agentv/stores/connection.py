@@ -141,10 +141,7 @@ class Connection:
             msg = f"{self.name}: a number is too large to be kept"
             raise StoreError(msg) from error
         except OSError as error:
-            unreadable = self._path.is_file() and not os.access(self._path, os.R_OK)
-            action = "read" if unreadable else "written"
-            fix = "change its permissions, or name another store" if unreadable else ELSEWHERE
-            msg = f"{self.name} cannot be {action}: {error.strerror}; {fix}"
+            msg = f"{self.name} cannot be written: {error.strerror}; name another place with `store`, or use --no-store"
             raise StoreError(msg) from error
 
 

@@ -12,8 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import convert
-
 if TYPE_CHECKING:
     import sqlite3
 
@@ -92,7 +90,7 @@ class LeaseTable:
     def heartbeats(self) -> list[Heartbeat]:
         """Return the last heartbeats of all processes that have a lease, expired ones included."""
         rows = self._db.execute("SELECT id, machine, names, pid, born, beat, seen_at FROM owners").fetchall()
-        return [convert(((row[:5]), row[5], row[6]), Heartbeat, strict=False) for row in rows]
+        return [Heartbeat(ProcessIdentity(*owner), beat, float(seen_at)) for *owner, beat, seen_at in rows]
 
     def is_valid(self, heartbeat: Heartbeat) -> bool:
         """Tell whether the lease of this heartbeat is valid."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+from functools import cache
 from pathlib import Path
 
 from agentv.errors import StoreError
@@ -15,12 +17,7 @@ HEADER_BYTES, SCHEMA_COOKIE, HEADER_APPLICATION_ID = 100, slice(40, 44), slice(6
 REPLACE_IT = "move it away, and a new one is made"
 """Remedy for a damaged file."""
 MIGRATIONS = Path(__file__).parent / "schema"
-TABLES = frozenset((
-    *("executions", "owners", "snapshots", "runs", "attempts", "evaluator_results", "payloads"),
-    *("judge_secret", "judge_replies", "calibrations"),
-))  # fmt: skip
-INDEXES = frozenset(("runs_owned", "calibrations_of", "runs_unread", "runs_own_id"))
-"""All tables and indexes of the migrations: a test compares them."""
+_CREATE = re.compile(r"^CREATE (?:UNIQUE )?(TABLE|INDEX) (\w+)", re.MULTILINE)
 MAX_NAME = 60
 
 
@@ -52,11 +49,18 @@ def migrate(connection: sqlite3.Connection, name: str) -> None:
         _apply_migration(connection, number, migrations[number - 1].read_text(encoding="utf-8"))
 
 
+@cache
+def known_names() -> frozenset[tuple[str, str]]:
+    """Return the tables and indexes that the migrations make, each as its kind and its name."""
+    scripts = [path.read_text(encoding="utf-8") for path in migration_files()]
+    return frozenset((kind.lower(), name) for script in scripts for kind, name in _CREATE.findall(script))
+
+
 def _check_schema(connection: sqlite3.Connection, name: str) -> None:
     """Raise `StoreError` if a store holds anything beside our tables: a trigger or a view could change results."""
     for kind, entry in connection.execute("SELECT type, name FROM sqlite_schema"):
-        known = {"table": TABLES, "index": INDEXES}.get(kind, frozenset())
-        if entry not in known and not (kind in ("table", "index") and str(entry).startswith("sqlite_")):
+        is_own = kind in ("table", "index") and str(entry).startswith("sqlite_")
+        if not is_own and (kind, entry) not in known_names():
             msg = (
                 f"{name} holds the {kind} {str(entry)[:MAX_NAME]!r}, which agentv did not make: it may come from "
                 "somebody else and is not used; move it away, and a new one is made"

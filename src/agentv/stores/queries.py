@@ -6,7 +6,7 @@ from array import array
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from msgspec import MsgspecError, convert, json
+from msgspec import json
 from msgspec.structs import replace
 
 from agentv.errors import StoreError
@@ -14,7 +14,6 @@ from agentv.model.events import Attempt
 from agentv.model.response import ResponseError, Unread
 from agentv.model.stored import ExecutionRow, Outcome, RunRow, StoredCommand, StoredResult, StoredRun
 from agentv.stores.connection import Connection
-from agentv.stores.statements import payload_checksum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 STORED_RUNS = """
     SELECT runs.seq, key, position, eval_id, case_id, persona_id, target, repeat, place, status, rounds, started_at,
-        created_at, updated_at, superseded, cases.data, targets.data, record, response, sides, own_id, checksum
+        created_at, updated_at, superseded, cases.data, targets.data, record, response, sides, own_id
     FROM runs
     JOIN snapshots AS cases ON cases.id = runs.content
     JOIN snapshots AS targets ON targets.id = runs.target_settings
@@ -32,9 +31,7 @@ STORED_RUNS = """
 FINISHED_RUNS = """
     SELECT seq FROM runs WHERE execution = ? AND status IN ('completed', 'error') AND superseded = 0
 """
-RESULTS = """
-    SELECT key, position, place, record, response, sides, checksum FROM runs JOIN payloads ON run = seq WHERE seq
-"""
+RESULTS = "SELECT key, position, place, record, response, sides FROM runs JOIN payloads ON run = seq WHERE seq"
 VERDICT = "iif(status IN ('completed', 'error'), verdict, NULL), iif(status IN ('completed', 'error'), score, NULL)"
 """Verdict and score of a run; `NULL` if it was claimed again since and has no new result yet."""
 _decode_unread = json.Decoder(tuple[Unread, ...]).decode
@@ -101,7 +98,7 @@ class StoreQueries(Connection):
         query = "SELECT key, status, verdict, rounds, superseded, owner IS NOT NULL FROM runs WHERE execution = ?"
         with self.translate_errors():
             rows = self.db.execute(query, (self.execution_seq(execution_id),))
-            return {row[0]: Outcome._make(row[1:]) for row in rows if convert(row[3], int) is not None}
+            return {row[0]: Outcome._make(row[1:]) for row in rows}
 
     def results(
         self, execution_id: str, keys: Sequence[str] | None = None, *, replies: bool = True
@@ -119,20 +116,7 @@ class StoreQueries(Connection):
             for start in range(0, len(seqs), BLOCK):
                 block = seqs[start : start + BLOCK]
                 results = self.db.execute(f"{query} IN ({', '.join('?' * len(block))})", block.tolist())
-                yield from sorted(
-                    [self._result(execution_id, row, replies=replies) for row in results], key=itemgetter(1)
-                )
-
-    def _result(self, execution_id: str, row: tuple[Any, ...], *, replies: bool) -> StoredResult:
-        *columns, checksum = row
-        result = convert(tuple(columns), StoredResult)
-        # Without the reply, there is nothing to compare the checksum with.
-        if replies and checksum not in (None, payload_checksum(result.line, result.response, result.sides)):
-            raise StoreError(self._damage(f"{execution_id}-{result.key}"))
-        return result
-
-    def _damage(self, run_id: str) -> str:
-        return f"{self.name}: run {run_id} is damaged: its bytes are not those that were written"
+                yield from sorted(map(StoredResult._make, results), key=itemgetter(1))
 
     def runs(self, execution_id: str) -> Iterator[RunRow]:
         """Yield the runs of an execution in plan order, without texts."""
@@ -179,17 +163,9 @@ class StoreQueries(Connection):
         where = "execution = ?" if key is None else "execution = ? AND key = ?"
         values = (self.execution_seq(execution_id), *(() if key is None else (key,)))
         with self.translate_errors():
-            for row in self.db.execute(f"{STORED_RUNS} WHERE {where} ORDER BY position, key", values):
-                seq, *columns, own_id, checksum = row
-                run = StoredRun._make((*columns, (), own_id, ""))
-                run_id = own_id or f"{execution_id}-{run.key}"
-                try:
-                    run = convert(tuple(run._replace(superseded=bool(run.superseded))), StoredRun)
-                    run = run._replace(attempt_log=self._attempts(seq))
-                    is_whole = checksum in (None, payload_checksum(run.line, run.response, run.sides))
-                except MsgspecError:
-                    is_whole = False
-                yield run if is_whole else run._replace(damage=self._damage(str(run_id)))
+            for seq, *row, own_id in self.db.execute(f"{STORED_RUNS} WHERE {where} ORDER BY position, key", values):
+                run = StoredRun._make((*row, self._attempts(seq), own_id))
+                yield run._replace(superseded=bool(run.superseded))
 
     def _attempts(self, seq: int) -> tuple[tuple[int, Attempt], ...]:
         rows = self.db.execute(
@@ -211,16 +187,20 @@ class StoreQueries(Connection):
 
 
 def _run_row(row: tuple[Any, ...]) -> RunRow:
-    *columns, unread, own_id = row
-    run = convert((*columns, None, own_id), RunRow)._replace(unread=unread)
+    run = RunRow._make(row)
     return run if run.unread is None else run._replace(unread=_decode_unread(run.unread))  # type: ignore[arg-type]  # a blob
 
 
 def _attempt(
     number: int, latency_ms: float | None, waited_ms: float, thread_id: str | None, error: bytes | None
 ) -> Attempt:
-    values = {"number": number, "latency_ms": latency_ms, "waited_ms": waited_ms, "thread_id": thread_id}
-    return convert({**values, "error": None if error is None else json.decode(error, type=ResponseError)}, Attempt)
+    return Attempt(
+        number=number,
+        latency_ms=latency_ms,
+        waited_ms=waited_ms,
+        thread_id=thread_id,
+        error=None if error is None else json.decode(error, type=ResponseError),
+    )
 
 
 def _execution_row(row: tuple[Any, ...]) -> ExecutionRow:
@@ -228,4 +208,4 @@ def _execution_row(row: tuple[Any, ...]) -> ExecutionRow:
     values = dict(zip(names, row, strict=False))
     values["command"] = json.decode(values["command"], type=StoredCommand)
     summary = row[len(names)] if len(row) > len(names) else None
-    return convert({**values, "summary": None if summary is None else json.decode(summary)}, ExecutionRow)
+    return ExecutionRow(**values, summary=None if summary is None else json.decode(summary))

@@ -24,7 +24,6 @@ from agentv.stores.statements import (
     SupersededRuns,
     attempt_row,
     execute_rows,
-    payload_row,
     result_columns,
     result_rows,
     snapshot_id,
@@ -104,7 +103,7 @@ class StoreEdits(StoreQueries):
             ),
         ).lastrowid
         if record is not None and seq is not None:
-            execute_rows(self.db, PAYLOAD, [payload_row(seq, run.line, run.response, run.sides)])
+            execute_rows(self.db, PAYLOAD, [(seq, run.line, run.response, run.sides)])
             execute_rows(self.db, RESULT, result_rows([(seq, record)]))
         if seq is not None:
             execute_rows(self.db, ATTEMPT, [attempt_row(seq, number, attempt) for number, attempt in run.attempt_log])
@@ -338,7 +337,7 @@ class SqliteStore(StoreEdits):
         rerun = [(seq,) for seq, rounds, _ in rows if rounds > 1]
         if rerun:
             self.db.executemany("DELETE FROM evaluator_results WHERE run = ?", rerun)
-        execute_rows(self.db, PAYLOAD, [payload_row(seq, row.line, row.response, row.sides) for seq, _, row in rows])
+        execute_rows(self.db, PAYLOAD, [(seq, row.line, row.response, row.sides) for seq, _, row in rows])
         attempts = [attempt_row(seq, rounds, attempt) for seq, rounds, row in rows for attempt in row.attempts]
         execute_rows(self.db, ATTEMPT, attempts)
         execute_rows(self.db, RESULT, result_rows([(seq, row.record) for seq, _, row in rows]))

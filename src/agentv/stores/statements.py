@@ -6,7 +6,6 @@ from functools import cache, cached_property
 from hashlib import blake2b
 from itertools import chain
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 from agentv.jsonio import dump_json
 
@@ -56,7 +55,7 @@ class SupersededRuns:
 ROWS = "{rows}"
 """Place of the rows in a statement for `execute_rows`."""
 SNAPSHOT = "INSERT OR IGNORE INTO snapshots (id, data) VALUES {rows}"
-PAYLOAD = "INSERT OR REPLACE INTO payloads (run, record, response, sides, checksum) VALUES {rows}"
+PAYLOAD = "INSERT OR REPLACE INTO payloads (run, record, response, sides) VALUES {rows}"
 ATTEMPT = "INSERT INTO attempts (run, round, number, latency_ms, waited_ms, thread_id, error) VALUES {rows}"
 RESULT = "INSERT INTO evaluator_results (run, position, name, type, kind, status, score, weight) VALUES {rows}"
 _ROWS_PER_STATEMENT = (256, 64, 16, 4, 1)
@@ -115,16 +114,6 @@ def _to_column(number: float | None) -> float | None:
 def snapshot_id(data: bytes) -> int:
     """Return the id of a snapshot: a hash of its content."""
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
-
-
-def payload_row(seq: int, record: bytes | None, response: bytes | None, sides: bytes | None) -> tuple[Any, ...]:
-    """Return the row of a payload, with its checksum."""
-    return seq, record, response, sides, payload_checksum(record, response, sides)
-
-
-def payload_checksum(record: bytes | None, response: bytes | None, sides: bytes | None) -> int:
-    """Return the checksum of a payload."""
-    return crc32(sides or b"", crc32(response or b"", crc32(record or b"")))
 
 
 def attempt_row(seq: int, number: int, attempt: Attempt) -> tuple[Any, ...]:
