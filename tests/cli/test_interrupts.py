@@ -134,7 +134,7 @@ def test_an_agent_that_ends_the_process_is_an_error_of_its_run(run: Command, nam
 
 def test_a_thread_of_an_agent_that_ends_the_process_ends_it_with_what_was_running(run: Command) -> None:
     write_eval(run, "exits_in_thread", "bad", settings="timeout_s: 30")
-    result = run("eval", "a.eval.yaml")
+    result = run.process("eval", "a.eval.yaml")
     assert result.code == 4
     assert "a thread of an agent called os._exit(0); it ends here. Running: bad, mine" in result.err
 

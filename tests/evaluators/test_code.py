@@ -106,7 +106,7 @@ def test_a_program_that_is_not_there_is_an_error() -> None:
     ("config", "message"),
     [
         ({"command": []}, "length >= 1"),
-        ({"command": "python3 check.py"}, "expected a list"),
+        ({"command": "python3 'check.py"}, "a quote is not closed"),
         ({"command": ["python3 check.py"]}, r"write \['python3', 'check.py'\]"),
         ({"command": [" "]}, "expected a program"),
         ({"command": ["a", "\0"]}, "holds a NUL"),

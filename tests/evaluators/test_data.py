@@ -14,6 +14,7 @@ from agentv.evaluators.data import fenced_block
 from agentv.matching.json_pointer import NOTHING, at_steps, bad_pointer, pointer_steps
 
 CALL = [{"role": "assistant", "tool_calls": [{"tool": "add", "input": {"n": 10, "s": "10"}, "output": '{"sum": 3}'}]}]
+AT = "tool_calls[0].input"
 
 
 def run(reply: Any, **config: Any) -> agentv.EvaluatorResult:
@@ -63,8 +64,16 @@ def test_equals(reply: Any, config: dict[str, Any], sentence: str | None) -> Non
         ("forty", {"value": 42}, 'answer expected 42, got "forty" (not JSON: Expecting value (line 1, column 1))'),
         ("true", {"value": 1}, "answer expected 1, got true"),
         ('{"a": 1}', {"value": {"a": 2, "b": 3}}, "answer.a expected 2, got 1; answer.b expected 3, got nothing"),
-        (CALL, {"on": "tool_calls[0].input.s", "value": 10}, 'tool_calls[0].input.s (add) expected 10, got "10"'),
-        (CALL, {"on": "tool_calls[0].input.n", "value": "10"}, 'tool_calls[0].input.n (add) expected "10", got 10'),
+        (
+            CALL,
+            {"on": "tool_calls[0].input.s", "value": 10},
+            f'{AT}.s (add) expected 10, got "10" (a number is expected, the call has text)',
+        ),
+        (
+            CALL,
+            {"on": "tool_calls[0].input.n", "value": "10"},
+            f'{AT}.n (add) expected "10", got 10 (text is expected, the call has a number)',
+        ),
         (CALL, {"on": "tool_calls[0].output", "value": {"sum": 3}}, None),
     ],
 )

@@ -64,7 +64,7 @@ def fingerprint_files(names: Sequence[str]) -> str:
 def find_inputs(paths: Sequence[str]) -> set[str]:
     """Return the eval files of these paths, and the files of their projects."""
     evals = [path.resolve() for path in find_evals(paths)]
-    projects = {find_project(folder, owner) for folder, owner in {(path.parent, path.stat().st_uid) for path in evals}}
+    projects = {find_project(folder, owner) for folder, owner in {(path.parent, path.lstat().st_uid) for path in evals}}
     return {str(path) for path in (*evals, *projects) if path is not None}
 
 

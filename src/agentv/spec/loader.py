@@ -388,7 +388,7 @@ def load_projects(paths: Iterable[str | Path]) -> None:
 
 
 def _load_file(path: Path, selection: TargetSelection, load_cached_project: Any) -> Eval:
-    folder, owner = path.resolve().parent, path.stat().st_uid
+    folder, owner = path.resolve().parent, path.lstat().st_uid
     project_file = find_project(folder, owner)
     foreign = find_foreign_project(folder, owner)
     try:

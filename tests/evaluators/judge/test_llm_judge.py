@@ -333,7 +333,7 @@ WRONG: list[tuple[Json, str]] = [
     ({"rubric": ["A"], "prompt": "{% include 'other' %}"}, "a prompt is one template: it includes"),
     ({"rubric": ["A"], "prompt": "{% extends candidate %}"}, "a prompt is one template: it includes"),
     ({"rubric": ["A"], "prompt": "x", "show": ["trace"]}, "a `prompt` of your own says itself what is shown"),
-    ({"rubric": ["A"], "show": ["calls"]}, "expected one of tool_calls, trace, trace_summary"),
+    ({"rubric": ["A"], "show": ["calls"]}, "Expected one of tool_calls, trace, trace_summary"),
     ({"rubric": ["A"], "require_calibration": {"kapa": 0.6}}, "did you mean 'kappa'?"),
 ]
 

@@ -352,7 +352,7 @@ URL = "http://127.0.0.1:1"
         ({"stream": "none", "events": ["a"]}, "leave `events` out"),
         ({"stream": "event-stream"}, "target.stream: expected one of sse, ndjson, none"),
         ({"success_status": [99]}, "target.success_status[0]"),
-        ({"method": "FETCH"}, "target.method: expected one of POST, GET"),
+        ({"method": "FETCH"}, "Expected one of POST, GET"),
         ({"message_format": "anthropic"}, "target.message_format: expected one of openai, compact"),
         ({"bodi": {}}, "unknown key 'bodi'; did you mean 'body'?"),
     ],
