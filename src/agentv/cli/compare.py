@@ -138,7 +138,7 @@ def _exit_code(comparison: Comparison, args: CompareArgs, failures: list[str]) -
             return ExitCode.ERROR
         if comparison.lost_to_errors or comparison.verdict == "nothing measured":
             return ExitCode.ERROR
-    return ExitCode.ERROR if unjudged else ExitCode.OK
+    return ExitCode.ERROR if unjudged or (comparison.damaged and not args.allow_missing) else ExitCode.OK
 
 
 def _print(comparison: Comparison, form: str, failures: list[str]) -> None:

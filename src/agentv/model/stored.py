@@ -11,6 +11,8 @@ from agentv.model.results import ResultRecord, Verdict
 RunStatus = Literal["queued", "running", "completed", "error", "cancelled"]
 Persist = Literal["summary", "messages", "full"]
 DEFAULT_PERSIST: Persist = "messages"
+DAMAGED = "damaged"
+"""Status of an execution whose row in the store cannot be trusted; its runs are checked one by one."""
 
 
 class StoredCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -38,7 +40,7 @@ class ExecutionRow(Struct, frozen=True, kw_only=True):
     id: str
     """Id of the execution."""
     status: str
-    """`running`, `interrupted`, `imported`, or its outcome: `pass`, `fail`, `error`."""
+    """`running`, `interrupted`, `imported`, `damaged`, or its outcome: `pass`, `fail`, `error`."""
     persist: Persist = DEFAULT_PERSIST
     """Extent to which replies are stored."""
     command: StoredCommand = StoredCommand()
@@ -135,6 +137,10 @@ class StoredResult(NamedTuple):
     """The reply as JSON, as far as it was stored."""
     sides: bytes | None
     """Labels of diffs, as JSON."""
+    run_id: str = ""
+    """Id of the run, for messages."""
+    damage: str | None = None
+    """Reason why the other fields cannot be trusted; `None` if no damage was found."""
 
 
 class RunRow(NamedTuple):
@@ -182,6 +188,8 @@ class RunRow(NamedTuple):
     """Time of the end."""
     unread: tuple[Unread, ...] | None = None
     """Places of the reply that were not understood; `None` if there are none."""
+    damage: str | None = None
+    """Reason why the other fields cannot be trusted; `None` if no damage was found."""
 
 
 class StoredRun(NamedTuple):
@@ -227,6 +235,10 @@ class StoredRun(NamedTuple):
     """Labels of diffs, as JSON."""
     attempt_log: tuple[tuple[int, Attempt], ...] = ()
     """All attempts, each with the number of its round."""
+    run_id: str = ""
+    """Id of the run, for messages."""
+    damage: str | None = None
+    """Reason why the other fields cannot be trusted; `None` if no damage was found."""
 
 
 class ActiveWorker(NamedTuple):

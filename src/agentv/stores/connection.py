@@ -15,6 +15,7 @@ from msgspec import MsgspecError
 
 from agentv.errors import StoreError
 from agentv.files import PRIVATE_MODE, restrict_to_owner
+from agentv.stores.checksums import CHECKSUM_FUNCTION, row_checksum
 from agentv.stores.migrations import REPLACE_IT, check_header, migrate
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class Connection:
         """Device and inode, to notice that the file was replaced; `None` if it is read-only."""
         with self.translate_errors():
             self.db = self._open(path)
+            self.db.text_factory = _decode_text
+            self.db.create_function(CHECKSUM_FUNCTION, -1, row_checksum, deterministic=True)
             try:
                 migrate(self.db, self.name)
             except BaseException:
@@ -143,6 +146,14 @@ class Connection:
         except OSError as error:
             msg = f"{self.name} cannot be written: {error.strerror}; name another place with `store`, or use --no-store"
             raise StoreError(msg) from error
+
+
+def _decode_text(data: bytes) -> str | bytes:
+    """Decode a text; one that is damaged stays as bytes, so that the rows around it can be read."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 def _enable_wal(db: sqlite3.Connection) -> None:
