@@ -50,7 +50,7 @@ def run_id(run: Command, case_id: str) -> str:
 
 B = "run = (SELECT seq FROM runs WHERE case_id = 'b')"
 PAYLOADS = [
-    " ".join((change, "WHERE", B))
+    f"{change} WHERE {B}"
     for change in (
         "UPDATE payloads SET record = replace(CAST(record AS TEXT), 'fail', 'pass')",
         "UPDATE payloads SET record = CAST(replace(CAST(record AS TEXT), 'fail', 'pass') AS BLOB)",
@@ -182,7 +182,7 @@ def test_a_comparison_leaves_it_out_and_says_so(run: Command, statement: str) ->
     "statement",
     [
         "UPDATE executions SET passed = 3, failed = 0",
-        "UPDATE executions SET summary = CAST(replace(CAST(summary AS TEXT), 'exit_code\":1', 'exit_code\":0') AS BLOB)",
+        "UPDATE executions SET summary = CAST(replace(CAST(summary AS TEXT), 'exit_code\":1', 'exit_code\":0') AS BLOB)",  # noqa: E501
         "UPDATE executions SET summary = 'garbage'",
         "UPDATE executions SET command = 'garbage'",
         "UPDATE executions SET planned = x'00'",
@@ -206,7 +206,7 @@ def test_a_damaged_execution_is_named_and_its_runs_are_exported(run: Command, st
 
 def test_what_an_earlier_version_wrote_counts_as_unchecked(run: Command) -> None:
     for table in ("executions", "runs", "payloads"):
-        change(run, " ".join(("UPDATE", table, "SET checksum = NULL")))
+        change(run, f"UPDATE {table} SET checksum = NULL")  # noqa: S608
     change(run, "UPDATE payloads SET response_checksum = NULL")
     assert run("executions", "export").code == 0
     assert run("eval", "--resume").code == 1
