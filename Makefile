@@ -17,7 +17,7 @@ COMPILE = $$tmp/bin/uv pip compile --quiet --universal --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test environments lint format bench bench-peers soak record-samples frameworks lock clean
+.PHONY: help demo check test fast all-tests coverage environments lint format bench bench-peers soak record-samples frameworks lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,8 +25,24 @@ help: ## this list
 demo: $(READY) ## show what agentv does, in a few seconds
 	@$(BIN)/python examples/demo.py
 
-test: environments lint ## all checks, then all tests (ARGS='-k name' to choose)
+check: $(READY) ## linters, types and the fast tests (ARGS='-k name' to choose)
+	@$(MAKE) -s -j2 lint fast
+
+test: environments ## linters, types and all tests (ARGS='-k name' to choose)
+	@$(MAKE) -s -j2 lint all-tests
+
+# mypy uses one core only: the tests use the other meanwhile.
+fast: $(READY)
+	@$(BIN)/python -m pytest -q -m 'not slow and not soak' --hypothesis-profile=quick $(ARGS)
+
+all-tests: $(READY)
 	@$(BIN)/python -m pytest -q $(ARGS)
+
+coverage: environments ## all tests, and which lines and branches they reach
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -q $(ARGS)
+	@$(BIN)/coverage combine -q
+	@$(BIN)/coverage report
 
 environments: # what tests need, set up at once: most of it is waiting for downloads
 	@$(MAKE) -s -j3 $(READY) $(LANGGRAPH)/.stamp $(ADK)/.stamp
@@ -47,8 +63,8 @@ bench: $(READY) ## measure speed and agreement against peers
 bench-peers: $(READY) ## install the peers, and print ours beside them
 	@$(BIN)/python -m benchmarks.side_by_side
 
-soak: $(READY) ## the long random tests
-	@$(BIN)/python -m pytest -q -m soak $(ARGS)
+soak: $(READY) ## the long random tests, and the property tests with all of their examples
+	@$(BIN)/python -m pytest -q -m 'soak or hypothesis' --hypothesis-profile=thorough $(ARGS)
 
 record-samples: ## record tests/data/replies anew, with the real libraries (ARGS=strands for one)
 	@$(PYTHON) tests/data/record $(ARGS)
@@ -68,7 +84,7 @@ lock: ## pin the requirements anew (LOCK=--upgrade for newer versions)
 	if grep -n '://' requirements/*.txt; then echo 'A lock must not name an index.' >&2; exit 1; fi
 
 clean: ## remove environments, caches and builds
-	@rm -rf .venv $(LANGGRAPH) $(ADK) .venv-bench* .venv-samples .bench-node build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv $(LANGGRAPH) $(ADK) .venv-bench* .venv-samples .bench-node build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage*
 	@find $(CHECKED) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements/dev.txt pyproject.toml

@@ -1,7 +1,9 @@
 """Shared by tests of every layer."""
 
 import os
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -9,7 +11,10 @@ import pytest
 import agentv
 from agentv.evaluators.base import EvaluatorBase
 from tests.support.examples import register_profiles
-from tests.support.selection import is_slow
+from tests.support.selection import MAX_VARIANTS, is_slow, is_slow_file
+
+# One key of the judge cache for commands and calls, and no file in the home of whoever runs the tests.
+os.environ.setdefault("AGENTV_CACHE_KEY", "key of the tests")
 
 register_profiles()
 
@@ -18,11 +23,22 @@ for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"):
     os.environ.pop(name, None)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file whose tests are all left out: that takes as long as many tests."""
+    is_check = "not slow" in config.getoption("markexpr")
+    return True if is_check and collection_path.suffix == ".py" and is_slow_file(collection_path) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that `make check` leaves out."""
+    variants: Counter[str] = Counter()
     for item in items:
-        if isinstance(item, pytest.Function) and is_slow(item.path, item.function.__name__, *item.fixturenames):
-            item.add_marker(pytest.mark.slow)
+        if isinstance(item, pytest.Function):
+            name = item.nodeid.partition("[")[0]
+            variants[name] += 1
+            slow = is_slow(item.path, item.function.__name__, *item.fixturenames)
+            if slow or variants[name] > MAX_VARIANTS:
+                item.add_marker(pytest.mark.slow)
 
 
 class Recorder(EvaluatorBase, frozen=True, kw_only=True, dict=True):

@@ -90,7 +90,7 @@ def test_an_evaluator_needs_its_class_and_one_line(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(registry.EVALUATORS, "shouting", f"{__name__}:Shouting")
     assert run({"type": "shouting", "least": 2}, {"provider": "mock"})[0] == 0
     code, text = run({"type": "shoutin"}, {"provider": "mock"})
-    assert (code, "Did you mean 'shouting'?" in text) == (2, True), text
+    assert (code, "did you mean 'shouting'?" in text) == (2, True), text
     code, text = run({"type": "shouting", "leats": 2}, {"provider": "mock"})
     assert (code, "did you mean 'least'" in text) == (2, True), text
     listed = CliRunner().invoke(group, ["evaluators", "list"]).output

@@ -2,6 +2,7 @@
 # imports each name when it is first used. One name a line.
 
 from agentv.api.compare import compare as compare
+from agentv.api.conversions import trace_from_messages as trace_from_messages
 from agentv.api.evaluate import Execution as Execution
 from agentv.api.evaluate import aevaluate as aevaluate
 from agentv.api.evaluate import evaluate as evaluate
@@ -24,8 +25,11 @@ from agentv.errors import SpecError as SpecError
 from agentv.errors import StoreError as StoreError
 from agentv.evaluators.base import EvaluatorBase as EvaluatorBase
 from agentv.evaluators.python import evaluator as evaluator
+from agentv.formats.adk import from_adk as from_adk
 from agentv.formats.adk import to_adk as to_adk
+from agentv.formats.ai_sdk import from_mastra as from_mastra
 from agentv.formats.ai_sdk import to_mastra as to_mastra
+from agentv.formats.azure import to_azure as to_azure
 from agentv.formats.openai import from_openai as from_openai
 from agentv.formats.openai import to_openai as to_openai
 from agentv.formats.reader import decode_response as decode_response
@@ -56,7 +60,6 @@ from agentv.protocols import Store as Store
 from agentv.providers.base import ProviderBase as ProviderBase
 from agentv.providers.base import failure as failure
 from agentv.run.options import RunOptions as RunOptions
-from agentv.scoring.calls import trace_from_messages as trace_from_messages
 
 __version__: str
 __all__: list[str]  # noqa: PYI035 - all names above

@@ -29,6 +29,7 @@ from agentv.model.response import ProviderResponse
 from agentv.protocols import LoadingSession
 from agentv.providers.base import failure
 from agentv.providers.python import Function, PythonAgent
+from agentv.providers.python.exits import exit_process
 from agentv.providers.python.workers import LOAD_ATTEMPT, Job, WorkerRequest
 from agentv.run.attempt import RetryPolicy, try_run
 
@@ -134,12 +135,12 @@ async def _serve(  # noqa: PLR0913 - shared by `serve` and `work`
         loop.call_soon_threadsafe(stdin_closed.set_result, None)
         if not finish_requests:
             sleep(_EXIT_TIMEOUT_S)
-            os._exit(0)  # user code may block the event loop forever
+            exit_process(0)  # user code may block the event loop forever
 
     Thread(target=read, daemon=True).start()
     await stdin_closed
     if running and not finish_requests:
-        os._exit(0)  # no process reads the replies any more, and user code may never end
+        exit_process(0)  # no process reads the replies any more, and user code may never end
     if running:
         await asyncio.wait(running)
 

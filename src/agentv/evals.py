@@ -21,6 +21,8 @@ class ConfiguredEvaluator(Struct, frozen=True):
     """Its configuration as written; empty if it was made in Python."""
     warnings: tuple[str, ...] = ()
     """Warnings about its configuration."""
+    redacted: bool = False
+    """True if it was read from a store in which secrets of its configuration are redacted."""
 
 
 def iter_evaluators(checks: Iterable[ConfiguredEvaluator]) -> Iterator[ConfiguredEvaluator]:

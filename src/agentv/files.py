@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import re
 import sys
+from glob import escape
 from hashlib import blake2b
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
+from itertools import islice, product
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 
 
 MAX_BYTES = 64 * 1024 * 1024
+TRACE_PLACEHOLDERS = ("{id}", "{trace_ref}")
+"""Placeholders of the identifier in a `trace_store`."""
+TRACE_SUFFIXES = (".json", ".jsonl")
+"""Suffixes that an identifier may lack in a folder of traces."""
 PRIVATE_MODE = 0o600
 
 
@@ -66,6 +72,80 @@ def read_in_root(root: str | Path, name: str, folder: str | Path | None = None) 
         msg = f"{name!r} is larger than {MAX_BYTES // 1024 // 1024} MiB"
         raise FormatError(msg)
     return data
+
+
+class TraceFiles(NamedTuple):
+    """Folders in which a `trace_ref` is looked for."""
+
+    folder: str | Path
+    """The folder of the eval: a path is relative to it and never leads out of it."""
+    root: str | Path
+    """The folder of the project, which holds the trace store."""
+    others: tuple[str | Path, ...] = ()
+    """Further folders for a path that is not below the first one."""
+    store: str | None = None
+    """`trace_store` of the target: a folder, or a pattern with `{id}` in place of the identifier."""
+
+    def read(self, name: str) -> bytes:
+        """Return the content of the file that a `trace_ref` names, or raise `FormatError`."""
+        path = None if self.store is None else self._find_in_store(name, self.store)
+        if path is not None:
+            return read_in_root(self.root, str(path))
+        folders = dict.fromkeys((self.folder, *self.others))
+        try:
+            return read_in_root(next((each for each in folders if _has_file(each, name)), self.folder), name)
+        except FormatError as error:
+            if self.store is not None:
+                msg = f"{error}, and `trace_store` {self.store!r} has no file for it"
+                raise FormatError(msg) from error
+            if "/" in name or name.endswith(TRACE_SUFFIXES):
+                raise
+            msg = f"{error}; if it is an identifier, name the folder of the traces in `trace_store` of the target"
+            raise FormatError(msg) from error
+
+    def _find_in_store(self, name: str, store: str) -> Path | None:
+        """Return the only file of the store with this identifier; `None` if there is none."""
+        parts = name.replace("\\", "/").split("/")
+        if "\0" in name or ".." in parts or not parts[0] or Path(name).is_absolute():
+            return None
+        pattern = store
+        if not any(character in store for character in "{*"):
+            pattern = f"{store.rstrip('/')}/{{id}}"
+            suffixes: tuple[str, ...] = ("", *TRACE_SUFFIXES)
+        elif not any(placeholder in store for placeholder in TRACE_PLACEHOLDERS):
+            before, _, after = store.rpartition("*")
+            pattern, suffixes = f"{before}{{id}}{after}", ("",)
+        else:
+            suffixes = ("",)
+        for placeholder in TRACE_PLACEHOLDERS:
+            pattern = pattern.replace(placeholder, escape(name))
+        for base, suffix in product(dict.fromkeys(map(Path, (self.folder, *self.others, self.root))), suffixes):
+            if path := self._match(base, pattern + suffix):
+                return path
+        return None
+
+    def _match(self, base: Path, pattern: str) -> Path | None:
+        root = Path(self.root).resolve()
+        try:
+            found = list(islice((path for path in base.resolve().glob(pattern) if path.is_file()), 2))
+        except (OSError, ValueError, NotImplementedError, IndexError) as error:
+            msg = f"`trace_store` {self.store!r} cannot be searched: {error}"
+            raise FormatError(msg) from error
+        if len(found) > 1:
+            msg = f"`trace_store` {self.store!r} has several files for it: {found[0].name!r}, {found[1].name!r}"
+            raise FormatError(msg)
+        if found and not found[0].resolve().is_relative_to(root):
+            msg = f"`trace_store` {self.store!r} lies outside {root}"
+            raise FormatError(msg)
+        return found[0].resolve() if found else None
+
+
+def _has_file(root: str | Path, name: str) -> bool:
+    try:
+        find_in_root(root, name)
+    except FormatError:
+        return False
+    return True
 
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")

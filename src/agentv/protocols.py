@@ -82,6 +82,8 @@ class Context(Struct, frozen=True, kw_only=True):
     """`False` if a part of the reply that may hold a call was not understood: `calls` is then a lower bound."""
     unread: tuple[Unread, ...] = ()
     """Places of the reply that were not understood, each with its reason."""
+    incomplete: tuple[Unread, ...] = ()
+    """Places of the reply with text that was redacted or cut: what is not found there may have been there."""
     expected_messages: tuple[Message, ...] | None = None
     """Expected messages of the case; `None` if it has none."""
     config: Mapping[str, Any] = {}
@@ -258,6 +260,15 @@ class TemplateProvider(Protocol):
         ...
 
 
+@runtime_checkable
+class WrittenReplies(Protocol):
+    """Provider whose replies are written down before anything runs, so that they can be checked with its settings."""
+
+    def reply_warnings(self, scope: Scope) -> Sequence[tuple[str, str]]:
+        """Return the warnings about these replies, each with the place of its reply."""
+        ...
+
+
 class ProviderSettings(Struct, frozen=True, kw_only=True):
     """Optional attributes of a provider, with the values for those that it does not have."""
 
@@ -283,12 +294,18 @@ class ProviderSettings(Struct, frozen=True, kw_only=True):
     """Name of the model, to find the price of replies that name none."""
     plain_blocks: Sequence[str] = ()
     """Block types of its replies that hold no tool calls."""
+    trace_store: str | None = None
+    """Folder, or pattern, of the trace files that its replies name by an identifier."""
     is_live: bool = True
     """`False` if replies are recorded, so that the duration of `invoke` is not the agent's latency."""
     executes: bool = False
     """`True` if it runs code of the user; `--no-exec` rejects it."""
     secret_names: Sequence[str] = ()
-    """Environment variables whose values must not appear in results, beside those written as `${NAME}`."""
+    """Environment variables whose values must not appear in results, whatever their names look like."""
+    urls: Sequence[str] = ()
+    """Addresses that it sends to, for `--no-exec`."""
+    variable_names: Sequence[str] = ()
+    """Environment variables that it uses beside those written as `${NAME}`: those that look like secrets are some."""
 
     @classmethod
     def of(cls, provider: object) -> "ProviderSettings":
@@ -391,12 +408,22 @@ class Store(Protocol):
         ...
 
     def write(
-        self, execution_id: str, claims: Sequence[Claim], results: Sequence[ResultRow], rerun: Collection[str] = ()
+        self,
+        execution_id: str,
+        claims: Sequence[Claim],
+        results: Sequence[ResultRow],
+        rerun: Collection[str] = (),
+        starts: Sequence[tuple[str, str]] = (),
     ) -> tuple[set[str], set[str]]:
         """Claim runs and write results in one transaction; return the keys that were claimed, and those written.
 
-        Runs whose verdict is in `rerun` (`error`, `fail`) may be claimed although they have a result.
+        Runs whose verdict is in `rerun` (`error`, `fail`) may be claimed although they have a result. `starts` are the
+        keys of claimed runs that have started, each with the time.
         """
+        ...
+
+    def release_dead_claims(self) -> None:
+        """Release the claims of dead processes, as far as the store can be written."""
         ...
 
     def heartbeat(self) -> None:
@@ -446,6 +473,10 @@ class Store(Protocol):
 
     def runs(self, execution_id: str) -> Iterator[RunRow]:
         """Yield the runs of an execution in plan order, without texts."""
+        ...
+
+    def find_own_id(self, own_id: str) -> list[tuple[str, str]]:
+        """Return the executions and keys of imported runs that had this id before."""
         ...
 
     def stored_runs(self, execution_id: str, key: str | None = None) -> Iterator[StoredRun]:

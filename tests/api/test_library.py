@@ -358,9 +358,14 @@ class TestTraceRef:
         (tmp_path / "wrapped.json").write_text('{"trace": [{"type": "tool_call", "name": "A"}]}')
         assert agentv.score({"traceRef": "wrapped.json"}, self.config, root=str(tmp_path)).status == "pass"
 
-    def test_it_is_not_read_when_the_messages_tell(self, tmp_path: Path) -> None:
-        reply = {"output_messages": messages("A"), "trace_ref": "missing.json"}
-        assert agentv.score(reply, self.config, root=str(tmp_path)).warnings == ()
+    def test_it_is_not_needed_when_the_messages_tell(self, tmp_path: Path) -> None:
+        result = agentv.score(
+            {"output_messages": messages("A"), "trace_ref": "missing.json"}, self.config, root=str(tmp_path)
+        )
+        both, missing = result.warnings
+        assert result.status == "pass"
+        assert "both `output_messages` and `trace`" in both
+        assert missing.startswith("trace_ref: 'missing.json' is not a file")
 
     def test_it_goes_before_messages_that_hold_no_call(self, tmp_path: Path) -> None:
         (tmp_path / "trace.json").write_text('[{"type": "tool_call", "name": "A"}]')
@@ -371,12 +376,12 @@ class TestTraceRef:
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
     def test_a_pipe_is_not_waited_for(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe")
-        assert "not a file" in agentv.score({"trace_ref": "pipe"}, self.config, root=str(tmp_path)).warnings[0]
+        assert "not a file" in agentv.score({"trace_ref": "pipe"}, self.config, root=str(tmp_path)).warnings[1]
 
     def test_without_a_root_it_says_what_to_do(self) -> None:
         result = agentv.score({"trace_ref": "trace.json"}, self.config)
-        assert (result.status, result.evaluators[0].misses) == ("fail", ("No trace available for evaluation",))
-        assert "root" in result.warnings[0]
+        assert (result.status, result.evaluators[0].misses) == ("error", ())
+        assert "pass `root`" in result.warnings[1]
 
     @pytest.mark.parametrize(
         "name", ["../secret.json", "/etc/hostname", "link.json", "a\0b", "deep/../../secret.json", "."]
@@ -387,5 +392,5 @@ class TestTraceRef:
         root.mkdir()
         (root / "link.json").symlink_to(tmp_path / "secret.json")
         result = agentv.score({"trace_ref": name}, self.config, root=str(root))
-        assert result.status == "fail"
-        assert result.warnings[0].startswith("trace_ref: ")
+        assert result.status == "error"
+        assert result.warnings[1].startswith("trace_ref: ")

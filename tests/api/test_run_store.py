@@ -41,7 +41,8 @@ def test_runs_are_values_in_the_order_of_the_plan(store: Path) -> None:
     assert first.result.status == "pass"
     assert first.id == f"{first.execution_id}-{first.key}"
     assert first.messages is not None
-    assert [message.role for message in first.messages] == ["user", "assistant"]
+    assert [message.role for message in first.messages] == ["user", "assistant", "assistant"]
+    assert first.messages[-1].text == "WHERE?", "the answer"
     assert first.case.id == "searches"
     assert first.evaluators[0]["type"] == "tool_trajectory"
 

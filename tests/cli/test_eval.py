@@ -103,20 +103,43 @@ class TestExitCodes:
         assert (summary["status"], summary["exit_code"]) == (status, code)
         assert [record["case_id"] for record in records] == globs
 
+    def test_without_a_path_the_project_of_the_folder_is_run(self, run: Command) -> None:
+        run.write("agentv.yaml", {"targets": [mocked(calls("search"))]})
+        run.write("evals/one.eval.yaml", {"cases": cases("a")})
+        run.write("evals/deep/two.eval.yaml", {"cases": cases("b")})
+        result = run("eval", "--json", "--no-store")
+        assert (result.code, [line.get("case_id") for line in result.lines]) == (0, ["b", "a", None])
+        assert run("validate").out.count(": ok, 1 case") == 2
+
+    def test_without_a_project_the_evals_of_the_folder_are_run(self, run: Command) -> None:
+        assert "no evals here: name an eval file or a folder of them" in run("eval").err
+        assert run("validate").code == 2
+        run.write("one.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a")})
+        assert run("eval", "--no-store").code == 0
+
+    def test_a_tag_that_no_case_has_is_guessed(self, run: Command) -> None:
+        run.write("one.eval.yaml", {"targets": [mocked("ok")], "cases": cases("a", tags=["slow", "refund"])})
+        result = run("eval", "one.eval.yaml", "--tag", "slwo")
+        assert result.code == 2
+        assert "no case has the tag 'slwo'; did you mean 'slow'? The tags are refund, slow\n" in result.err
+        assert "no case has the tag 'x'; the tags are refund, slow\n" in run("eval", "--tag", "x").err
+        assert run("eval", "--tag", "slow", "--tag", "x", "--dry-run").code == 0
+
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["eval"], "name an eval file or a folder of them"),
             (["eval", "mixed.eval.yaml", "--nope"], "No such option '--nope'"),
             (["eval", "mixed.eval.yaml", "--repeat", "0"], "--repeat"),
             (["eval", "mixed.eval.yaml", "--timeout", "nan"], "--timeout"),
             (["eval", "mixed.eval.yaml", "--timeout", "0"], "--timeout"),
             (["eval", "mixed.eval.yaml", "--max-concurrency", "-1"], "--max-concurrency"),
             (["eval", "mixed.eval.yaml", "--case", "zzz*"], "no case selected by --case zzz*"),
-            (["eval", "mixed.eval.yaml", "--tag", "slow"], "no case selected by --tag slow"),
-            (["eval", "mixed.eval.yaml", "--target", "script"], "Did you mean 'scripted'?"),
+            (["eval", "mixed.eval.yaml", "--tag", "slow"], "no case has the tag 'slow': none has any `tags`"),
+            (["eval", "mixed.eval.yaml", "--target", "script"], "did you mean 'scripted'?"),
             (["eval", "nowhere"], "'nowhere' does not exist"),
             (["evl", "mixed.eval.yaml"], "no command 'evl'; did you mean 'eval'?"),
+            (["run", "mixed.eval.yaml"], "no command 'run'; did you mean 'agentv eval'? Expected one of eval, init, "),
+            (["test"], "no command 'test'; did you mean 'agentv eval'?"),
             (["xyzzy"], f"expected one of {', '.join(COMMANDS)}"),
         ],
         ids=lambda value: "-".join(value[-2:]) if isinstance(value, list) else "",
@@ -372,7 +395,7 @@ class TestEnvironment:
         run.write("env.eval.yaml", {"targets": [target], "cases": cases("a")})
         held = {"HELD": "from outside", "X": "not for you"}
         record, _ = run("eval", "env.eval.yaml", "--json", "--env-file", ".env", env=held).lines
-        assert record["candidate"].count("[redacted:") == 2, "what a target is given never stands in its results"
+        assert record["candidate"] == "[('GREETING', 'hello there'), ('HELD', 'from outside')]"
         assert "not for you" not in record["candidate"]
         record, _ = run("eval", "env.eval.yaml", "--json").lines
         assert record["candidate"] == "[]"
@@ -407,7 +430,7 @@ class TestWords:
         assert (result.code, result.err) == (3, "")
         assert ESCAPE not in result.out
         heads = [line.split()[:2] for line in lines if re.match("(FAIL|ERROR|PASS) ", line)]
-        assert heads == [["FAIL", "bad"], ["ERROR", "down"], ["PASS", "good"]], "what did not pass comes first"
+        assert heads == [["PASS", "good"], ["ERROR", "down"], ["FAIL", "bad"]], "failures stand next to the summary"
         assert any("search called 0 times (minimum: 1)" in line for line in lines)
         assert any("transport: nobody is there" in line for line in lines)
         assert "1 passed, 1 failed, 1 error: 50 % of 2 measured passed (95 % CI 9\N{EN DASH}91 %)" in lines

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from agentv.evaluators.trajectory.wording import what_came
+from agentv.model.response import ProviderResponse
 from tests.support.command import Command, Json, Result, calls, program
 
 TARGETS = ("scripted", "recorded", "program")
@@ -219,7 +221,7 @@ SCENARIOS = [
         "No trace or outputMessages available",
         EXACT_AB,
         {"text": "done"},
-        *("fail", 0.0, [], ["No trace available for evaluation"]),
+        *("fail", 0.0, [], ["No trace available for evaluation", what_came(ProviderResponse(text="done"))]),
         {"trace_summary": None, "error": None},
     ),
 ]

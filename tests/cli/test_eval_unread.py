@@ -126,7 +126,7 @@ class TestStored:
         listed = [{"id": "a", "input": "a", "evaluators": [check]}]
         agent = mocked({"text": "x", "trace_ref": "trace.json"})
         run.write("a.eval.yaml", {"targets": [agent], "cases": listed})
-        assert run("eval", "a.eval.yaml", "--out", "results.jsonl").code == 3
+        assert run("eval", "a.eval.yaml", "--persist", "full", "--out", "results.jsonl").code == 3
         (record,) = run.records()
         assert [place["path"] for place in record["unread"]] == ["trace[1]"]
         stored = shown(run, "runs", "show", "last", "--case", "a")

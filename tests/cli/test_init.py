@@ -28,7 +28,8 @@ def test_a_new_project_runs_and_teaches_with_its_one_failure(run: Command) -> No
     assert found["refund-large"] == "fail"
     assert len(found) >= 3
     lines = result.out.splitlines()
-    assert lines[0].startswith("FAIL refund-large"), "what failed comes first"
+    heads = [line for line in lines if re.match("(PASS|FAIL|ERROR) ", line)]
+    assert heads[-1].startswith("FAIL refund-large"), "what failed comes last, next to the summary"
     assert any(re.match(r"\s+✗ ask_approval.*│", line) for line in lines), "the diff names what is missing"
     assert any("missing call: ask_approval (expected after check_policy)" in line for line in lines)
     sums = r"^3 passed, 1 failed, 0 errors: 75 % of 4 measured passed \(95 % CI 30.95 %\)$"

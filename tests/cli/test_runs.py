@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -375,7 +376,7 @@ def test_an_execution_may_have_any_name(run: Command) -> None:
     old = {**OLD, "executionId": "my-old-one"}
     run.write("old.jsonl", json.dumps(old) + "\n")
     run("runs", "import", "old.jsonl")
-    assert "my-old-one  imported  1 runs" in run("runs", "show", "my-old-one").out
+    assert "my-old-one  imported  1 run:" in run("runs", "show", "my-old-one").out
     key = json.loads(run("runs", "show", "my-old-one", "--json").out)["runs"][0]["id"]
     assert "weather" in run("runs", "show", key).out
 
@@ -414,3 +415,110 @@ def test_what_is_not_finished_is_counted_and_says_how_to_go_on(run: Command) -> 
     after = run("runs", "show").out
     assert f"{name}  interrupted  " in after
     assert f"go on with it: agentv eval --resume {name}" in after
+
+
+def exported(run: Command, *args: str) -> list[Json]:
+    return run("executions", "export", *args).lines
+
+
+class TestWhatIsStored:
+    def test_messages_end_with_the_answer_whatever_the_agent_sent(self, run: Command) -> None:
+        call = {"tool": "search", "input": {}}
+        replies: list[Any] = [
+            "only a text",
+            {"text": "after a call", "output_messages": [{"role": "assistant", "tool_calls": [call]}]},
+            {"text": "with a trace", "trace": [{"type": "tool_call", "name": "search"}]},
+            {"output_messages": [{"role": "assistant", "content": "in a message"}]},
+        ]
+        check = {"type": "word_count", "min": 1}
+        run.write("a.eval.yaml", {"targets": [mocked(*replies)], "cases": cases(*"abcd", check=check)})
+        assert run("eval", "a.eval.yaml", "--include-messages", "--out", "r.jsonl").code == 0
+        answers = ["only a text", "after a call", "with a trace", "in a message"]
+        for runs in (exported(run)[1:], run.records("r.jsonl"), exported(run, "--format", "openai")):
+            assert [each["messages"][-1]["content"] for each in runs] == answers
+            assert [each["messages"][-1]["role"] for each in runs] == ["assistant"] * 4
+        assert len(run.records("r.jsonl")[3]["messages"]) == 2, "no answer is there twice"
+
+    def test_what_is_exported_comes_back_without_the_added_answer(self, run: Command) -> None:
+        reply = {"text": "after a call", "output_messages": [{"role": "assistant", "tool_calls": [{"tool": "search"}]}]}
+        run.write("a.eval.yaml", {"targets": [mocked(reply)], "cases": cases("a")})
+        run("eval", "a.eval.yaml")
+        run("executions", "export", "--out", "e.jsonl")
+        run("runs", "import", "e.jsonl", "--store", "other.db")
+        assert exported(run, "--store", "other.db") == exported(run)
+
+    def test_an_object_is_the_output_and_nothing_else_is(self, run: Command) -> None:
+        replies: list[Any] = [{"text": "a", "output": {"total": 3}}, {"text": "b"}]
+        check = {"type": "word_count", "min": 1}
+        run.write("a.eval.yaml", {"targets": [mocked(*replies)], "cases": cases("a", "b", check=check)})
+        assert run("eval", "a.eval.yaml").code == 0
+        assert [each["output"] for each in exported(run)[1:]] == [{"total": 3}, None]
+        wrong = mocked({"text": "a", "output": "three"})
+        run.write("b.eval.yaml", {"targets": [wrong], "cases": cases("a", check=check)})
+        refused = run("eval", "b.eval.yaml")
+        assert (refused.code, "the structured output of an agent is an object" in refused.err) == (2, True)
+
+    def test_an_export_in_the_form_of_openai_is_imported_again(self, filled: Command) -> None:
+        filled("executions", "export", "--format", "openai", "--out", "openai.jsonl")
+        result = filled("runs", "import", "openai.jsonl", "--store", "openai.db")
+        assert result.code == 0, result.err
+        names = ("id", "case_id", "target", "status", "messages", "result", "latency_ms", "error")
+        before, after = (
+            exported(filled, "--format", "openai"),
+            exported(filled, "--format", "openai", "--store", "openai.db"),
+        )
+        for name in names:
+            assert [each[name] for each in after] == [each[name] for each in before], name
+        assert filled("rescore", "--store", "openai.db", "-q").code == 3
+
+
+class TestOldRuns:
+    @pytest.fixture
+    def imported(self, run: Command) -> Command:
+        """Three runs of one scenario with one connector, two of them with personas."""
+        runs = [{**OLD, "id": f"run-{at}", **({"personaId": f"p{at}"} if at else {})} for at in range(3)]
+        runs[2]["messages"] = [{"role": "user", "content": "weather?"}, {"role": "assistant", "content": "No idea."}]
+        run.write("old.jsonl", "\n".join(map(json.dumps, runs)))
+        assert run("runs", "import", "old.jsonl").code == 0
+        return run
+
+    def test_they_keep_their_ids_and_personas(self, imported: Command) -> None:
+        runs = exported(imported)[1:]
+        assert [(each["id"], each["persona_id"], each["repeat"]) for each in runs] == [
+            ("run-0", None, 0),
+            ("run-1", "p1", 1),
+            ("run-2", "p2", 2),
+        ]
+        shown = json.loads(imported("runs", "show", "run-1", "--json").out)
+        assert (shown["id"], shown["execution_id"]) == ("run-1", "execution-7")
+        assert "run-2" in imported("runs", "list").out
+        again = imported("executions", "export", "--out", "e.jsonl")
+        assert again.code == 0
+        imported("runs", "import", "e.jsonl", "--store", "other.db")
+        assert exported(imported, "--store", "other.db") == exported(imported)
+
+    def test_their_calls_are_counted(self, imported: Command) -> None:
+        summaries = [each["result"]["trace_summary"] for each in exported(imported)[1:]]
+        assert [each["tool_calls_by_name"] for each in summaries] == [{"weather": 1}, {"weather": 1}, {}]
+
+    def test_all_of_them_are_scored(self, imported: Command) -> None:
+        imported.write("new.eval.yaml", {"targets": [mocked()], "cases": cases("greeting", check=minimum(weather=1))})
+        result = imported("rescore", "--eval", "new.eval.yaml", "--json")
+        assert result.code == 1, result.err
+        assert [line["status"] for line in result.lines[:-1]] == ["pass", "pass", "fail"]
+
+
+class TestRescore:
+    def test_it_says_which_evaluators_it_used_and_takes_the_current_ones_when_asked(self, run: Command) -> None:
+        run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a", check=minimum(search=1))})
+        assert run("eval", "a.eval.yaml").code == 0
+        name = last(run)
+        run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a", check=minimum(search=2))})
+        stored = run("rescore", name, "-q")
+        assert stored.code == 0
+        assert f"rescoring {name} with the evaluators that were stored with each run" in stored.err
+        current = run("rescore", name, "--current", "-q")
+        assert current.code == 1
+        assert "a.eval.yaml as it is now" in current.err
+        again = run("rescore", "--current", "-q")
+        assert (again.code, "was not started from files: name an eval with --eval" in again.err) == (2, True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import agentv
-from tests.support.command import Command
+from tests.support.command import Command, calls, cases, mocked
 
 COUNT = 23
 
@@ -71,7 +71,7 @@ def test_merged_they_are_what_one_machine_would_have_run(sharded: Command) -> No
         (["missing.jsonl"], "missing.jsonl cannot be read"),
         (["empty.jsonl"], "no results: the files are empty"),
         (["1.jsonl", "2.jsonl", "3.jsonl", "--out", "2.jsonl"], "--out 2.jsonl would overwrite"),
-        (["1.jsonl", "2.jsonl", "timeless.jsonl"], "started_at is 'yesterday', which is not a time such as"),
+        (["1.jsonl", "2.jsonl", "timeless.jsonl"], "`started_at: 'yesterday'`; expected a time such as"),
         (["1.jsonl", "2.jsonl", "zoneless.jsonl"], "completed_at is '2026-11-16T08:30:00', which is not a time"),
     ],
 )
@@ -125,3 +125,13 @@ def test_from_python_a_part_beyond_the_last_is_refused_as_on_the_command_line() 
     case = {"id": "a", "input": "x", "evaluators": [{"type": "contains", "value": "x"}]}
     with pytest.raises(agentv.SpecError, match="shard: expected a part from 1 to 2; got 3"):
         agentv.evaluate({"cases": [case]}, target=str, shard=(3, 2))
+
+
+@pytest.mark.parametrize("time", ["yesterday", "", "2026-01-31T12:00:00"])
+def test_a_time_that_is_none_is_named(run: Command, time: str) -> None:
+    run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("a")})
+    run("eval", "a.eval.yaml", "--shard", "1/1", "--out", "1.jsonl")
+    (record,) = run.records("1.jsonl")
+    run.write("1.jsonl", json.dumps({**record, "started_at": time}))
+    result = run("merge", "1.jsonl")
+    assert (result.code, f"has `started_at: {time!r}`; expected a time" in result.err) == (2, True)

@@ -113,7 +113,7 @@ class TestList:
         result = run("target", "list")
         assert result.code == 2
         assert "a.eval.yaml:2:25: " in result.err
-        assert "Did you mean 'mock'?" in result.err
+        assert "did you mean 'mock'?" in result.err
         assert run("target", "list", "nowhere").code == 2
 
 
@@ -230,8 +230,7 @@ class TestCheck:
 HOSTILE = "{{ prompt }} {{{ id }}} {prompt} {{vars.x}} { a"
 
 
-def test_what_a_variable_holds_is_never_read_as_a_placeholder(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOSTILE", HOSTILE)
+def test_what_a_variable_holds_is_never_read_as_a_placeholder(run: Command) -> None:
     with serving(answering({"text": "done"})) as endpoint:
         web: Json = {
             "name": "web",
@@ -250,10 +249,10 @@ def test_what_a_variable_holds_is_never_read_as_a_placeholder(run: Command, monk
             "command": [sys.executable, "-c", printing, "${HOSTILE}", "{prompt} ${HOSTILE}"],
         }
         run.write("agentv.yaml", {"targets": [web, cli]})
-        assert run("target", "check", "web", "--prompt", "Hi").code == 0
+        assert run("target", "check", "web", "--prompt", "Hi", env={"HOSTILE": HOSTILE}).code == 0
         (asked,) = endpoint.asked
     assert asked.json == {"v": HOSTILE, "w": "Hi: {" + HOSTILE}
     assert asked.header("x-v") == f"{HOSTILE} check"
     assert parse_qs(urlsplit(asked.path).query)["v"] == [HOSTILE]
-    said = json.loads(run("target", "check", "cli", "--prompt", "Hi", "--json").out)
-    assert said["response"]["text"] == "[redacted:HOSTILE]|Hi [redacted:HOSTILE]"
+    said = json.loads(run("target", "check", "cli", "--prompt", "Hi", "--json", env={"HOSTILE": HOSTILE}).out)
+    assert said["response"]["text"] == f"{HOSTILE}|Hi {HOSTILE}"

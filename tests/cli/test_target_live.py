@@ -136,12 +136,15 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         yield Live(models, endpoint, base.parent if base.name.startswith("popen-") else base)
 
 
+KEYS = {"OPENAI_API_KEY": "test-key-1234567890", "ANTHROPIC_API_KEY": "test-key-1234567890"}
+
+
 def seen(run: Command, target: Json) -> set[str]:
     """What the command says of a target's reply."""
     prompt = target.pop("prompt", "Hello")
     prices = {"script-1": PRICE}
     run.write("agentv.yaml", {"prices": prices, "targets": [{"name": "it", "timeout_s": 30, **target}]})
-    result = run("target", "check", "it", "--json", "--prompt", prompt)
+    result = run("target", "check", "it", "--json", "--prompt", prompt, env=KEYS)
     assert result.code == 0, result.out + result.err
     return reported(json.loads(result.out))
 
@@ -153,13 +156,9 @@ WAYS = [
 
 
 @pytest.mark.parametrize(("row", "stream"), WAYS)
-def test_the_table_of_the_docs_is_what_is_seen(
-    run: Command, live: Live, row: str, monkeypatch: pytest.MonkeyPatch, *, stream: bool
-) -> None:
+def test_the_table_of_the_docs_is_what_is_seen(run: Command, live: Live, row: str, *, stream: bool) -> None:
     if row == "`langgraph`" and not COMMAND.exists():
         pytest.skip("no LangGraph server in .venv-langgraph: `make test` installs one")
-    monkeypatch.setenv("OPENAI_API_KEY", "test-key-1234567890")
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key-1234567890")
     run.write("agent.py", AGENT)
     run.write("full.json", json.dumps(RICH))
     run.write("bare.json", json.dumps({"text": "hello"}))

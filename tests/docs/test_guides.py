@@ -28,6 +28,7 @@ import pytest
 import yaml
 
 from agentv.spec.loader import load_evals
+from tests.support.in_process import call_main
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -43,6 +44,8 @@ PAGES = [
     DOCS / "guide" / "own-providers.md",
     DOCS / "guide" / "rate-limits-and-cost.md",
     DOCS / "guide" / "runs.md",
+    DOCS / "guide" / "migrating-runs.md",
+    DOCS / "guide" / "conversions.md",
     DOCS / "guide" / "repeats-and-comparing.md",
     DOCS / "reference" / "command-line.md",
     DOCS / "reference" / "eval-file.md",
@@ -108,6 +111,10 @@ def fits(shown: str, printed: str) -> bool:
     return re.fullmatch(pattern, normal(printed)) is not None
 
 
+PLAIN = re.compile(r"agentv [\w\s./=:@%,+-]+")
+"""Command that needs no shell: it is called in this process."""
+
+
 class Shell:
     """Runs the commands of one page in its folder."""
 
@@ -129,6 +136,9 @@ class Shell:
 
     def run(self, line: str) -> str:
         """What the command prints, on stdout and stderr; `$?` is the code of the one before."""
+        if self._env["PATH"].startswith(str(Path(sys.executable).parent)) and PLAIN.fullmatch(line):
+            self._code, out, _ = call_main(line.split()[1:], self._folder, self._env, merged=True)
+            return out.decode().replace(str(self._folder), "/project")
         done = subprocess.run(
             ["sh", "-c", f"(exit {self._code})\n{line}"],
             cwd=self._folder,

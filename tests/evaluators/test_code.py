@@ -64,7 +64,7 @@ def test_it_reads_the_context() -> None:
     read = checked(code, config={"most": 3}).details
     assert list(read) == [
         *("schema", "case", "candidate", "output_messages", "trace", "trace_summary", "calls", "calls_source"),
-        *("calls_complete", "unread", "response", "expected_messages", "config"),
+        *("calls_complete", "unread", "incomplete", "response", "expected_messages", "config"),
     ]
     assert read["schema"] == "agentv.context/1"
     assert (read["candidate"], read["calls_source"], read["trace"]) == ("It is sunny.", "output_messages", None)

@@ -161,13 +161,20 @@ SLOW: list[dict[str, Any]] = [
     {"type": "json", "on": "metadata.data", "matches": {"a": {"$regex": HOSTILE}}},
     {"type": "json", "on": "metadata.data", "schema": {"properties": {"a": {"pattern": HOSTILE}}}},
     {"type": "json", "on": "metadata.data", "schema": {"patternProperties": {HOSTILE: {}}}},
+    {"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "a", "input": {"q": {"$regex": HOSTILE}}}]},
+    {"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "a", "output": {"$regex": HOSTILE}}]},
+    {"type": "expected_messages"},
 ]
 
 
 @pytest.mark.parametrize("config", SLOW, ids=str)
 def test_a_hostile_text_stays_within_the_limit_and_others_go_on(config: dict[str, Any]) -> None:
-    reply = {"text": VICTIM, "reasoning": "a" * 1_000_000, "data": {"a": VICTIM, VICTIM: 1}}
-    result, took, gap = asyncio.run(widest_gap(agentv.ascore(reply, [config])))
+    calls = [{"tool": "a", "input": {"q": VICTIM}, "output": VICTIM}]
+    messages = [{"role": "assistant", "content": VICTIM, "tool_calls": calls}]
+    reply = {"output_messages": messages, "reasoning": "a" * 1_000_000, "data": {"a": VICTIM, VICTIM: 1}}
+    golden = [{"role": "assistant", "tool_calls": [{"tool": "a", "input": {"q": {"$regex": HOSTILE}}}]}]
+    expected = golden if config["type"] == "expected_messages" else None
+    result, took, gap = asyncio.run(widest_gap(agentv.ascore(reply, [config], expected_messages=expected)))
     assert result.status == "error"
     assert "took longer than 1 s" in str(result.evaluators[0].details)
     # On the loop itself the gap would be all of it.

@@ -63,10 +63,10 @@ def test_a_null_output_is_a_result_and_a_missing_one_is_none() -> None:
     calls = (ToolCall(tool="a", output=None), ToolCall(tool="b"), ToolCall(tool="c", error="boom"))
     (written,) = to_mastra([Message(role="assistant", tool_calls=calls)])
     invocations = [part["toolInvocation"] for part in written["content"]["parts"]]
-    assert [invocation["state"] for invocation in invocations] == ["result", "call", "result"]
+    assert [invocation["state"] for invocation in invocations] == ["result", "call", "output-error"]
     assert invocations[0]["result"] is None
     assert "result" not in invocations[1]
-    assert invocations[2]["result"] == {"error": "boom"}
+    assert invocations[2]["errorText"] == "boom"
     assert all("args" not in invocation for invocation in invocations)
 
 

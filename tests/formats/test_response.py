@@ -243,7 +243,7 @@ def test_an_error_is_a_string_or_an_object(given: Any, error: ResponseError | No
     response = decode_response({"error": given})
     assert response.error == error
     assert response.success is (error is None)
-    assert decode_response({"error": given, "success": True}).success
+    assert decode_response({"error": given, "success": True}).success is (error is None)
 
 
 def test_an_error_loses_nothing() -> None:

@@ -120,6 +120,15 @@ def test_a_regular_expression_that_would_hang_is_an_error_and_not_a_verdict(monk
         equals({"$regex": "(a|aa)+$"})("a" * 80 + "b")
 
 
+def test_the_searches_of_one_evaluator_end_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "ALL_SEARCHES_SECONDS", -1.0)
+    test = equals({"$regex": "a"})
+    assert test("a")
+    with matching.limit_searches(), pytest.raises(EvaluationError, match="took longer than -1 s together"):
+        test("a")
+    assert test("a")
+
+
 @pytest.mark.parametrize(("pattern", "text"), [("", ""), ("*", ""), ("a?c", "abc"), ("**", "x\ny"), ("[a]", "[a]")])
 def test_globs(pattern: str, text: str) -> None:
     assert glob_match(pattern, text)

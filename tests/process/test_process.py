@@ -366,6 +366,7 @@ def test_loop_that_ends_takes_its_programs_along(tmp_path: Path) -> None:
     assert not any(map(alive, pids(tmp_path)))
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of its pipes, which nobody closed
 def test_loop_that_is_closed_takes_its_programs_along(tmp_path: Path) -> None:
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda *_: None)  # "Task was destroyed but it is pending!"

@@ -77,7 +77,7 @@ def test_targets_are_chosen(project: Project) -> None:
 def test_a_target_that_is_not_there_is_an_error_of_the_option(project: Project) -> None:
     project.write("a.eval.yaml", support())
     result = project.here("--agentv", "--agentv-target", "agend")
-    result.stdout.fnmatch_lines(["*--agentv-target: expected one of agent; got 'agend'*"])
+    result.stdout.fnmatch_lines(["*--agentv-target: got 'agend'; did you mean 'agent'? Expected one of agent*"])
     assert result.ret == pytest.ExitCode.INTERRUPTED
 
 

@@ -169,7 +169,26 @@ def test_what_has_the_shape_of_a_token_is_redacted(name: str, around: str) -> No
     [
         ("https://user:pass@host/x", "https://[redacted]@host/x"),
         ("postgres://me:p@ss@db:5432/x?y=z", "postgres://[redacted]@db:5432/x?y=z"),
-        ("https://token@host", "https://[redacted]@host"),
+        ("https://a1b2c3d4e5f6g7h8@host", "https://[redacted]@host"),
+        ("GET /x?api_key=hunter22&q=1", "GET /x?api_key=[redacted]&q=1"),
+        ("/cb?state=1&access_token=abcdef&x", "/cb?state=1&access_token=[redacted]&x"),
+        ("grant&client_secret=s3cr3t", "grant&client_secret=[redacted]"),
+        ("?to=%2Fx%3Fapi_key%3Dhunter22", "?to=%2Fx%3Fapi_key%3D[redacted]"),
+        ("export OPENAI_API_KEY=hunter22", "export OPENAI_API_KEY=[redacted]"),
+        ("PGPASSWORD=hunter22 psql", "PGPASSWORD=hunter22 psql"),
+        ("DB_PASSWORD=hunter22 psql", "DB_PASSWORD=[redacted] psql"),
+        ("aws_secret_access_key = " + "aB3/" * 10, "aws_secret_access_key = [redacted]"),
+        (
+            "AccountName=x;AccountKey=aB3+/Zz9==;EndpointSuffix=y",
+            "AccountName=x;AccountKey=[redacted];EndpointSuffix=y",
+        ),
+        ("https://hooks.slack.com/services/T0/B0/x", "https://hooks.slack.com/services/T0/B0/x"),
+        (
+            "https://hooks.slack.com/services/T012AB3CD/B012AB3CD/" + RANDOM[:24],
+            "https://hooks.slack.com/services/[redacted]",
+        ),
+        ('{"password": "hunter22", "user": "ada"}', '{"password": "[redacted]", "user": "ada"}'),
+        ("{'client_secret': 'hunter22'}", "{'client_secret': '[redacted]'}"),
         ("https:\\/\\/user:pass@host", "https:\\/\\/[redacted]@host"),
         ("?to=https%3A%2F%2Fuser%3Apass%40host%2Fx", "?to=https%3A%2F%2F[redacted]%40host%2Fx"),
         ("Authorization: Bearer xyz", "Authorization: Bearer [redacted]"),
@@ -208,6 +227,17 @@ def test_logins_and_headers_are_redacted_in_texts(text: str, clean: str) -> None
         ({"name": "Cookie", "value": "a=b"}, {"name": "Cookie", "value": "[redacted]"}),
         ({"authorization": {"status": "approved", "by": None}}, {"authorization": {"status": "approved", "by": None}}),
         ({"authorization": ""}, {"authorization": ""}),
+        ({"authorization": "required"}, {"authorization": "required"}),
+        ({"password": "hunter22", "userPassword_": "x"}, {"password": "[redacted]", "userPassword_": "x"}),
+        ({"client_secret": "abc", "accessToken": "abc"}, {"client_secret": "[redacted]", "accessToken": "[redacted]"}),
+        (
+            {"SecretAccessKey": "abc", "AccountKey": "abc"},
+            {"SecretAccessKey": "[redacted]", "AccountKey": "[redacted]"},
+        ),
+        (
+            {"password": 12, "tokens": "x", "next_page_token": "abc"},
+            {"password": 12, "tokens": "x", "next_page_token": "abc"},
+        ),
     ],
 )
 def test_values_of_credential_fields_are_redacted(value: Any, clean: Any) -> None:
@@ -241,6 +271,13 @@ def test_a_header_names_the_variable_it_comes_from() -> None:
         "ssh://git@example.com/x.git and git@example.com:x",
         "http://localhost:8080/a%20b%2Fc",
         "Authorization: Bearer ${TOKEN}",
+        "Authorization: required",
+        "Authorization: missing or invalid",
+        "ssh://ada@example.com/x and https://user@host/x",
+        "smtp://ada.lovelace@mail.example.com",
+        "connect(api_key=api_key, password=None, access_token=self.access_token)",
+        "OpenAI(api_key=os.environ['KEY'], client_secret=load_secret())",
+        "password=required&next_page_token=abcdef",
         "Authorization: {{ token }}",
         '{"api_key": "OPENAI_API_KEY"}',
         "def f(api_key: str, cookie: str) -> None: ...",
@@ -397,6 +434,12 @@ pieces = st.sampled_from(
             "https://u:p@h",
             "%3A%2F%2F",
             "authorization",
+            "access_token=",
+            "client_secret%3D",
+            "AccountKey=",
+            '"password": "',
+            "&sig=",
+            ".com/services/T012AB3CD/",
             "API-KEY",
             "apiKey",
         ),
@@ -463,6 +506,16 @@ def test_hostile_texts_take_no_longer(unit: str) -> None:
     redactor.line(line)
     # Both together take 0.2 to 0.7 s on an idle machine; anything quadratic would take hours.
     assert time.process_time() - start < 8
+
+
+@pytest.mark.parametrize("length", range(6, 20))
+def test_a_secret_whose_beginning_was_cut_off_is_no_less_secret(length: int) -> None:
+    value = "v3ry" + "-Pr1vate/" + "thing"
+    redactor = Redactor({"KEY": value})
+    for cut in (f"stderr ends: …{value[-length:]} and", f"ab\n[… 12 bytes left out …]\n{value[-length:]} and"):
+        assert value[-6:] not in redactor.text(cut)
+        assert value[-6:].encode() not in redactor.line(dump_json({"misses": [cut]}))
+    assert value[:6] not in redactor.text(f"{value[:length]}[… 12 characters left out …] and")
 
 
 @pytest.mark.parametrize("length", range(6, 20))

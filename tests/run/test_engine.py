@@ -119,7 +119,8 @@ class TestOthersAreNotStopped:
         assert execution.summary.pass_rate == 1.0
         bad = execution.results[500]
         assert (bad.status, bad.score) == ("error", None)
-        assert bad.error == ResponseError(kind="agent", message="RuntimeError: poison")
+        assert bad.error is not None
+        assert (bad.error.kind, bad.error.message.splitlines()[0]) == ("agent", "RuntimeError: poison")
 
     @pytest.mark.parametrize(
         "reply", [None, 3, object(), b"bytes", {"output_messages": 3}, [], {}, [[]], "", {"a": {1, 2}}]
@@ -395,7 +396,8 @@ def test_a_timeout_of_the_agents_own_is_not_taken_for_ours() -> None:
         raise TimeoutError(msg)
 
     (record,) = agentv.evaluate(eval_of(), target=agent).results
-    assert record.error == ResponseError(kind="timeout", message="no answer to 'question 0'")
+    assert record.error is not None
+    assert (record.error.kind, record.error.message.splitlines()[0]) == ("timeout", "no answer to 'question 0'")
 
 
 def test_replies_that_came_in_time_are_kept_when_a_batch_does_not_end(

@@ -50,11 +50,7 @@ def write(run: Command, *answers: str, check: Json | None = None, judge: Json | 
 
 
 def results(run: Command, *options: str, env: dict[str, str] | None = None) -> tuple[list[Json], Json]:
-    done = (
-        run("eval", "a.eval.yaml", "--json", *options, env=env)
-        if env
-        else run("eval", "a.eval.yaml", "--json", *options)
-    )
+    done = run("eval", "a.eval.yaml", "--json", *options, env=env)
     *records, summary = done.lines
     assert records, done.err
     return sorted(records, key=lambda record: str(record["case_id"])), summary
@@ -166,12 +162,11 @@ def test_without_a_store_nothing_is_left_behind(run: Command) -> None:
     assert not (run.folder / ".agentv").exists()
 
 
-def test_the_memory_is_private_and_knows_no_secret(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_is_private_and_knows_no_secret(run: Command) -> None:
     secret = "hunter2-hunter2-hunter2"  # noqa: S105 - nobody's
     write(run, f"It is Paris, and the key is {secret}.", judge={"env": ["REPLY", "JUDGE_KEY"]})
     run.write("agentv.yaml", {})
-    monkeypatch.setenv("JUDGE_KEY", secret)
-    (record,), _ = results(run, "--include-messages")
+    (record,), _ = results(run, "--include-messages", env={"JUDGE_KEY": secret})
     assert record["status"] == "pass"
     (prompt,) = asked(run.folder)
     assert secret not in prompt

@@ -336,6 +336,43 @@ class TestFile:
             SqliteStore(tmp_path / "fixed" / "runs.db")
 
 
+class TestLifeCycle:
+    def test_a_claimed_run_waits_until_it_starts(self, store: SqliteStore) -> None:
+        store.write(NAME, [claim("a"), claim("b")], [])
+        assert [(row.status, row.started_at) for row in store.runs(NAME)] == [("queued", None)] * 2
+        store.write(NAME, [], [], starts=[("a", "2026-11-16T00:00:07.000Z"), ("unknown", "x")])
+        found = {row.key: (row.status, row.started_at) for row in store.runs(NAME)}
+        assert found == {"a": ("running", "2026-11-16T00:00:07.000Z"), "b": ("queued", None)}
+        store.write(NAME, [], [saved("a")])
+        assert {row.key: row.status for row in store.runs(NAME)} == {"a": "completed", "b": "queued"}
+
+    def test_a_run_that_waits_in_one_process_is_not_taken_by_another(self, store: SqliteStore, path: Path) -> None:
+        store.write(NAME, [claim("a")], [])
+        other = SqliteStore(path)
+        assert other.write(NAME, [claim("a", rounds=1)], [], {"error", "fail"})[0] == set()
+        assert other.outcomes(NAME)["a"].claimed
+        other.close()
+
+    def test_runs_of_a_dead_process_do_not_stay_running(self, path: Path) -> None:
+        dead = SqliteStore(path, somebody(pid=NOBODY, started=""))
+        dead.begin(ExecutionRow(id=NAME, status="running", planned=2, started_at="x"))
+        dead.write(NAME, [claim("a"), claim("b")], [])
+        dead.write(NAME, [], [], starts=[("a", "x")])
+        dead.db.close()
+        reader = SqliteStore(path)
+        reader.release_dead_claims()
+        assert {row.status for row in reader.runs(NAME)} == {"queued"}
+        reader.close()
+
+    def test_runs_of_a_living_process_are_left_alone(self, store: SqliteStore, path: Path) -> None:
+        store.write(NAME, [claim("a")], [])
+        store.write(NAME, [], [], starts=[("a", "x")])
+        reader = SqliteStore(path)
+        reader.release_dead_claims()
+        assert [row.status for row in reader.runs(NAME)] == ["running"]
+        reader.close()
+
+
 class TestMigrations:
     @pytest.mark.parametrize("version", range(1, len(migrations.migration_files()) + 1))
     def test_a_file_of_any_earlier_version_is_brought_forward_with_its_runs(
@@ -396,7 +433,7 @@ class TestKeeping:
         store.write(NAME, [], [saved("a", "fail")])
         store.write(NAME, [claim("a", 1)], [], ["fail"])
         (row,) = store.runs(NAME)
-        assert (row.status, row.verdict, row.score) == ("running", None, None)
+        assert (row.status, row.verdict, row.score) == ("queued", None, None)
         store.write(NAME, [], [saved("a")])
         (row,) = store.runs(NAME)
         assert (row.status, row.verdict, row.score) == ("completed", "pass", 1.0)

@@ -45,8 +45,6 @@ class Command:
         code, out, err = call_main(args, self.folder, self.environment(env))
         return Result(code, out.decode(), err.decode())
 
-    inside = __call__
-
     def process(self, *args: str, env: Mapping[str, str] | None = None) -> Result:
         """Run it to its end in a process of its own, for tests in which the process itself matters."""
         done = subprocess.run(
@@ -91,7 +89,8 @@ class Command:
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """The environment, in which nothing of this machine's owner counts."""
-        kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
+        names = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "AGENTV_CACHE_KEY", "COVERAGE_PROCESS_CONFIG")
+        kept = {name: os.environ[name] for name in names if name in os.environ}
         plain = {"HOME": str(self.temporary), "TMPDIR": str(self.temporary), "LANG": "C.UTF-8", "TERM": "xterm"}
         return {**kept, **plain, **(more or {})}
 

@@ -13,8 +13,13 @@ from unittest.mock import patch
 from agentv.cli.main import main
 
 
-def call_main(args: Sequence[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, bytes, bytes]:
-    """Return the exit code, stdout and stderr of the command; none of its changes to this process remain."""
+def call_main(
+    args: Sequence[str], folder: Path, environment: Mapping[str, str], *, merged: bool = False
+) -> tuple[int, bytes, bytes]:
+    """Return the exit code, stdout and stderr of the command; none of its changes to this process remain.
+
+    With `merged`, stdout holds the output of both streams.
+    """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, Path(os.devnull).open("rb") as nothing:
         with ExitStack() as stack:
             stack.enter_context(_restored_modules(folder))
@@ -25,7 +30,7 @@ def call_main(args: Sequence[str], folder: Path, environment: Mapping[str, str])
             stack.enter_context(patch.object(tempfile, "tempdir", None))
             stack.enter_context(_redirected("stdin", 0, nothing))
             stack.enter_context(_redirected("stdout", 1, out))
-            stack.enter_context(_redirected("stderr", 2, err))
+            stack.enter_context(_redirected("stderr", 2, out if merged else err))
             code = _exit_code()
         return code, _content(out), _content(err)
 

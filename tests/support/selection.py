@@ -1,7 +1,11 @@
 """Selection of the tests of `make check`: those that start no process, need no other environment and are quick.
 
-The selection needs no list of tests. A test is slow if its folder or the suffix of its file is, or if its source starts
-a process: itself, or by a function, fixture or class of its file, or by a fixture of a `conftest.py`.
+The selection needs no list of tests. A test is slow if
+
+- its folder or the suffix of its file is,
+- its name says that it is about size or about limits,
+- it is not among the first variants of a parametrized test, or
+- its source starts a process: itself, or by a function, fixture or class of its file.
 """
 
 import ast
@@ -10,9 +14,22 @@ from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
-SLOW_FOLDERS = ("docs", "examples", "frameworks", "process", "providers/cli", "pytest_plugin", "reference", "testing")
+SLOW_FOLDERS = (
+    "docs",
+    "examples",
+    "frameworks",
+    "process",
+    "providers/cli",
+    "providers/python",
+    "pytest_plugin",
+    "reference",
+    "testing",
+)
 """Folders whose tests start programs, or compare many examples."""
-SLOW_SUFFIXES = ("_live", "_scale")
+SLOW_SUFFIXES = ("_live", "_robustness", "_scale")
+SLOW_NAME = re.compile(r"thousand|million|megabyte|gigabyte|very_long|linear|grows?_with|hostile|too_long|held_up|hang")
+MAX_VARIANTS = 25
+"""Variants of a parametrized test that `make check` runs."""
 STARTS_PROCESS = re.compile(
     r"\b(subprocess|pytester|ask_there|shared_server|program|judge_program|pairs_program|command_line)\b"
     r"|\.(start|process|on_terminal)\("
@@ -21,11 +38,14 @@ STARTS_PROCESS = re.compile(
 
 
 def is_slow(path: Path, *names: str) -> bool:
-    """Return whether a test is left out of `make check`, by the names of its function and its fixtures."""
+    """Return whether a test is left out of `make check`, by the name of its function and those of its fixtures."""
+    return is_slow_file(path) or SLOW_NAME.search(names[0]) is not None or not slow_names(path).isdisjoint(names)
+
+
+def is_slow_file(path: Path) -> bool:
+    """Return whether all tests of a file are left out."""
     relative = path.relative_to(TESTS).as_posix()
-    if relative.startswith(tuple(f"{folder}/" for folder in SLOW_FOLDERS)) or path.stem.endswith(SLOW_SUFFIXES):
-        return True
-    return not slow_names(path).isdisjoint(names)
+    return relative.startswith(tuple(f"{folder}/" for folder in SLOW_FOLDERS)) or path.stem.endswith(SLOW_SUFFIXES)
 
 
 @cache

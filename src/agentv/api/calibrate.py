@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agentv.api.judges import StandaloneJudge, find_judge
 from agentv.api.providers import scope_of
-from agentv.api.score import trace_follower
+from agentv.api.trace_files import trace_follower
 from agentv.errors import Problem, SpecError
 from agentv.evals import ConfiguredEvaluator, iter_evaluators
 from agentv.evaluators.judge.base import JudgeBase
@@ -93,7 +93,7 @@ async def calibrate(
     points = subject.evaluator.points if isinstance(subject.evaluator, RubricJudge) else ()
     rows = read_labels(labels, display_path(labels), frozenset(point.id for point in points))
     judge = StandaloneJudge(subject.eval, subject.judge, options, cache)
-    follow = trace_follower(subject.eval.folder)
+    follow = trace_follower(subject.eval.folder, subject.eval.root)
     semaphore = asyncio.Semaphore(options.max_concurrency or DEFAULT_CONCURRENCY)
 
     async def evaluate(label: Label) -> EvaluatorResult:

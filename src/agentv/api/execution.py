@@ -17,10 +17,11 @@ from msgspec.json import decode
 from msgspec.structs import replace
 
 from agentv.api.judges import is_judge, judge_target, make_judges, used_targets
-from agentv.api.providers import find_secrets, open_providers
+from agentv.api.providers import find_secrets, make_redactor, open_providers
 from agentv.api.reporting import ReporterGroup
 from agentv.api.runs import damaged_result, replay_result
-from agentv.api.score import trace_follower
+from agentv.api.trace_files import trace_follower
+from agentv.api.untrusted import check_untrusted
 from agentv.errors import AgentVError, DamagedRunError, FormatError, Problem, SpecError, StoreError
 from agentv.evals import iter_evaluators
 from agentv.formats.plain_blocks import check_plain_blocks
@@ -28,7 +29,6 @@ from agentv.jsonio import dump_json
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.model.results import Summary
 from agentv.protocols import ProviderSettings
-from agentv.redaction import Redactor
 from agentv.run.claims import SharedClaims
 from agentv.run.costs import with_limits
 from agentv.run.engine import Engine
@@ -40,6 +40,7 @@ from agentv.run.shards import plan_shard
 from agentv.run.store_writer import StoreWriter
 from agentv.run.summary import ExecutionEnd, PlanNames, Totals
 from agentv.spec.targets import add_plain_blocks, make_provider
+from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     import asyncio
@@ -47,14 +48,18 @@ if TYPE_CHECKING:
 
     from agentv.api.providers import ProviderKey
     from agentv.api.resume import StoreSession
+    from agentv.api.untrusted import Permissions
     from agentv.evals import Eval
     from agentv.model.events import Attempt, AttemptFinished
     from agentv.model.stored import StoredResult
     from agentv.protocols import OpenProvider, Provider, Reporter
+    from agentv.redaction import Redactor
+    from agentv.run.gates import Gates
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
     from agentv.run.shards import ShardPlan
+    from agentv.scoring.scorer import TraceLoader
 
 MAX_NAMED = 5
 
@@ -77,6 +82,8 @@ class Prepared(Struct, frozen=True, kw_only=True):
     """The shard of the plan that is run; `None` for the whole plan."""
     run_filter: Callable[[PlannedRun], bool] | None = None
     """Selects runs of the plan; `None` for all."""
+    gates: Gates | None = None
+    """Conditions that replace the rule that every run has to pass; `None` for that rule."""
 
     def runs(self) -> Iterator[PlannedRun]:
         """Yield the runs of the plan, each created when it is needed."""
@@ -100,12 +107,13 @@ def prepare(
     options: RunOptions,
     *,
     environment: Mapping[str, str] | None = None,
-    no_exec: bool = False,
+    untrusted: Permissions | None = None,
     dry: bool = False,
 ) -> Prepared:
     """Check everything that can be checked before anything runs, and raise one `SpecError` with all problems.
 
-    With `dry` no provider is created, so no secrets are needed.
+    With `untrusted` nothing may run code, and targets use only the variables and hosts that it permits. With `dry` no
+    provider is created, so no secrets are needed.
     """
     environment = os.environ if environment is None else environment
     evals, problems = _with_plain_blocks(evals, options)
@@ -119,14 +127,13 @@ def prepare(
             except SpecError as error:
                 problems += [problem for problem in error.problems if problem not in problems]
                 continue
-            if no_exec and ProviderSettings.of(provider).executes:
-                message = f"target {target.name!r} would run a program, which --no-exec forbids"
-                problems.append(Problem("", message, "whole", target.location))
+            if untrusted is not None:
+                problems += check_untrusted(target, provider, untrusted)
             providers[key] = provider
             if is_judge(key):
                 judges[eval_.id, target.name] = judge_target(key, target, environment)
             secrets |= find_secrets(target, provider, environment)
-    if no_exec and not dry:
+    if untrusted is not None and not dry:
         problems += _executing_evaluators(evals, options)
     if problems:
         raise SpecError(problems)
@@ -144,7 +151,7 @@ def prepare(
         planned=planned,
         providers=providers,
         judges=judges,
-        redactor=Redactor(secrets),
+        redactor=make_redactor(evals, secrets),
         part=part,
     )
 
@@ -181,11 +188,30 @@ def _nothing_selected(evals: list[Eval], options: RunOptions, planned: PlanCount
         return Problem("", f"no case to run: all {planned.skipped} selected say `skip`", "whole")
     if planned.left_out:
         return Problem("", f"no case to run: {planned.left_out} selected, but others say `only`", "whole")
+    if options.tags and (problem := _unknown_tags(evals, options)):
+        return problem
     selectors = [*(f"--case {glob}" for glob in options.cases), *(f"--tag {tag}" for tag in options.tags)]
     ids = [repr(case.case.id) for eval_ in evals for case, _ in zip(eval_.cases, range(MAX_NAMED), strict=False)]
     more = ["…"] if sum(eval_.count for eval_ in evals) > MAX_NAMED else []
     known = ", ".join([*ids[:MAX_NAMED], *more])
     return Problem("", f"no case selected by {' '.join(selectors)}; there are {known}", "whole")
+
+
+def _unknown_tags(evals: list[Eval], options: RunOptions) -> Problem | None:
+    """Return the problem of tags that no case has, with the tags that there are."""
+    known = dict.fromkeys(tag for eval_ in evals for case in eval_.cases for tag in case.case.tags)
+    unknown = [tag for tag in options.tags if tag not in known]
+    if len(unknown) < len(options.tags):
+        return None
+    if not known:
+        return Problem("", f"no case has the tag {unknown[0]!r}: none has any `tags`", "whole")
+    names = sorted(known)
+    more = ["…"] if len(names) > MAX_NAMED else []
+    listed = f"the tags are {', '.join([*names[:MAX_NAMED], *more])}"
+    hint = suggest(unknown[0], names)
+    return Problem(
+        "", f"no case has the tag {unknown[0]!r}{f'{hint} T{listed[1:]}' if hint else f'; {listed}'}", "whole"
+    )
 
 
 def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between its callers
@@ -198,12 +224,19 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
     claims: SharedClaims | None = None,
 ) -> Engine:
     """Return the engine for these runs, with the providers, trace followers and judges of a prepared execution."""
+    stores = {key: ProviderSettings.of(provider).trace_store for key, provider in prepared.providers.items()}
     follower_of = cache(trace_follower)
+
+    def follow(planned: PlannedRun) -> TraceLoader:
+        eval_, target = planned.eval, planned.target
+        store = stores[eval_.id, target.name]
+        return follower_of(target.folder or eval_.folder, eval_.root, store, (eval_.folder,))
+
     engine = Engine(
         execution_id,
         runs,
         prepared.opened,
-        lambda planned: follower_of(planned.target.folder or planned.eval.folder),
+        follow,
         prepared.options,
         on_result,
         prepared.part,
@@ -211,6 +244,7 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
         claims=claims,
     )
     engine.judges = make_judges(prepared, engine)
+    engine.redact = prepared.redactor.text
     return engine
 
 
@@ -317,7 +351,7 @@ class _RunningExecution:
             self._id, started_at = session.execution.id, session.execution.started_at
         self._targets = tuple({target.name: None for eval_ in prepared.evals for target in eval_.targets})
         names = PlanNames([eval_.id for eval_ in prepared.evals], self._targets)
-        self._totals = Totals(self._id, prepared.planned, names, started_at)
+        self._totals = Totals(self._id, prepared.planned, names, started_at, prepared.gates)
         self._reporters = ReporterGroup(reporters)
         self.store = None
         if session is not None:

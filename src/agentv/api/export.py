@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.api.runs import (
@@ -23,17 +25,20 @@ from agentv.formats.run_export import (
     EXECUTION_SCHEMAS,
     RUN_SCHEMA,
     RUN_SCHEMAS,
+    is_openai_form,
     read_execution,
     read_legacy_run,
+    read_openai_run,
     read_run,
     schema_of,
     write_execution,
     write_run,
 )
-from agentv.jsonio import parse_json
+from agentv.jsonio import dump_json, parse_json
 from agentv.model.stored import DAMAGED, ExecutionRow
 from agentv.run.records import new_id, now
 from agentv.run.resume import FINISHED
+from agentv.scoring.calls import resolve_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -81,7 +86,7 @@ def _in_openai_form(line: bytes, run: StoredRun) -> bytes:
     """Return an exported run with messages in OpenAI's format, and without the fields of the store."""
     fields = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
     messages = to_openai(conversation_of(run)) if run.response is not None else None
-    internal = ("response", "output_from", "sides", "key", "position", "place", "rounds", "superseded")
+    internal = ("response", "output_from", "output_to", "sides", "key", "position", "place", "rounds", "superseded")
     public = {name: value for name, value in fields.items() if name not in internal}
     return msgspec.json.encode({**public, "messages": messages})
 
@@ -91,11 +96,12 @@ def import_runs(store: Store, lines: Iterable[bytes]) -> list[tuple[ExecutionRow
     executions: dict[str, ExecutionRow] = {}
     runs: dict[str, dict[str, StoredRun]] = {}
     default_id = f"imported-{new_id()}"
+    repeats: Counter[tuple[str, ...]] = Counter()
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            _read_line(line, number, default_id, executions, runs)
+            _read_line(line, number, default_id, executions, runs, repeats)
         except (FormatError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             msg = f"line {number}: {error}"
             raise FormatError(msg) from error
@@ -113,12 +119,13 @@ def import_runs(store: Store, lines: Iterable[bytes]) -> list[tuple[ExecutionRow
     return added
 
 
-def _read_line(
+def _read_line(  # noqa: PLR0913, PLR0917 - one for each thing that a line may add to
     line: bytes,
     number: int,
     default_id: str,
     executions: dict[str, ExecutionRow],
     runs: dict[str, dict[str, StoredRun]],
+    repeats: Counter[tuple[str, ...]],
 ) -> None:
     schema = schema_of(line)
     if schema in EXECUTION_SCHEMAS:
@@ -126,9 +133,10 @@ def _read_line(
         executions[execution.id] = execution
         return
     if schema in RUN_SCHEMAS:
-        name, run = read_run(line)
+        name, run = read_openai_run(line, number) if is_openai_form(line) else read_run(line)
     elif schema is None:
         name, run = read_legacy_run(parse_json(line), number, default_id)
+        run = _with_calls(run, repeats)
     else:
         msg = f"schema {schema!r}; expected {EXECUTION_SCHEMA}, {RUN_SCHEMA}, an earlier one, or a run without one"
         raise FormatError(msg)
@@ -148,6 +156,23 @@ def _check_imported(run: StoredRun) -> None:
     if run.status in FINISHED and run.line is None:
         msg = f"the run of case {run.case_id!r} has the status {run.status!r}, and no result"
         raise FormatError(msg)
+
+
+def _with_calls(run: StoredRun, repeats: Counter[tuple[str, ...]]) -> StoredRun:
+    """Return a run of the older shape with the counts of its calls.
+
+    Several runs of a case with a target become repetitions of it, which keeps them apart.
+    """
+    record, response = record_of(run), response_of(run)
+    if record is None or response is None:
+        return run
+    identity = (record.execution_id, run.eval_id, run.case_id, run.target)
+    repeat = repeats[identity]
+    repeats[identity] += 1
+    calls = resolve_calls(response)
+    complete = UNSET if calls.complete else False
+    record = replace(record, repeat=repeat, trace_summary=calls.summary, calls_complete=complete)
+    return run._replace(repeat=repeat, line=dump_json(record))
 
 
 def _execution_for(name: str, runs: list[StoredRun]) -> ExecutionRow:

@@ -56,6 +56,8 @@ class ShardFiles:
                 self._add(path, record, RecordLine(0, number, start, length))
 
     def _add(self, path: Path, record: ResultRecord, line: RecordLine) -> None:
+        for name in ("started_at", "completed_at"):
+            _check_time(path, record, name)
         shard = record.shard
         if isinstance(shard, msgspec.UnsetType):
             msg = f"{path} was not written by `agentv eval --shard`: it is an execution of its own"
@@ -66,8 +68,6 @@ class ShardFiles:
         if (shard.plan, shard.count, shard.total) != (known.plan, known.count, known.total):
             msg = f"{other} and {path} are not parts of one execution: their cases, targets or number of parts differ"
             raise FormatError(msg)
-        for name in ("started_at", "completed_at"):
-            _check_time(getattr(record, name), f"{path}, run {record.run_id}: {name}")
         self.lines.append(line._replace(order=shard.order))
         self.shards[shard.index] = self.shards.get(shard.index, 0) + 1
         self.evals[record.eval_id] = min(shard.order, self.evals.get(record.eval_id, shard.order))
@@ -130,7 +130,17 @@ def merge(files: ShardFiles, reporters: Sequence[Reporter], out: tuple[str, ...]
     group.publish(started)
     for order, record in enumerate(files.records()):
         totals.add(record)
-        group.publish(RunFinished(record=record, response=ProviderResponse(text=record.candidate), order=order))
+        place = record.place or ""
+        group.publish(
+            RunFinished(
+                record=replace(record, sides=UNSET),
+                response=ProviderResponse(text=record.candidate),
+                sides=record.sides or (),
+                order=order,
+                file=place.rsplit(":", 2)[0],
+                place=place,
+            )
+        )
     outcomes = ExecutionEnd(files.completed_at, _duration_ms(files), broken=group.error is not None)
     summary = totals.summary(outcomes, out=() if group.error else out)
     group.publish(ExecutionFinished(summary=summary))
@@ -139,14 +149,15 @@ def merge(files: ShardFiles, reporters: Sequence[Reporter], out: tuple[str, ...]
     return summary
 
 
-def _check_time(text: str, name: str) -> None:
-    """Raise `FormatError` if this is not a time with a time zone, which the duration is computed from."""
+def _check_time(path: Path, record: ResultRecord, name: str) -> None:
+    """Raise `FormatError` if a time of a record is none, or has no time zone and cannot be compared with others."""
+    value = getattr(record, name)
     try:
-        is_time = datetime.fromisoformat(text).tzinfo is not None
+        has_zone = datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
-        is_time = False
-    if not is_time:
-        msg = f"{name} is {text!r}, which is not a time such as 2026-11-16T08:30:00.000Z; the file is damaged"
+        has_zone = False
+    if not has_zone:
+        msg = f"{path}: run {record.run_id} has `{name}: {value!r}`; expected a time such as 2026-01-31T12:00:00.000Z"
         raise FormatError(msg)
 
 

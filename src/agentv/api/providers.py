@@ -11,10 +11,12 @@ from agentv.model.request import Request, Scope
 from agentv.model.response import NOT_STARTED
 from agentv.protocols import LoadingSession, OpenProvider, ProviderSettings
 from agentv.providers.base import failure
+from agentv.redaction import Redactor
+from agentv.redaction.secret_variables import credential_variables, is_secret_variable
 from agentv.spec.environment import env_variables
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
     from agentv.evals import Eval, Target
     from agentv.model.response import ProviderResponse
@@ -26,12 +28,36 @@ OPEN_TIMEOUT_S = 60.0
 LOAD_TIMEOUT_S = 600.0
 """Time for the import of user code: some libraries take minutes on a cold disk."""
 CLOSE_TIMEOUT_S = 30.0
+MAX_NAMED_CASES = 1_000
+"""Cases of an eval whose names are compared with the values of secrets."""
 
 
 def find_secrets(target: Target, provider: Provider, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of the variables that a target uses, by name: they must not appear in results."""
-    names = {*env_variables(target.settings), *ProviderSettings.of(provider).secret_names}
-    return {name: environment[name] for name in names if name in environment}
+    """Return the secrets that a target uses, by the names of their variables: they must not appear in results.
+
+    Secrets are the variables that the target marks as such, and those that look like one.
+    """
+    settings = ProviderSettings.of(provider)
+    marked = {*settings.secret_names, *credential_variables(target.settings)}
+    used = {*env_variables(target.settings), *settings.variable_names}
+    secrets = {name for name in used if name in environment and is_secret_variable(name, environment[name])}
+    return {name: environment[name] for name in (*marked, *secrets) if name in environment}
+
+
+def make_redactor(evals: Sequence[Eval], secrets: Mapping[str, str]) -> Redactor:
+    """Return the redactor of these secrets; a value that is a name in the evals is none, and everybody knows it."""
+    values = {value.strip() for value in secrets.values()}
+    names = {name for eval_ in evals for name in _names_in(eval_) if name in values} if values else set()
+    return Redactor({name: value for name, value in secrets.items() if value.strip() not in names})
+
+
+def _names_in(eval_: Eval) -> Iterator[str]:
+    """Yield the names that the author of an eval wrote; a large dataset is not read again for its ids."""
+    yield eval_.id
+    yield from (target.name for target in (*eval_.targets, *eval_.judges))
+    for case in eval_.cases if eval_.count <= MAX_NAMED_CASES else ():
+        yield from (case.case.id, *case.case.tags)
+        yield from (check.evaluator.name or "" for check in case.checks)
 
 
 def scope_of(eval_: Eval, target: str = "") -> Scope:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentv.api.runs import replay_result
+from agentv.api.stored_traces import StoredTraces
 from agentv.errors import OutputError
 from agentv.model.events import ExecutionFinished, ExecutionStarted
 from agentv.model.results import Summary
@@ -100,7 +102,11 @@ def replay_execution(
         targets=tuple(summary.targets),
     )
     group.publish(started)
-    events = (replay_result(stored, options) for stored in store.results(execution.id, replies=options.include_trace))
+    traces = StoredTraces(store, execution)
+    events = (
+        replay_result(stored, options, follow=partial(traces.follow_key, key=stored.key))
+        for stored in store.results(execution.id, replies=options.include_trace)
+    )
     while group.error is None and (batch := list(islice(events, REPLAY_BATCH))):
         group.publish_results(batch)
     group.publish(ExecutionFinished(summary=summary))

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from agentv.api.evaluate import load
 from agentv.api.execution import prepare
 from agentv.api.judges import with_project_judges
-from agentv.api.runs import case_of, response_of
+from agentv.api.runs import case_of, response_of, translate_damage
+from agentv.api.stored_traces import StoredTraces, identity_of
 from agentv.errors import DamagedRunError, Problem, SpecError, StoreError
-from agentv.evals import CheckedCase, Eval, Target
+from agentv.evals import CheckedCase, Eval, Target, iter_evaluators
+from agentv.model.marks import has_gap, may_have_gap
+from agentv.model.response import TRACE_REF
+from agentv.providers.base import failure
 from agentv.providers.replay import StoredReplies
+from agentv.redaction.secret_variables import stored_secrets
+from agentv.scoring.scorer import needs_trace_file
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators
 
 if TYPE_CHECKING:
@@ -20,9 +30,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentv.api.execution import Prepared
+    from agentv.evals import ConfiguredEvaluator
     from agentv.model.request import Case
     from agentv.model.response import ProviderResponse
-    from agentv.model.stored import ExecutionRow, RunRow
+    from agentv.model.stored import ExecutionRow, RunRow, StoredRun
     from agentv.protocols import Store
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
@@ -41,21 +52,48 @@ class RescorePlan(NamedTuple):
 class _StoredReplies:
     """The stored replies of an execution, by eval, target, case and repeat."""
 
-    def __init__(self, store: Store, execution_id: str, plain_blocks: tuple[str, ...]) -> None:
+    def __init__(self, store: Store, execution: ExecutionRow, plain_blocks: tuple[str, ...]) -> None:
         self._store = store
-        self._execution_id = execution_id
+        self._execution_id = execution_id = execution.id
+        self._traces = StoredTraces(store, execution)
         self._plain_blocks = plain_blocks
         rows = list(store.runs(execution_id))
         self.rows: list[RunRow] = [row for row in rows if row.verdict is not None and row.damage is None]
         self.damaged = {f"{execution_id}-{row.key}": row.damage for row in rows if row.damage is not None}
-        self._keys = {(row.eval_id, row.target, row.case_id, row.repeat): row.key for row in self.rows}
+        self._keys = {identity_of(row): row.key for row in self.rows}
 
     def find(self, eval_id: str, target: str, case_id: str, repeat: int) -> ProviderResponse | None:
         key = self._keys.get((eval_id, target, case_id, repeat))
         if key is None:
             return None
-        runs = self._store.stored_runs(self._execution_id, key)
-        return next((response_of(run, self._plain_blocks) for run in runs), None)
+        for run in self._store.stored_runs(self._execution_id, key):
+            response = response_of(run, self._plain_blocks)
+            if response is None or response.trace_hash is None or not needs_trace_file(response):
+                return response
+            return self._with_trace(response, run)
+        return None
+
+    def _with_trace(self, response: ProviderResponse, run: StoredRun) -> ProviderResponse:
+        """Return a reply with the trace file that it was evaluated with, or an error if that is not the same now."""
+        found = self._traces.follow(response, run)
+        reasons = [place.reason for place in found.unread if place.path == TRACE_REF]
+        if not reasons:
+            return found
+        fix = "restore the file, or run the eval again; `persist: full` stores the events themselves"
+        return failure("protocol", f"the reply cannot be evaluated again: trace_ref {reasons[0]}; {fix}")
+
+    def secrets(self) -> dict[str, str]:
+        """Return the secrets of the targets that gave these replies, as far as they are in the environment."""
+        found: dict[str, str] = {}
+        done: set[tuple[str, str]] = set()
+        for row in self.rows:
+            if (row.eval_id, row.target) in done:
+                continue
+            for run in self._store.stored_runs(self._execution_id, row.key):
+                with suppress(DamagedRunError), translate_damage(run):
+                    found |= stored_secrets(msgspec.json.decode(run.target_settings), os.environ)
+                    done.add((row.eval_id, row.target))
+        return found
 
     def target(self, eval_id: str, name: str) -> Target:
         """Return a target that answers with the stored replies of the target of this name."""
@@ -72,7 +110,7 @@ def prepare_rescore(
     if execution.persist == "summary":
         msg = f"{execution.id} was kept without its messages (persist: summary): there is nothing to evaluate again"
         raise StoreError(msg)
-    replies = _StoredReplies(store, execution.id, options.plain_blocks)
+    replies = _StoredReplies(store, execution, options.plain_blocks)
     if not replies.rows and replies.damaged:
         raise DamagedRunError(replies.damaged)
     if not replies.rows:
@@ -82,12 +120,14 @@ def prepare_rescore(
     evals = _evals_from_files(replies, paths) if paths else _stored_evals(store, execution.id, replies, damaged)
     if damaged and not any(eval_.cases for eval_ in evals):
         raise DamagedRunError(damaged)
-    known = {(row.eval_id, row.target, row.case_id, row.repeat) for row in replies.rows}
+    known = {identity_of(row) for row in replies.rows}
 
     def is_stored(planned: PlannedRun) -> bool:
         return (planned.eval.id, planned.target.name, planned.case.case.id, planned.repeat) in known
 
     prepared = prepare(evals, options)
+    # The agent is not asked, but an eval file may contain its secrets.
+    prepared = replace(prepared, redactor=prepared.redactor.with_secrets(replies.secrets()))
     cases = [(run.eval.id, run.case.case.id) for run in filter(is_stored, prepared.runs())]
     if not cases:
         msg = f"the eval has none of the cases of {execution.id}"
@@ -140,8 +180,7 @@ def _stored_cases(
         content = _stored_content(store, execution_id, keys_of_case, damaged)
         if content is None:
             continue
-        case, configs = content
-        checks = check_evaluators(configs)
+        case, checks = content
         if not can_fail(checks):
             problem = f"case {case_id!r}: {NOTHING_CHECKED}; name an eval with --eval"
             raise SpecError([Problem("", problem, "whole")])
@@ -150,17 +189,33 @@ def _stored_cases(
 
 def _stored_content(
     store: Store, execution_id: str, keys: list[str], damaged: dict[str, str]
-) -> tuple[Case, list[Any]] | None:
-    """Return the case of the first run of these that is intact; `None` if all are damaged, which `damaged` tells."""
+) -> tuple[Case, list[ConfiguredEvaluator]] | None:
+    """Return the case of the first run of these that is intact, and its evaluators.
+
+    `None` if all are damaged: they are added to `damaged`.
+    """
     found: dict[str, str] = {}
     for key in keys:
         for run in store.stored_runs(execution_id, key):
             try:
-                return case_of(run)
+                case, configs = case_of(run)
             except DamagedRunError as error:
                 found |= error.runs
+                continue
+            checks = check_evaluators(configs)
+            if may_have_gap(run.content):
+                checks = [_mark_redacted(check, config, case) for check, config in zip(checks, configs, strict=True)]
+            return case, checks
     damaged |= found
     return None
+
+
+def _mark_redacted(check: ConfiguredEvaluator, config: Any, case: Case) -> ConfiguredEvaluator:
+    """Mark an evaluator if secrets of its configuration, or of the expected messages that it reads, are redacted."""
+    is_redacted = has_gap(config)
+    if not is_redacted and any(each.evaluator.type == "expected_messages" for each in iter_evaluators([check])):
+        is_redacted = has_gap(to_builtins(case.expected_messages))
+    return replace(check, redacted=is_redacted)
 
 
 def _with_cases(eval_: Eval, cases: list[CheckedCase]) -> Eval:

@@ -64,7 +64,7 @@ def fingerprint_files(names: Sequence[str]) -> str:
 def find_inputs(paths: Sequence[str]) -> set[str]:
     """Return the eval files of these paths, and the files of their projects."""
     evals = [path.resolve() for path in find_evals(paths)]
-    projects = {find_project(folder) for folder in {path.parent for path in evals}}
+    projects = {find_project(folder, owner) for folder, owner in {(path.parent, path.stat().st_uid) for path in evals}}
     return {str(path) for path in (*evals, *projects) if path is not None}
 
 
@@ -142,11 +142,16 @@ def _relative_path(start: Path, end: Path) -> str:
 
 
 def paths_of(command: StoredCommand, store: Store) -> tuple[str, ...]:
-    """Return the paths of an earlier command relative to the working directory; they may have moved with the store."""
+    """Return the paths of an earlier command relative to the working directory."""
+    folder = folder_of(command, store)
+    return tuple([os.path.relpath(folder / path) for path in command.paths])
+
+
+def folder_of(command: StoredCommand, store: Store) -> Path:
+    """Return the working directory of an earlier command, which may have moved with the store."""
     moved = Path(store.name).resolve().parent / command.from_store
     has_moved = bool(command.from_store) and all((moved / path).exists() for path in command.paths)
-    folder = moved if has_moved else Path(command.folder)
-    return tuple([os.path.relpath(folder / path) for path in command.paths])
+    return moved if has_moved else Path(command.folder)
 
 
 def with_earlier(options: RunOptions, earlier: StoredCommand) -> RunOptions:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from agentv.model.response import ProviderResponse
     from agentv.model.stored import StoredRun
     from agentv.protocols import Store
 
@@ -30,6 +31,7 @@ class RunStore:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        store.release_dead_claims()
 
     def __enter__(self) -> Self:
         return self
@@ -105,13 +107,18 @@ def open_store(path: str | Path | None = None) -> RunStore:
     return RunStore(open_store_file(Path(path)))
 
 
+def output_of(response: ProviderResponse) -> dict[str, Any] | None:
+    """Return the structured output of an agent: an object in the field `output` of its reply."""
+    output = (response.metadata or {}).get("output")
+    return output if isinstance(output, dict) else None
+
+
 def read_stored_run(stored: StoredRun, execution_id: str) -> Run:
     """Return the run that a store holds as rows."""
     record, response = record_of(stored), response_of(stored)
     case, evaluators = case_of(stored)
     with translate_damage(stored):
         target_settings = msgspec.json.decode(stored.target_settings, type=dict[str, Any])
-    output_messages = () if response is None else response.output_messages or ()
     result: dict[str, Any] = {}
     if record is not None:
         names = ("attempts", "completed_at", "latency_ms", "tokens_usage", "cost_usd", "thread_id", "error")
@@ -119,7 +126,7 @@ def read_stored_run(stored: StoredRun, execution_id: str) -> Run:
         verdict = {name: getattr(record, name) for name in RunResult.__struct_fields__}
         result |= {"result": RunResult(**verdict), "unread": record.unread or ()}
     return Run(
-        id=f"{execution_id}-{stored.key}",
+        id=stored.own_id or f"{execution_id}-{stored.key}",
         execution_id=execution_id,
         key=stored.key,
         eval_id=stored.eval_id,
@@ -129,8 +136,8 @@ def read_stored_run(stored: StoredRun, execution_id: str) -> Run:
         repeat=stored.repeat,
         status=stored.status,
         started_at=stored.started_at,
-        messages=None if response is None else (*case.input_messages, *output_messages),
-        output=None if response is None else (response.metadata or {}).get("output"),
+        messages=None if response is None else response.conversation(case.input_messages),
+        output=None if response is None else output_of(response),
         created_at=stored.created_at,
         updated_at=stored.updated_at,
         case=case,

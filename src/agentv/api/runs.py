@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,17 +10,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from agentv.api.trace_files import trace_follower
 from agentv.errors import DamagedRunError, FormatError, StoreError
+from agentv.formats.incomplete import mark_incomplete
 from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.reader import decode_response
 from agentv.jsonio import parse_json
 from agentv.model.events import RunFinished
+from agentv.model.marks import may_have_gap
 from agentv.model.request import Case
-from agentv.model.response import ProviderResponse, ResponseError
+from agentv.model.response import TRACE_REF, ProviderResponse, ResponseError
 from agentv.model.results import DiffLabels, ResultRecord, RunResult
 from agentv.run.attempt import RunAttempts
 from agentv.run.options import RunOptions
 from agentv.run.records import make_record, now, with_conversation
+from agentv.scoring.scorer import needs_trace_file
+from agentv.spec.environment import resolve_env
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
     from agentv.model.stored import ExecutionRow, StoredResult, StoredRun
     from agentv.protocols import Store
     from agentv.run.plan import PlannedRun
+    from agentv.scoring.scorer import TraceLoader
 
 MAX_NAMED = 5
 """Number of executions that a message names."""
@@ -71,6 +78,12 @@ def find(store: Store, name: str) -> ExecutionRow:
 
 def resolve(store: Store, name: str) -> NamedRuns:
     """Return the execution or run with this id or unique beginning of an id; the newest execution for `last`."""
+    own = store.find_own_id(name)
+    if len(own) == 1:
+        return NamedRuns(find(store, own[0][0]), own[0][1])
+    if own:
+        msg = f"{len(own)} runs had the id {name!r}: name one by its execution and key, as `agentv runs list` does"
+        raise StoreError(msg)
     head, _, tail = name.rpartition("-")
     if head and "-" in head and not any(row.id == name for row in store.find_execution(name)):
         execution = find(store, head)
@@ -83,8 +96,13 @@ def resolve(store: Store, name: str) -> NamedRuns:
     return NamedRuns(find(store, name))
 
 
-def replay_result(stored: StoredResult, options: RunOptions, planned: PlannedRun | None = None) -> RunFinished:
-    """Return the event of a stored result; if the reply was not stored, it has only the text of the record."""
+def replay_result(
+    stored: StoredResult, options: RunOptions, planned: PlannedRun | None = None, follow: TraceLoader | None = None
+) -> RunFinished:
+    """Return the event of a stored result; if the reply was not stored, it has only the text of the record.
+
+    `follow` reads its trace file; by default, that is done with the folders of the planned run.
+    """
     with translate_damage(stored):
         record = decode_record(stored.line)
         response = ProviderResponse(text=record.candidate, unread=record.unread or ())
@@ -94,6 +112,12 @@ def replay_result(stored: StoredResult, options: RunOptions, planned: PlannedRun
     line: bytes | None = stored.line
     if (options.include_messages or options.include_trace) and stored.response is not None:
         input_messages = () if planned is None else planned.case.case.input_messages
+        if follow is None and planned is not None:
+            follow = _trace_follower(planned)
+        if follow is not None and options.include_trace and needs_trace_file(response):
+            response = follow(response)
+            unread = [str(place) for place in response.unread if place.path == TRACE_REF]
+            record = replace(record, warnings=(*record.warnings, *unread))
         record, line = with_conversation(record, input_messages, response, options), None
     place = stored.place if planned is None else str(planned.case.location or "")
     return RunFinished(
@@ -114,6 +138,12 @@ def damaged_result(planned: PlannedRun, execution_id: str, reason: DamagedRunErr
     record = make_record(execution_id, planned, RunAttempts(response, 0), result, now(), RunOptions(), None)
     place = str(planned.case.location or "")
     return RunFinished(record=record, response=response, order=planned.order, file=planned.eval.file or "", place=place)
+
+
+def _trace_follower(planned: PlannedRun) -> TraceLoader:
+    eval_, target = planned.eval, planned.target
+    store = resolve_env({"trace_store": target.settings.get("trace_store")}, os.environ)["trace_store"]
+    return trace_follower(target.folder or eval_.folder, eval_.root, store, (eval_.folder,))
 
 
 @contextmanager
@@ -171,10 +201,13 @@ def response_of(run: StoredRun, plain_blocks: tuple[str, ...] = ()) -> ProviderR
         if run.response is None:
             return None
         response = decode_response(parse_json(run.response))
+        if may_have_gap(run.response):
+            response = mark_incomplete(response)
         return replace(response, unread=drop_plain_blocks(response.unread, plain_blocks)) if plain_blocks else response
 
 
 def conversation_of(run: StoredRun) -> tuple[Message, ...]:
     """Return the conversation, as far as it was stored."""
     response = response_of(run)
-    return (*case_of(run)[0].input_messages, *((response and response.output_messages) or ()))
+    input_messages = case_of(run)[0].input_messages
+    return input_messages if response is None else response.conversation(input_messages)

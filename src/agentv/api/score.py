@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from msgspec.structs import replace
 
+from agentv.api.trace_files import trace_follower
 from agentv.errors import FormatError, Problem, SpecError
-from agentv.files import read_in_root
 from agentv.formats.plain_blocks import check_plain_blocks, drop_plain_blocks
 from agentv.formats.reader import read_any
-from agentv.formats.response import follow_trace_ref, warn_unread_trace_ref
 from agentv.model.request import Case, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import EvaluatorResult, RunResult
 from agentv.reports.terminal import Style
-from agentv.scoring.scorer import CaseScorer, ResultOrCoroutine, TraceLoader, evaluate_readings
+from agentv.scoring.scorer import CaseScorer, ResultOrCoroutine, evaluate_readings
 from agentv.spec.cases import check_expected_messages, check_messages
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators, with_expected_messages
 
@@ -233,8 +232,3 @@ def _check_plain_blocks(types: Sequence[str] | None) -> tuple[str, ...]:
     if problems := check_plain_blocks(types):
         raise SpecError([Problem("plain_blocks", problem) for problem in problems])
     return tuple(types)
-
-
-def trace_follower(root: str | None) -> TraceLoader:
-    """Return the function that reads a `trace_ref` below this folder."""
-    return warn_unread_trace_ref if root is None else partial(follow_trace_ref, read=partial(read_in_root, root))

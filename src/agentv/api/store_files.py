@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from agentv.protocols import Store
 
 OFF = "off"
+FOLDER = ".agentv"
+"""Folder of the default store."""
 MAX_NAMED = 5
 """Number of stores that a message names."""
 
@@ -27,9 +29,21 @@ def store_path(evals: Sequence[Eval]) -> Path | None:
 
 def project_store(root: str | Path, setting: str | None) -> Path | None:
     """Return the store of the project in this folder, with this `store` setting; `None` when it is `off`."""
-    if setting == OFF:
-        return None
-    return _default_store(root) if setting is None else Path(root) / setting
+    return None if setting == OFF else check_place(Path(root), setting)
+
+
+def check_place(root: Path, setting: str | None) -> Path:
+    """Return the store that a project has; raise `StoreError` if it, or a link to it, leads out of the project."""
+    path = _default_store(root) if setting is None else root / setting
+    remedy = "name it with --store if you trust it, or use --no-store"
+    for part in (path.parent, path):
+        if part.name in (FOLDER, path.name) and part.is_symlink():
+            msg = f"{part} is a link to {part.readlink()}, which a project may not choose: {remedy}"
+            raise StoreError(msg)
+    if setting is not None and not path.resolve().is_relative_to(root.resolve()):
+        msg = f"the project in {root} keeps its runs outside of itself, in {path}: {remedy}"
+        raise StoreError(msg)
+    return path
 
 
 def _default_store(folder: str | Path) -> Path:
@@ -55,11 +69,11 @@ def locate_store(paths: Sequence[str | Path] = ()) -> Path:
         if setting == OFF:
             msg = f"{project} says `store: off`: no runs are kept"
             raise StoreError(msg)
-        return _default_store(project.parent) if setting is None else project.parent / setting
+        return check_place(project.parent, setting)
     if paths and start.is_dir():
         folder = find_evals([start])[0].parent
     folder = folder.resolve()
-    own = _default_store(folder)
+    own = check_place(folder, None)
     if own.is_file():
         return own
     return _store_below(folder) or next((path for path in map(_default_store, folder.parents) if path.is_file()), own)

@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from agentv.api.providers import close_providers, find_secrets, open_provider
 from agentv.api.runs import translate_damage
-from agentv.api.score import Scorer, trace_follower
+from agentv.api.score import Scorer
 from agentv.api.store_files import open_store_file, project_store
+from agentv.api.trace_files import trace_follower
 from agentv.errors import AgentVError, Problem, SpecError, StoreError
 from agentv.formats.plain_blocks import plain_block_problem, unknown_block_name
 from agentv.jsonio import dump_json
@@ -36,7 +37,8 @@ from agentv.run.attempt import RetryPolicy, try_many, try_run
 from agentv.run.costs import Spending
 from agentv.run.options import DEFAULT_TIMEOUT_S
 from agentv.run.rate_limit import RateLimiter, RateLimits
-from agentv.scoring.calls import resolve_calls
+from agentv.scoring.calls import resolve_calls, trace_warnings
+from agentv.scoring.scorer import needs_trace_file
 from agentv.spec.describe import describe
 from agentv.spec.discovery import find_evals
 from agentv.spec.environment import env_variables
@@ -275,8 +277,8 @@ async def check_target(
     else:
         try:
             response = await _ask(opened, prompt, None, policy)
-            if response.trace is None and response.trace_ref is not None:
-                response = trace_follower(str(folder))(response)
+            if needs_trace_file(response):
+                response = trace_follower(str(folder), str(project.root), settings.trace_store)(response)
             if response.success and response.thread_id:
                 second = _second_turn(response, await _ask(opened, prompt, response.thread_id, policy))
         finally:
@@ -298,7 +300,7 @@ async def check_target(
         calls_note=note,
         second_turn=second,
         undecidable=tuple(undecidable(response)) if response.success else (),
-        warnings=(*response.warnings, *spending.warnings, *warnings),
+        warnings=(*response.warnings, *trace_warnings(response), *spending.warnings, *warnings),
     )
     return check, redactor
 

@@ -12,7 +12,16 @@ import click
 
 from agentv.api.compare import compare
 from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_error, fail_usage, print_error, redirect_to_devnull
-from agentv.cli.options import ENV_FILE, MAX_JUDGE_COST, NO_CACHE, PASS_RATE, SHARE, CompareArgs, load_env_file
+from agentv.cli.options import (
+    ENV_FILE,
+    MAX_JUDGE_COST,
+    MAX_REGRESSIONS,
+    MIN_PASS_RATE,
+    NO_CACHE,
+    SHARE,
+    CompareArgs,
+    load_env_file,
+)
 from agentv.cli.outputs import escape_workflow_commands
 from agentv.errors import AgentVError, EvaluationError, SpecError
 from agentv.jsonio import dump_json
@@ -37,15 +46,8 @@ _ROUNDING = 1e-9
     type=click.Choice(["regression", "worse"]),
     help="Exit with 1 if B is worse or has lost a case beyond chance (regression), or only if it is worse.",
 )
-@click.option(
-    "--max-regressions",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Exit with 1 if B lost more than N cases of A, whether by chance or not.",
-)
-@click.option(
-    "--min-pass-rate", type=PASS_RATE, metavar="SHARE", help="Exit with 1 if B passes less than this share of its runs."
-)
+@MAX_REGRESSIONS
+@MIN_PASS_RATE
 @click.option("--allow-missing", is_flag=True, help="With a condition: do not exit with 3 if B lacks cases of A.")
 @click.option(
     "--out", type=click.Path(dir_okay=False), metavar="FILE", help="Write the comparison to FILE: .md or .json."

@@ -12,12 +12,16 @@ from agentv.cli.options import (
     ENV_FILE,
     JSON_LINES,
     MAX_JUDGE_COST,
+    MAX_REGRESSIONS,
+    MIN_PASS_RATE,
     NO_CACHE,
     OUT,
     PLAIN_BLOCKS,
     POSITIVE,
     QUIET,
     SECONDS,
+    STORE,
+    TRUST_PROJECT,
     VERBOSE,
     EvalArgs,
     ShardType,
@@ -26,7 +30,7 @@ from agentv.cli.options import (
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="FILE|DIR...")
+@click.argument("paths", nargs=-1, metavar="[FILE|DIR]...")
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="Test this target; may be repeated.")
 @click.option("--case", "cases", multiple=True, metavar="GLOB", help="Run cases whose id matches; may be repeated.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Run cases with this tag; may be repeated.")
@@ -55,6 +59,8 @@ from agentv.cli.options import (
 @click.option("--retry-errors", is_flag=True, help="Resume, and run the errors again.")
 @click.option("--rerun-failed", is_flag=True, help="Resume, and run the failures again.")
 @click.option("--no-store", is_flag=True, help="Store nothing.")
+@STORE
+@TRUST_PROJECT
 @click.option(
     "--persist",
     type=click.Choice(["summary", "messages", "full"]),
@@ -62,9 +68,24 @@ from agentv.cli.options import (
 )
 @PLAIN_BLOCKS
 @click.option("--fail-fast", is_flag=True, help="Start no more runs once one did not pass.")
+@MIN_PASS_RATE
+@MAX_REGRESSIONS
+@click.option(
+    "--baseline", metavar="FILE|ID", help="Results to compare with for --max-regressions; the last execution."
+)
 @click.option("--watch", is_flag=True, help="Run affected cases again when files change, until Ctrl-C.")
 @click.option("--dry-run", is_flag=True, help="Print the planned runs, and run nothing.")
-@click.option("--no-exec", is_flag=True, help="Refuse targets and evaluators that run code, for untrusted files.")
+@click.option(
+    "--no-exec",
+    is_flag=True,
+    help="For untrusted files: refuse code, and variables and hosts that are not allowed.",
+)
+@click.option(
+    "--allow-env", multiple=True, metavar="NAME", help="With --no-exec, a variable that targets may use; repeatable."
+)
+@click.option(
+    "--allow-host", multiple=True, metavar="HOST", help="With --no-exec, a host that targets may send to; repeatable."
+)
 @click.option("--include-messages", is_flag=True, help="Include the whole conversation in the results.")
 @click.option("--include-trace", is_flag=True, help="Include the trace in the results.")
 @ENV_FILE
@@ -72,6 +93,8 @@ from agentv.cli.options import (
 @QUIET
 def command(**params: Any) -> None:
     """Run evals and report the results.
+
+    Without a FILE or DIR, the project of the current folder is run.
 
     Exit code: 0 all passed, 1 some failed, 2 wrong files or command line (nothing was run), 3 some could not be
     measured, 130 interrupted.

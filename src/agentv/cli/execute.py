@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
-import signal
 import sys
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -15,15 +16,19 @@ from msgspec.structs import replace
 
 from agentv.api.evaluate import load
 from agentv.api.execution import execute, prepare
+from agentv.api.untrusted import Permissions
 from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_usage, report_abort
+from agentv.cli.interrupts import handled_interrupts
 from agentv.cli.options import load_env_file
 from agentv.cli.outputs import annotate, make_printer, open_github_reporters, open_outputs, print_json
 from agentv.cli.store_session import find_resumable, open_session, print_complete, resume_command, with_judge_cache
 from agentv.cli.watch import watch, watch_conflict
 from agentv.errors import AgentVError, SpecError
+from agentv.process.orphans import end_own_children, mark_own_children
 from agentv.providers.python.printing import set_display
 from agentv.reports.progress import LiveProgress, PlainProgress, can_redraw
 from agentv.reports.terminal import Style, clean, pluralize, render_warnings
+from agentv.spec.project import evals_here
 
 if TYPE_CHECKING:
     from agentv.api.execution import Prepared
@@ -31,7 +36,6 @@ if TYPE_CHECKING:
     from agentv.cli.store_session import ResumePlan
     from agentv.protocols import Reporter
     from agentv.redaction import Redactor
-    from agentv.run.engine import Engine
 
 MAX_SHOWN = 50
 GC_THRESHOLDS = (20_000, 20, 50)
@@ -48,7 +52,7 @@ def run_command(args: EvalArgs) -> int:
         if plan.is_complete and not args.dry_run:
             return print_complete(plan, args)
     if not args.paths:
-        fail_usage("name an eval file or a folder of them, or resume an execution with --resume")
+        args = replace(args, paths=(_default_path(),))
     if args.watch:
         if conflict := watch_conflict(args):
             fail_usage(conflict)
@@ -66,6 +70,17 @@ def run_command(args: EvalArgs) -> int:
     return _run(prepared, args, plan)
 
 
+def _default_path() -> str:
+    """Return the path of a command without one: the project that the current folder belongs to."""
+    path = evals_here(Path.cwd())
+    if path is None:
+        fail_usage(
+            "no evals here: name an eval file or a folder of them, resume an execution with --resume,"
+            " or begin with `agentv init`"
+        )
+    return path
+
+
 def _find_resumable(args: EvalArgs) -> ResumePlan:
     if args.watch or args.no_store:
         fail_usage("--resume goes on with what the run store holds: not with --watch or --no-store")
@@ -77,7 +92,16 @@ def _find_resumable(args: EvalArgs) -> ResumePlan:
 
 def _prepare(args: EvalArgs) -> Prepared:
     evals = load(list(args.paths), args.targets or None)
-    return prepare(evals, args.options, no_exec=args.no_exec, dry=args.dry_run)
+    untrusted = Permissions.of(args.allow_env, args.allow_host) if args.no_exec else None
+    prepared = prepare(evals, args.options, untrusted=untrusted, dry=args.dry_run)
+    if args.min_pass_rate is None and args.max_regressions is None:
+        return prepared
+    if args.resumes and args.max_regressions is not None and args.baseline is None:
+        fail_usage("--max-regressions of a resumed execution needs a --baseline: the last execution is this one")
+    from agentv.api.gates import load_gates  # noqa: PLC0415 - it loads all of `compare`, for rare options
+
+    gates = load_gates(args.paths, args.min_pass_rate, args.max_regressions, args.baseline)
+    return replace(prepared, gates=gates)
 
 
 def show_plan(prepared: Prepared, *, as_json: bool) -> None:
@@ -120,18 +144,24 @@ def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> 
     has_begun = False
     try:
         reporters = _open_reporters(prepared, args)  # first: a file that cannot be written must leave no execution
-        cache = with_judge_cache(prepared, is_stored=not args.no_store)
+        cache = with_judge_cache(prepared, args.store_file, is_stored=not args.no_store)
         with open_session(prepared, args, plan) as session, cache as ready:
             gc.freeze()
             gc.enable()
             gc.set_threshold(*GC_THRESHOLDS)
             hint = resume_command(session, args.out) if session else None
             has_begun = True
-            summary = asyncio.run(execute(ready, reporters, out=args.out, on_start=stop_on_signals, session=session))
+            _protect_from_agents(prepared)
+            with handled_interrupts() as on_start:
+                summary = asyncio.run(execute(ready, reporters, out=args.out, on_start=on_start, session=session))
     except AgentVError as error:
         return report_abort(error, hint, has_begun=has_begun)
     finally:
         set_display(None)
+    if summary.status == "interrupted":
+        end_own_children()  # threads of Python agents that are still running may have started some
+    for gate in summary.gates or ():
+        click.echo(gate, err=True)
     if hint and summary.status == "interrupted":
         click.echo(f"go on with it: {hint}", err=True)
     elif hint and isinstance(summary.stopped, str):
@@ -152,7 +182,15 @@ def _open_reporters(prepared: Prepared, args: EvalArgs) -> list[Reporter]:
         reporters.append(LiveProgress(sys.stderr, redactor) if can_redraw(sys.stderr) else PlainProgress(sys.stderr))
     show_agent_output(reporters, redactor, is_quiet=args.quiet)
     reporters.append(make_printer(args, redactor, has_target=bool(args.targets)))
-    return reporters + open_github_reporters(prepared, as_json=args.as_json)
+    return reporters + open_github_reporters(prepared.evals, redactor, as_json=args.as_json)
+
+
+def _protect_from_agents(prepared: Prepared) -> None:
+    """Prepare for code of Python agents in this process: it may start processes, and it may crash."""
+    if any(target.provider == "python" for eval_ in prepared.evals for target in eval_.targets):
+        mark_own_children()
+        with suppress(OSError, ValueError, RuntimeError):  # stderr is no file
+            faulthandler.enable()
 
 
 def show_agent_output(reporters: list[Reporter], redactor: Redactor, *, is_quiet: bool) -> None:
@@ -170,22 +208,3 @@ def show_agent_output(reporters: list[Reporter], redactor: Redactor, *, is_quiet
                 stream.flush()
 
     set_display(show)
-
-
-def stop_on_signals(engine: Engine) -> None:
-    """Handle Ctrl-C and SIGTERM: the first lets active runs finish, the second stops them."""
-
-    def stop() -> None:
-        again = engine.interrupted
-        engine.stop()
-        message = (
-            "Stopping now." if again else "Stopping: what is under way may finish (10 s at most); again to stop now."
-        )
-        click.echo(f"\n{message}", err=True)
-
-    loop = asyncio.get_running_loop()
-    for name in ("SIGINT", "SIGTERM"):
-        try:
-            loop.add_signal_handler(getattr(signal, name), stop)
-        except (NotImplementedError, ValueError, AttributeError):  # Windows, or not the main thread
-            return

@@ -147,6 +147,7 @@ def open_run_store(path: str | None) -> Iterator[Store]:
             fail_usage(f"there is no store {path}")
         store: Any = open_store_file(Path(path)) if path else existing_store()
         try:
+            store.release_dead_claims()
             yield store
         finally:
             store.close()
@@ -230,7 +231,7 @@ def run_data(row: RunRow, execution_id: str) -> dict[str, Any]:
     usage = {name: data.pop(name) for name in ("input_tokens", "output_tokens", "total_tokens")}
     result = {"status": data.pop("verdict"), "score": data.pop("score")}
     return {
-        "id": f"{execution_id}-{row.key}",
+        "id": data.pop("own_id") or f"{execution_id}-{row.key}",
         "execution_id": execution_id,
         **data,
         "tokens_usage": usage if any(count is not None for count in usage.values()) else None,
@@ -255,7 +256,7 @@ def print_run_row(row: RunRow, execution_id: str, style: Style) -> None:
     ]
     name = f"{verdict} {clean(row.case_id)}{repeat}  {clean(row.target)}"
     click.echo(f"{name}  {' · '.join(filter(None, numbers))}".rstrip())
-    click.echo(style.paint("dim", clean(f"    {execution_id}-{row.key}")))
+    click.echo(style.paint("dim", clean(f"    {row.own_id or f'{execution_id}-{row.key}'}")))
 
 
 def write_export(store: Store, selection: NamedRuns, form: str, out: str | None) -> None:

@@ -14,6 +14,7 @@ import click
 from agentv import __version__
 from agentv.cli.exit_codes import ExitCode, print_error, print_problems, redirect_to_devnull
 from agentv.errors import AgentVError
+from agentv.other_tools import command_meant
 from agentv.suggestions import suggest
 
 COMMANDS = {
@@ -61,8 +62,10 @@ class LazyGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command; suggest one if its name is unknown."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            hint = suggest(args[0], COMMANDS) or f"; expected one of {', '.join(COMMANDS)}"
-            ctx.fail(f"no command {args[0]!r}{hint}")
+            meant = command_meant(args[0])
+            hint = f"; did you mean 'agentv {meant}'?" if meant else suggest(args[0], COMMANDS)
+            names = f"one of {', '.join(COMMANDS)}"
+            ctx.fail(f"no command {args[0]!r}{f'{hint} Expected' if hint else '; expected'} {names}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

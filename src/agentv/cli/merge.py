@@ -11,7 +11,7 @@ import click
 from agentv.api.merge import ShardFiles, merge
 from agentv.cli.exit_codes import fail_usage, report_abort
 from agentv.cli.options import JSON_LINES, OUT, QUIET, VERBOSE, OutputArgs
-from agentv.cli.outputs import make_printer, open_files
+from agentv.cli.outputs import make_printer, open_files, open_github_reporters
 from agentv.errors import FormatError, OutputError
 from agentv.redaction import Redactor
 
@@ -33,6 +33,7 @@ def command(paths: tuple[str, ...], **params: Any) -> None:
         shards = ShardFiles([Path(path) for path in dict.fromkeys(paths)])
         shards.check()
         reporters = [*open_files(args.out, paths, redactor), make_printer(args, redactor)]
+        reporters += open_github_reporters((), redactor, as_json=args.as_json)
         summary = merge(shards, reporters, args.out)
     except FormatError as error:
         fail_usage(str(error))

@@ -15,6 +15,7 @@ from agentv.errors import FormatError
 from agentv.formats.plain_blocks import plain_block_problem
 from agentv.run.options import RunOptions
 from agentv.spec.environment import parse_dotenv
+from agentv.spec.trust import TRUSTS_ALL
 
 if TYPE_CHECKING:
     from agentv.model.stored import Persist
@@ -84,6 +85,22 @@ OUT = click.option(
 ENV_FILE = click.option(
     "--env-file", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Read variables from FILE (.env)."
 )
+
+
+def _trust_projects(context: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001 - of click
+    if value:
+        token = TRUSTS_ALL.set(True)
+        context.call_on_close(lambda: TRUSTS_ALL.reset(token))
+
+
+TRUST_PROJECT = click.option(
+    "--trust-project",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_trust_projects,
+    help="Use an agentv.yaml that belongs to another user, too.",
+)
 STORE = click.option(
     "--store", type=click.Path(dir_okay=False), metavar="FILE", help="The store file; that of the project by default."
 )
@@ -102,6 +119,20 @@ NO_CACHE = click.option(
     is_flag=True,
     callback=lambda _context, _option, value: not value,
     help="Do not use cached replies of judges.",
+)
+
+
+MIN_PASS_RATE = click.option(
+    "--min-pass-rate",
+    type=PASS_RATE,
+    metavar="SHARE",
+    help="Fail only if less than this share of the measured runs passed.",
+)
+MAX_REGRESSIONS = click.option(
+    "--max-regressions",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Fail only if more than N cases fail that passed before.",
 )
 
 
@@ -150,9 +181,20 @@ class EvalArgs(OutputArgs, frozen=True, kw_only=True):
     no_store: bool
     persist: Persist | None
     watch: bool
+    min_pass_rate: float | None
+    max_regressions: int | None
+    baseline: str | None
     dry_run: bool
     no_exec: bool
+    store: str | None
+    allow_env: tuple[str, ...]
+    allow_host: tuple[str, ...]
     env_file: str | None
+
+    @property
+    def store_file(self) -> Path | None:
+        """Return the store that the command line names."""
+        return None if self.store is None else Path(self.store)
 
     @property
     def resumes(self) -> bool:
@@ -165,6 +207,7 @@ class RescoreArgs(OutputArgs, frozen=True, kw_only=True):
 
     name: str
     evals: tuple[str, ...]
+    current: bool
     options: RunOptions
     store: str | None
 

@@ -74,16 +74,16 @@ def open_files(out: Sequence[str], inputs: Sequence[str], redactor: Redactor) ->
     return [_open(name, lambda path: open_output(path, redactor)) for name in out]
 
 
-def open_github_reporters(prepared: Prepared, *, as_json: bool) -> list[Reporter]:
+def open_github_reporters(evals: Iterable[Eval], redactor: Redactor, *, as_json: bool) -> list[Reporter]:
     """Return the reporters of a GitHub Actions job: annotations, and a page in the job summary."""
     reporters: list[Reporter] = []
     if in_github():
-        warnings = list(dict.fromkeys(warning for eval_ in prepared.evals for warning in eval_.warnings))
+        warnings = list(dict.fromkeys(warning for eval_ in evals for warning in eval_.warnings))
         # The runner reads commands from both streams; with `--json`, stdout is for JSON only.
         stream = sys.stderr if as_json else sys.stdout
-        reporters.append(Annotations(stream, prepared.redactor, warnings))
+        reporters.append(Annotations(stream, redactor, warnings))
     if summary := os.environ.get(STEP_SUMMARY):
-        reporters.append(StepSummary(Path(summary), prepared.redactor))
+        reporters.append(StepSummary(Path(summary), redactor))
     return reporters
 
 

@@ -14,8 +14,8 @@ from agentv.api.execution import execute
 from agentv.api.rescore import prepare_rescore
 from agentv.api.runs import find
 from agentv.api.store_files import existing_store, open_store_file
-from agentv.cli.execute import stop_on_signals
 from agentv.cli.exit_codes import exit_with_problems, fail_error, fail_usage, report_abort
+from agentv.cli.interrupts import handled_interrupts
 from agentv.cli.options import (
     JSON_LINES,
     MAX_JUDGE_COST,
@@ -24,6 +24,7 @@ from agentv.cli.options import (
     PLAIN_BLOCKS,
     QUIET,
     STORE,
+    TRUST_PROJECT,
     VERBOSE,
     RescoreArgs,
     take_run_options,
@@ -32,6 +33,7 @@ from agentv.cli.outputs import input_files, make_printer, open_files
 from agentv.cli.store_session import with_judge_cache
 from agentv.errors import AgentVError, DamagedRunError, SpecError
 from agentv.model.stored import StoredCommand
+from agentv.reports.terminal import clean
 
 if TYPE_CHECKING:
     from agentv.api.rescore import RescorePlan
@@ -49,12 +51,14 @@ MAX_NAMED = 5
     metavar="FILE|DIR",
     help="Use the current cases and evaluators of this eval; may be repeated.",
 )
+@click.option("--current", is_flag=True, help="Use the files of the execution as they are now.")
 @OUT
 @click.option("--case", "cases", multiple=True, metavar="GLOB", help="Only cases whose id matches; may be repeated.")
 @PLAIN_BLOCKS
 @MAX_JUDGE_COST
 @NO_CACHE
 @STORE
+@TRUST_PROJECT
 @JSON_LINES
 @VERBOSE
 @QUIET
@@ -68,13 +72,17 @@ def command(**params: Any) -> None:
     try:
         store: Any = open_store_file(Path(args.store)) if args.store else existing_store()
         execution = find(store, args.name)
-        rescored = prepare_rescore(store, execution, args.options, args.evals)
+        evals = args.evals or (_current_files(store, execution) if args.current else ())
+        rescored = prepare_rescore(store, execution, args.options, evals)
     except SpecError as error:
         exit_with_problems(error, as_json=args.as_json)
     except DamagedRunError as error:
         fail_error(str(error))
     except AgentVError as error:
         fail_usage(str(error))
+    used = f"{', '.join(evals)} as it is now" if evals else "the evaluators that were stored with each run"
+    other = "" if evals else "; --current uses the files as they are now"
+    click.echo(f"rescoring {clean(execution.id)} with {clean(used)}{other}", err=True)
     if rescored.unmatched and not args.quiet:
         some = ", ".join(rescored.unmatched[:MAX_NAMED]) + (", …" if len(rescored.unmatched) > MAX_NAMED else "")
         click.echo(f"{len(rescored.unmatched):,} kept cases are not in the eval and left out: {some}", err=True)
@@ -82,6 +90,14 @@ def command(**params: Any) -> None:
     if rescored.damaged:
         fail_error(f"left out: {DamagedRunError(rescored.damaged)}")
     sys.exit(code)
+
+
+def _current_files(store: Any, execution: ExecutionRow) -> tuple[str, ...]:
+    """Return the files that an execution was started with."""
+    paths = api.paths_of(execution.command, store)
+    if not paths:
+        fail_usage(f"{execution.id} was not started from files: name an eval with --eval")
+    return paths
 
 
 def _run(store: Any, execution: ExecutionRow, rescored: RescorePlan, args: RescoreArgs) -> int:
@@ -96,7 +112,8 @@ def _run(store: Any, execution: ExecutionRow, rescored: RescorePlan, args: Resco
         session = api.begin(writing_store, api.new_execution(prepared, command, execution.persist))
         with with_judge_cache(prepared, Path(store.name)) as ready:
             has_begun = True
-            summary = asyncio.run(execute(ready, reporters, out=args.out, on_start=stop_on_signals, session=session))
+            with handled_interrupts() as on_start:
+                summary = asyncio.run(execute(ready, reporters, out=args.out, on_start=on_start, session=session))
     except AgentVError as error:
         return report_abort(error, has_begun=has_begun)
     finally:

@@ -59,7 +59,9 @@ def list_runs(limit: int, store: str | None, *, as_json: bool, **filters: str | 
         executions.print_run_row(row, execution_id, Style.of(sys.stdout))
     if rows:
         execution_id, row = rows[0]
-        click.echo(f"\nnext: agentv runs show {clean(f'{execution_id}-{row.key}')}, or agentv executions list")
+        click.echo(
+            f"\nnext: agentv runs show {clean(row.own_id or f'{execution_id}-{row.key}')}, or agentv executions list"
+        )
     else:
         click.echo("no such runs" if any(filters.values()) else "no runs yet; `agentv eval` makes some")
     executions.exit_if_damaged(rows)
@@ -186,7 +188,7 @@ _add_alias(executions.prune)
 def _show_run(run: StoredRun, execution_id: str) -> None:
     """Print a run in full: attempts, numbers, conversation, unread places and verdicts."""
     style = Style.of(sys.stdout)
-    click.echo(clean(f"{execution_id}-{run.key}"))
+    click.echo(clean(run.own_id or f"{execution_id}-{run.key}"))
     repeat = f", repetition {run.repeat + 1}" if run.repeat else ""
     what = f"case {clean(run.case_id)} of {clean(run.eval_id)}, target {clean(run.target)}{repeat}"
     click.echo(f"{what}  {clean(run.place)}".rstrip())

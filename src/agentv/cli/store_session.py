@@ -59,7 +59,7 @@ def find_resumable(args: EvalArgs) -> ResumePlan:
     name, paths = args.resume, args.paths
     if name and Path(name).exists():  # `--resume evals/`: a path after an option whose value is optional
         name, paths = "", (name, *paths)
-    store = existing_store(paths)
+    store = open_store_file(args.store_file) if args.store_file else existing_store(paths)
     execution = api.find_execution_to_resume(store, name or "")
     earlier = execution.command
     merged = api.with_earlier(args.options, earlier)
@@ -68,7 +68,8 @@ def find_resumable(args: EvalArgs) -> ResumePlan:
     defaults = api.with_earlier(RunOptions(), earlier)
     same_options = all(getattr(merged, name) == getattr(defaults, name) for name in api.SELECTION)
     is_same = same_paths and args.targets in ((), earlier.targets) and same_options
-    can_replay = is_same and not statuses and not _needs_replies(args)
+    has_gates = args.min_pass_rate is not None or args.max_regressions is not None
+    can_replay = is_same and not statuses and not has_gates and not _needs_replies(args)
     is_complete = can_replay and api.is_unchanged(execution, earlier_paths)
     return ResumePlan(
         store=store,
@@ -113,7 +114,7 @@ def open_session(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None) ->
     """Open the store session of an execution that is about to run; yield `None` when nothing is stored."""
     path = None
     if plan is None:
-        path = None if args.no_store or args.watch else store_path(prepared.evals)
+        path = None if args.no_store or args.watch else args.store_file or store_path(prepared.evals)
         if path is None:
             yield None
             return

@@ -10,7 +10,7 @@ import click
 
 from agentv.api.targets import check_target, choose, find_targets, list_targets
 from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_usage
-from agentv.cli.options import ENV_FILE, JSON, PLAIN_BLOCKS, load_env_file
+from agentv.cli.options import ENV_FILE, JSON, PLAIN_BLOCKS, TRUST_PROJECT, load_env_file
 from agentv.cli.outputs import print_json
 from agentv.errors import AgentVError, SpecError
 from agentv.jsonio import dump_json
@@ -30,6 +30,7 @@ def command() -> None:
 @PATH
 @JSON
 @ENV_FILE
+@TRUST_PROJECT
 def list_all(path: str, *, as_json: bool, env_file: str | None) -> None:
     """List the targets of agentv.yaml and of the evals in PATH, with the variables that each needs."""
     targets = list_targets(_find_targets(path, env_file, as_json=as_json))
@@ -46,6 +47,7 @@ def list_all(path: str, *, as_json: bool, env_file: str | None) -> None:
 @PLAIN_BLOCKS
 @JSON
 @ENV_FILE
+@TRUST_PROJECT
 def check_one(  # noqa: PLR0913 - one for each option
     name: str, path: str, *, prompt: str, plain_blocks: tuple[str, ...], as_json: bool, env_file: str | None
 ) -> None:

@@ -3,26 +3,49 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from agentv.cli.exit_codes import exit_with_problems, fail_usage, problem_data
+from agentv.cli.options import TRUST_PROJECT
 from agentv.errors import AgentVError, SpecError
 from agentv.jsonio import dump_json
+from agentv.model.request import Scope
 from agentv.reports.terminal import Style, clean, pluralize, render_warnings
 from agentv.spec.loader import load_evals, load_projects
-from agentv.spec.project import PROJECT_FILE
+from agentv.spec.project import PROJECT_FILE, evals_here
+from agentv.spec.targets import reply_warnings
+
+if TYPE_CHECKING:
+    from agentv.errors import Problem
+    from agentv.evals import Eval
+
+
+def _warnings_of(eval_: Eval) -> list[Problem]:
+    """Return the warnings about a file, and about the replies that its targets have written down."""
+    scopes = [(target, Scope(root=eval_.root, folder=target.folder or eval_.folder)) for target in eval_.targets]
+    return [*eval_.warnings, *(warning for target, scope in scopes for warning in reply_warnings(target, scope))]
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@TRUST_PROJECT
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
     """Check eval files without running anything; report all problems with their locations.
 
+    Without a PATH, the project of the current folder is checked.
+
     Exit code: 0 no problem, 2 some problems.
     """
+    if not paths:
+        here = evals_here(Path.cwd())
+        if here is None:
+            fail_usage("no evals here: name an eval file or a folder of them")
+        paths = (here,)
     projects = [path for path in paths if path.replace("\\", "/").rpartition("/")[2] == PROJECT_FILE]
     try:
         load_projects(projects)
@@ -31,7 +54,7 @@ def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
         exit_with_problems(error, as_json=as_json)
     except AgentVError as error:
         fail_usage(str(error))
-    warnings = list(dict.fromkeys(warning for eval_ in evals for warning in eval_.warnings))
+    warnings = list(dict.fromkeys(warning for eval_ in evals for warning in _warnings_of(eval_)))
     if as_json:
         data = {
             "schema": "agentv.validation/1",

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, dataclass_transform
 from msgspec import UNSET, Meta, Struct, field
 
 from agentv.errors import Problem
+from agentv.matching.matchers import limit_searches
 from agentv.model.results import EvaluatorResult, Kind, Verdict
 from agentv.protocols import Context
 from agentv.scoring.scorer import reaches
@@ -25,6 +26,16 @@ def run_in_thread(work: Callable[[], EvaluatorResult]) -> Finding:
     except RuntimeError:
         return work()
     return asyncio.to_thread(work)
+
+
+def run_searches(work: Callable[[], EvaluatorResult]) -> Finding:
+    """Run work that searches for patterns off the event loop, and within a time limit for all of its searches."""
+
+    def limited() -> EvaluatorResult:
+        with limit_searches():
+            return work()
+
+    return run_in_thread(limited)
 
 
 class cached:  # noqa: N801 - used as a decorator
@@ -68,6 +79,9 @@ class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """At least one example that passes and one that fails."""
     executes: ClassVar[bool] = False
     """True if it runs code that the eval names; `--no-exec` rejects it."""
+    handles_incomplete: ClassVar[bool] = False
+    """True if it decides about replies with `Context.incomplete` only what the missing text cannot change; the result
+    of any other evaluator is an error there."""
     nested: ClassVar[str | None] = None
     """The field that holds the configurations of inner evaluators, for a composite."""
 

@@ -29,8 +29,6 @@ from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.config import Count
 from agentv.evaluators.trajectory.constraints import count, count_at_least, decide_maximum, decide_minimum, total
 from agentv.evaluators.trajectory.expectations import count_calls, count_certain_calls
-from agentv.formats.usage import decode_usage
-from agentv.model.conversation import Message
 from agentv.model.response import TokensUsage
 from agentv.model.results import EvaluatorResult, Kind
 from agentv.protocols import Context
@@ -50,6 +48,7 @@ class LatencyBudget(EvaluatorBase, kw_only=True):
     max_ms: Amount
     """The most milliseconds that the reply may take, without queueing and back-off."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(config={"type": "latency_budget", "max_ms": 2000}, reply={"text": "Done.", "latency_ms": ms}, passes=ok)
         for ms, ok in ((840, True), (2310.5, False))
@@ -67,6 +66,7 @@ class CostBudget(EvaluatorBase, kw_only=True):
     max_usd: Amount
     """The most US dollars that the reply may cost."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(config={"type": "cost_budget", "max_usd": 0.05}, reply={"text": "Done.", "cost_usd": usd}, passes=ok)
         for usd, ok in ((0.0124, True), (0.31, False))
@@ -86,6 +86,7 @@ class TurnBudget(EvaluatorBase, kw_only=True):
     max: Count | UnsetType = UNSET
     """The most turns."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
             config={"type": "turn_budget", "max": 2},
@@ -152,10 +153,6 @@ FORMATTERS: dict[str, Callable[[float], str]] = {"latency_ms": wording.milliseco
 
 
 COUNTS = ("total_tokens", "input_tokens", "output_tokens")
-USAGE_KEYS = ("tokens_usage", "usage", "usage_metadata", "token_usage", "tokensUsage", "usageMetadata", "tokenUsage")
-"""Keys of a message's metadata that may hold its usage."""
-WRAPPER_KEY = "response_metadata"
-"""The key under which LangChain keeps the metadata of the model's interface."""
 
 
 class TokenBudget(EvaluatorBase, kw_only=True):
@@ -171,6 +168,7 @@ class TokenBudget(EvaluatorBase, kw_only=True):
     per: Literal["run", "turn"] = "run"
     """The scope of the limits: the whole run, or each assistant message by the usage that it reports."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
             config={"type": "token_budget", "max_total": 1000, "max_output": 200},
@@ -210,24 +208,11 @@ class TokenBudget(EvaluatorBase, kw_only=True):
 
     def _each_turn(self, ctx: Context) -> EvaluatorResult:
         tally = ConstraintTally()
-        turns = [(place, _counts(usage_of(message))) for place, message in assistant_turns(ctx)]
+        turns = [(place, _counts(message.tokens_usage)) for place, message in assistant_turns(ctx)]
         unread = unread_messages(ctx)
         for key, name, limit in self.limits:
             _decide(key, limit, name, [(place, used[name]) for place, used in turns], unread, tally)
         return result_from(self, tally, turns=[{"message": place, **used} for place, used in turns])
-
-
-def usage_of(message: Message) -> TokensUsage | None:
-    """Return the usage of one turn, from any known metadata key and in any shape of a reply's usage."""
-    metadata = message.metadata or {}
-    wrapped = metadata.get(WRAPPER_KEY)
-    for box in (metadata, wrapped) if isinstance(wrapped, dict) else (metadata,):
-        for place in USAGE_KEYS:
-            if isinstance(box.get(place), dict):
-                usage = decode_usage(box[place])
-                if usage is not None:
-                    return usage
-    return None
 
 
 def _decide(  # noqa: PLR0913, PLR0917 - the limit, and all that is known of the turns
@@ -286,6 +271,7 @@ class ToolCallCount(EvaluatorBase, kw_only=True):
     calls: CallFilter | None = None
     """The calls that count, by their status; denied and pending ones do not, unless it says so."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
             config={"type": "tool_call_count", "tool": "search_*", "max": 2},

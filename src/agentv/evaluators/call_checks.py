@@ -13,6 +13,7 @@ from agentv.errors import Problem
 from agentv.evaluators.base import ConstraintTally, EvaluatorBase
 from agentv.matching.text import name_match
 from agentv.model.conversation import Message, ToolCall
+from agentv.model.marks import has_gap
 from agentv.model.response import Unread
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
@@ -54,6 +55,11 @@ def _join(places: Sequence[Unread]) -> str:
 def is_result_unread(call: ToolCall) -> bool:
     """Return whether nothing is known of the result of a call, which in a partly understood reply may be anything."""
     return call.output is UNSET and call.status is None and call.error is None
+
+
+def has_missing_text(call: ToolCall) -> bool:
+    """Return whether text is missing in the input or the output of a call, because it was redacted or cut."""
+    return has_gap(call.input) or has_gap(call.output)
 
 
 def is_any_name(pattern: str) -> bool:

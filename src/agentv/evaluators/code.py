@@ -21,6 +21,8 @@ from agentv.process import Command, InteractivePipe, run
 from agentv.process.command import ResourceLimits, with_limits
 from agentv.process.pipes import BoundedOutput
 from agentv.redaction import Redactor
+from agentv.redaction.secret_variables import is_secret_variable
+from agentv.redaction.shortening import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +37,7 @@ _MAX_LINE = 300
 _MAX_KEYS = 5
 _LEFT_OUT = frozenset((
     *("success", "text", "output_messages", "trace", "trace_ref", "trace_summary", "error", "warnings"),
-    *("unread", "echo_end"),
+    *("unread", "incomplete", "echo_end"),
 ))  # fmt: skip
 """Fields of the reply that are passed separately, or are meaningless for a successful reply."""
 
@@ -55,6 +57,7 @@ def context_json(ctx: Context, config: dict[str, Any]) -> bytes:
             "calls_source": ctx.calls_source,
             "calls_complete": ctx.calls_complete,
             "unread": ctx.unread,
+            "incomplete": ctx.incomplete,
             "response": {name: getattr(response, name) for name in response.__struct_fields__ if name not in _LEFT_OUT},
             "expected_messages": ctx.expected_messages,
             "config": config,
@@ -148,8 +151,7 @@ def _fail(message: str, stderr: BoundedOutput | None = None) -> Any:
     """Raise `EvaluationError` with this message and the last line of stderr, which says most."""
     lines = stderr.tail().splitlines() if stderr else []
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    cut = last if len(last) <= _MAX_LINE else f"{last[:_MAX_LINE]}…"
-    raise EvaluationError(f"{message}: {scrub_text(cut)}" if cut else message)
+    raise EvaluationError(f"{message}: {shorten(scrub_text(last), _MAX_LINE)}" if last else message)
 
 
 def _signal_name(number: int) -> str:
@@ -199,6 +201,9 @@ class Code(EvaluatorBase, kw_only=True):
     timeout_s: Annotated[float, Meta(gt=0, le=86_400)] = 30.0
     """The time limit; then it is ended with everything that it started."""
     limits: CodeLimits = CodeLimits()
+    """Resource limits of the program."""
+    accepts_incomplete: bool = False
+    """States that it looks at `incomplete` itself; otherwise replies that were redacted or cut are undecided."""
 
     executes: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
@@ -229,9 +234,15 @@ class Code(EvaluatorBase, kw_only=True):
         problems += [Problem(f"{path}.env[{at}]", f"{expected}; got {name!r}") for at, name in wrong]
         return problems
 
+    @property
+    def handles_incomplete(self) -> bool:  # type: ignore[override]  # a setting here
+        """True if its author says so."""
+        return self.accepts_incomplete
+
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
         """Return the verdict that the program prints, without the values of its environment variables."""
-        redactor = Redactor({name: os.environ[name] for name in self.env if name in os.environ})
+        given = {name: os.environ[name] for name in self.env if name in os.environ}
+        redactor = Redactor({name: value for name, value in given.items() if is_secret_variable(name, value)})
         command = tuple(str(find_file(word, ctx.scope)) if _is_file(word) else word for word in self.command)
         try:
             with TemporaryDirectory(prefix="agentv-check-", ignore_cleanup_errors=True) as folder:

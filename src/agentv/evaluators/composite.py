@@ -27,6 +27,7 @@ class Composite(EvaluatorBase, kw_only=True):
     evaluators: Annotated[list[Any], Meta(min_length=1)]
     """The inner evaluators, in the usual notation."""
 
+    handles_incomplete: ClassVar[bool] = True
     nested: ClassVar[str | None] = "evaluators"
 
     @cached

@@ -8,16 +8,17 @@ import msgspec
 from msgspec import UNSET
 
 from agentv.errors import EvaluationError, Problem
-from agentv.evaluators.base import ConstraintTally, Example, Finding, cached, run_in_thread
+from agentv.evaluators.base import ConstraintTally, Example, Finding, cached, run_searches
 from agentv.evaluators.json_schema import SchemaCheck, check_schema
 from agentv.evaluators.selectors import Selected, SelectorEvaluator, excerpt, plain
 from agentv.evaluators.trajectory.wording import joined
 from agentv.jsonio import MAX_DEPTH, has_surrogates, is_deep
 from agentv.matching.diff import Difference, differences, quote
-from agentv.matching.equality import sorted_json
+from agentv.matching.gaps import Known, compare_known, known_parts, may_equal
 from agentv.matching.json_pointer import NOTHING, at_steps, bad_pointer, pointer_steps
-from agentv.matching.matchers import check_expected, contains, is_matcher
+from agentv.matching.matchers import check_expected, contains, has_search, is_matcher
 from agentv.matching.matchers import equals as equal_to
+from agentv.model.marks import has_gap
 from agentv.model.results import EvaluatorResult
 
 FENCE = "```"
@@ -109,9 +110,24 @@ class Equals(SelectorEvaluator, kw_only=True):
 
     def evaluate_selected(self, selected: Selected) -> Finding:
         """Decide the one constraint."""
-        if _may_take_long(self.value) or (isinstance(selected.value, str) and len(selected.value) > LONG_TEXT):
-            return run_in_thread(lambda: self._evaluate_now(selected))
+        if has_search(self.value) or (isinstance(selected.value, str) and len(selected.value) > LONG_TEXT):
+            return run_searches(lambda: self._evaluate_now(selected))
         return self._evaluate_now(selected)
+
+    def decide_known(self, selected: Selected, reason: str, tally: ConstraintTally) -> None:
+        """Decide that a value differs; with text missing, it is never known to be equal unless a matcher says so."""
+        wanted, actual = self.value, selected.value
+        if isinstance(wanted, str) and isinstance(actual, str):
+            parts = [plain(part, ignore_case=self.ignore_case) for part in known_parts(actual)]
+            if self.trim:
+                parts[0], parts[-1] = parts[0].lstrip(), parts[-1].rstrip()
+            good = None if may_equal(plain(wanted, ignore_case=self.ignore_case), parts) else False
+        elif selected.is_prose and not is_matcher(wanted):
+            good = _compare_parsed(wanted, actual, selected.where)
+        else:
+            good = compare_known(wanted, actual)
+        sentence = f"{selected.where} is {quote(wanted)}"
+        tally.decide(good=good, sentence=sentence, undecided=f"{sentence}: {reason}")
 
     def _evaluate_now(self, selected: Selected) -> EvaluatorResult:
         tally = ConstraintTally()
@@ -177,9 +193,9 @@ class Json(SelectorEvaluator, kw_only=True):
 
     def evaluate_selected(self, selected: Selected) -> Finding:
         """Decide one constraint each for `equals`, `matches` and `schema`; without any, that the text is JSON."""
-        slow = self.schema is not None or _may_take_long(self.equals) or _may_take_long(self.matches)
+        slow = self.schema is not None or has_search(self.equals) or has_search(self.matches)
         if slow or (isinstance(selected.value, str) and len(selected.value) > LONG_TEXT):
-            return run_in_thread(lambda: self._evaluate_now(selected))
+            return run_searches(lambda: self._evaluate_now(selected))
         return self._evaluate_now(selected)
 
     def _evaluate_now(self, selected: Selected) -> EvaluatorResult:
@@ -197,6 +213,10 @@ class Json(SelectorEvaluator, kw_only=True):
         if value is NOTHING:
             tally.add_miss(f"{selected.where} has nothing at {self.pointer}")
             return self.to_result(tally)
+        self._decide_value(tally, root, value)
+        return self.to_result(tally)
+
+    def _decide_value(self, tally: ConstraintTally, root: str, value: Any) -> None:
         checks = list(self._checks(tally, root, value))
         for check in checks:
             try:
@@ -204,8 +224,32 @@ class Json(SelectorEvaluator, kw_only=True):
             except EvaluationError as error:
                 tally.undecided.append(str(error))
         if not checks:
-            tally.add_hit(f"{root} is {quote(value)}" if steps else f"{root} is JSON")
-        return self.to_result(tally)
+            tally.add_hit(f"{root} is {quote(value)}" if self.pointer else f"{root} is JSON")
+
+    def decide_known(self, selected: Selected, reason: str, tally: ConstraintTally) -> None:
+        """Decide what holds whatever is missing; a text that is not JSON may be so because it was cut."""
+        value = selected.value
+        try:
+            if isinstance(value, str):
+                value = parse_strictly(fenced_block(value) if self.fenced else value, selected.where)
+        except NotJson:
+            tally.undecided.append(f"{selected.where} is not JSON: {reason}")
+            return
+        steps = pointer_steps(self.pointer or "")
+        value, root = at_steps(value, steps), ".".join([selected.where, *steps])
+        if value is NOTHING or (has_gap(value) and self.schema is not None):
+            tally.undecided.append(f"{root}: {reason}")
+            return
+        if not has_gap(value):
+            self._decide_value(tally, root, value)
+            return
+        for wanted, partial in ((self.equals, False), (self.matches, True)):
+            if wanted is not UNSET:
+                sentence = f"{root} {'holds' if partial else 'is'} {quote(wanted)}"
+                good = compare_known(wanted, value, partial=partial)
+                tally.decide(good=good, sentence=sentence, undecided=f"{sentence}: {reason}")
+        if self.equals is UNSET and self.matches is UNSET:
+            tally.add_hit(f"{root} is JSON")
 
     def _checks(self, tally: ConstraintTally, where: str, value: Any) -> Iterator[Callable[[], None]]:
         if self.equals is not UNSET:
@@ -230,16 +274,17 @@ def compare(tally: ConstraintTally, where: str, wanted: Any, actual: Any, *, par
     tally.add_miss(joined(differing))
 
 
+def _compare_parsed(wanted: Any, text: str, where: str) -> Known:
+    """Compare JSON within a text; `None` if it cannot be parsed, which may be due to missing text."""
+    try:
+        return compare_known(wanted, parse_strictly(text, where))
+    except NotJson:
+        return None
+
+
 def _shallow(value: Any, where: str) -> Any:
     """Return the value, unless it is nested too deeply to be compared."""
     if is_deep(value):
         msg = f"{where} is nested deeper than {MAX_DEPTH} levels, too deeply to be compared"
         raise EvaluationError(msg)
     return value
-
-
-def _may_take_long(expected: Any) -> bool:
-    """Return whether a pattern has to be searched for, which the agent's text may slow down."""
-    if expected is UNSET or isinstance(expected, (str, int, float)):
-        return False
-    return b'"$regex"' in (sorted_json(expected) or b"")

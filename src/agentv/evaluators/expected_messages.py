@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
-from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example
-from agentv.evaluators.call_checks import DEFAULT_EXCLUDED, ONLY_COUNTS, unread_calls
+from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example, Finding, run_searches
+from agentv.evaluators.call_checks import DEFAULT_EXCLUDED, ONLY_COUNTS, has_missing_text, unread_calls
 from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.config import Entry
 from agentv.evaluators.trajectory.constraints import no_calls_result
@@ -13,9 +13,11 @@ from agentv.evaluators.trajectory.lower_bound import call_bounds
 from agentv.evaluators.trajectory.report import AlignmentReport, empty_details, match_rows, report_alignment
 from agentv.evaluators.trajectory.script import repeated_calls
 from agentv.matching.alignment import longest_sequence
+from agentv.matching.matchers import has_search
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
+from agentv.scoring.scorer import name_incomplete
 
 NO_TRACE = "No trace available to validate tool_calls"
 
@@ -25,6 +27,7 @@ class ExpectedMessages(EvaluatorBase, kw_only=True):
 
     type: Literal["expected_messages"] = "expected_messages"
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
             config={"type": "expected_messages"},
@@ -40,11 +43,16 @@ class ExpectedMessages(EvaluatorBase, kw_only=True):
         for tools, passes in ((("get_order", "refund"), True), (("get_order",), False))
     )
 
-    def evaluate(self, ctx: Context) -> EvaluatorResult:
+    def evaluate(self, ctx: Context) -> Finding:
         """Decide one constraint per expected call."""
         wanted = expected_calls(ctx.expected_messages or ())
         if ctx.calls_source is None:
-            return no_calls_result(self, NO_TRACE)
+            return no_calls_result(self, NO_TRACE, wording.what_came(ctx.response))
+        if any(has_search(call.input) or has_search(call.output) for call in wanted):
+            return run_searches(lambda: self._evaluate_now(ctx, wanted))
+        return self._evaluate_now(ctx, wanted)
+
+    def _evaluate_now(self, ctx: Context, wanted: Sequence[ToolCall]) -> EvaluatorResult:
         tally = ConstraintTally()
         if ctx.calls is None:
             details = empty_details()
@@ -52,7 +60,9 @@ class ExpectedMessages(EvaluatorBase, kw_only=True):
         else:
             counted = count_calls(ctx.calls, DEFAULT_EXCLUDED)
             matcher = CallMatcher([_expectation(call) for call in wanted])
-            if ctx.calls_complete:
+            if ctx.incomplete and any(map(has_missing_text, counted.calls)):
+                details = _decide_incomplete(matcher, counted, ctx, tally)
+            elif ctx.calls_complete:
                 report = report_alignment(matcher, counted, ordered=True)
                 _decide(report, tally)
                 details = report.details()
@@ -102,6 +112,22 @@ def _decide_lower_bound(
         tally.add_hit(_matched(e, expectation.tool))
     alignment = match_rows((e, counted.numbers[a]) for e, a in pairs)
     return empty_details() | {"recall": 1.0, "missing": [], "alignment": alignment}
+
+
+def _decide_incomplete(
+    matcher: CallMatcher, counted: CountedCalls, ctx: Context, tally: ConstraintTally
+) -> dict[str, Any]:
+    """Decide calls in which text is missing if the result is the same for what they certainly and may meet."""
+    bounds = call_bounds(matcher, counted, is_incomplete=True)
+    reports = [
+        report_alignment(matcher, counted, ordered=True, rows=rows) for rows in (bounds.certain, bounds.possible)
+    ]
+    if not ctx.calls_complete or len(reports[0].matches) != len(reports[1].matches):
+        reason = name_incomplete(ctx) if ctx.calls_complete else unread_calls(ctx)
+        _leave_undecided(matcher.expectations, reason, tally)
+        return empty_details()
+    _decide(reports[0], tally)
+    return reports[0].details()
 
 
 def _matched(index: int, tool: str) -> str:

@@ -18,6 +18,10 @@ Keyword = Callable[[Any, Any, Any, Any], Any]
 NOT_INSTALLED = "needs a package that is not installed: pip install 'agentv[schema]'"
 SECONDS = 5.0
 MAX_LISTED = 10
+MAX_SUBSCHEMAS = 10_000
+"""The size of a schema, in objects and booleans, that is checked within about two seconds."""
+MAX_VALUES = 200_000
+"""The size of a schema in values of any kind."""
 _clock = threading.local()
 """The deadline of the validation in this thread."""
 
@@ -40,6 +44,8 @@ def check_schema(schema: Schema, path: str) -> list[Problem]:
         library = _jsonschema()
     except ImportError:
         return [Problem(path, NOT_INSTALLED)]
+    if (reason := _too_large(schema)) is not None:
+        return [Problem(path, reason)]
     try:
         library.validators.validator_for(schema, default=library.Draft202012Validator).check_schema(schema)
     except library.SchemaError as error:
@@ -48,6 +54,23 @@ def check_schema(schema: Schema, path: str) -> list[Problem]:
     except RecursionError:
         return [Problem(path, "not a JSON Schema: nested too deeply")]
     return [*_check_patterns(schema, path), *_check_references(schema, path)]
+
+
+def _too_large(schema: Schema) -> str | None:
+    """Return why a schema is too large to be used; parts that a file repeats by alias count each time."""
+    subschemas = values = 0
+    todo: list[Any] = [schema]
+    while todo:
+        part = todo.pop()
+        values += 1
+        subschemas += isinstance(part, (dict, bool))
+        if subschemas > MAX_SUBSCHEMAS:
+            return f"has more than {MAX_SUBSCHEMAS:,} subschemas; check a part of the value, or use a `code` evaluator"
+        if values > MAX_VALUES:
+            return f"has more than {MAX_VALUES:,} values; check a part of the value, or use a `code` evaluator"
+        if isinstance(part, (dict, list)):
+            todo += part.values() if isinstance(part, dict) else part
+    return None
 
 
 def _check_patterns(schema: Schema, path: str) -> Iterator[Problem]:

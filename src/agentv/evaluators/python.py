@@ -19,6 +19,7 @@ from agentv.files import is_import_path
 from agentv.jsonio import scrub, scrub_text
 from agentv.matching.diff import quote
 from agentv.model.results import EvaluatorResult
+from agentv.redaction.shortening import shorten
 from agentv.scoring.scorer import reaches
 from agentv.suggestions import suggest
 
@@ -194,7 +195,7 @@ def _sentences(value: Any, key: str) -> tuple[str, ...]:
 
 def _sentence(value: Any) -> str:
     text = scrub_text(value if isinstance(value, str) else quote(value))
-    return text if len(text) <= MAX_SENTENCE else f"{text[:MAX_SENTENCE]}…"
+    return shorten(text, MAX_SENTENCE)
 
 
 TIMEOUT_S = 30.0
@@ -207,11 +208,18 @@ class FunctionEvaluator(EvaluatorBase, kw_only=True):
 
     timeout_s: Seconds = TIMEOUT_S
     """The time limit."""
+    accepts_incomplete: bool = False
+    """States that it looks at `incomplete` itself; otherwise replies that were redacted or cut are undecided."""
 
     function: ClassVar[Callable[..., Any]]
     """The function itself, so that tests can call it."""
     options: ClassVar[tuple[str, ...]] = ()
     """The names of its parameters after the first."""
+
+    @property
+    def handles_incomplete(self) -> bool:  # type: ignore[override]  # a setting here
+        """True if its author says so."""
+        return self.accepts_incomplete
 
     async def evaluate(self, ctx: Context) -> EvaluatorResult:
         """Return the result for the value that the function returns."""
@@ -328,7 +336,7 @@ def reason_of(error: BaseException) -> str:
         words = " ".join(str(error).split())
     except Exception:  # noqa: BLE001 - code of somebody's, which may fail even at that
         words = "its text is itself an error"
-    words = words if len(words) <= _MAX_REASON else f"{words[:_MAX_REASON]}…"
+    words = shorten(words, _MAX_REASON)
     frames = extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename.replace(chr(92), '/').rpartition('/')[2]}, line {frames[-1].lineno})"
     return f"{type(error).__name__}{': ' if words else ''}{words}{place if frames else ''}"
@@ -362,6 +370,8 @@ class Python(EvaluatorBase, kw_only=True):
     """A target that the function asks, with `await ctx.ask(NAME, messages)`."""
     timeout_s: Seconds = TIMEOUT_S
     """The time limit."""
+    accepts_incomplete: bool = False
+    """States that it looks at `incomplete` itself; otherwise replies that were redacted or cut are undecided."""
 
     executes: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
@@ -375,6 +385,11 @@ class Python(EvaluatorBase, kw_only=True):
             ("It is sunny in Paris, and since you ask, it was sunny yesterday too.", False),
         )
     )
+
+    @property
+    def handles_incomplete(self) -> bool:  # type: ignore[override]  # a setting here
+        """True if its author says so."""
+        return self.accepts_incomplete
 
     @property
     def asks(self) -> tuple[str, ...]:

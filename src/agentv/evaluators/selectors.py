@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, NamedTuple, NoReturn
+from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn
 
 from msgspec import UNSET, Meta
 
@@ -11,11 +11,15 @@ from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Finding, cach
 from agentv.evaluators.call_checks import n_times, unread_calls
 from agentv.jsonio import dump_json
 from agentv.matching.diff import MAX_QUOTED, quote
+from agentv.matching.gaps import known_parts
 from agentv.matching.json_pointer import MAX_DIGITS, NOTHING, at_step
 from agentv.matching.text import name_match
 from agentv.model.conversation import Message, ToolCall
+from agentv.model.marks import has_gap
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
+from agentv.redaction.shortening import WINDOW, shorten_start
+from agentv.scoring.scorer import name_incomplete
 from agentv.suggestions import suggest
 
 MESSAGE, CALL = "messages", "tool_calls"
@@ -169,6 +173,11 @@ class Selected(NamedTuple):
     def text(self) -> str:
         """The value as text; what is none is written as JSON."""
         return self.value if isinstance(self.value, str) else dump_json(self.value).decode()
+
+    @property
+    def known_parts(self) -> list[str]:
+        """The parts of the text before, between and after what is missing in it."""
+        return known_parts(self.text, is_json=not isinstance(self.value, str))
 
 
 class NotFound(NamedTuple):
@@ -335,6 +344,8 @@ class SelectorEvaluator(EvaluatorBase, kw_only=True):
     on: Annotated[str, Meta(examples=["answer", *EXAMPLES.values()])] = "answer"
     """The selected part of the reply: the answer, a message, or a tool call's input or output."""
 
+    handles_incomplete: ClassVar[bool] = True
+
     def check(self, path: str) -> list[Problem]:
         """Return the problems of the configuration as a whole."""
         return check_place(self.on, f"{path}.on")
@@ -348,8 +359,20 @@ class SelectorEvaluator(EvaluatorBase, kw_only=True):
         """Evaluate the selected value; a reply that was understood and has no such value fails."""
         selected = resolve(self.place, ctx)
         if isinstance(selected, NotFound):
+            if ctx.incomplete and (ctx.unread or self.place.path):
+                msg = f"{selected.sentence}; {name_incomplete(ctx)}"
+                raise UndecidedError(msg)
             return self.result("fail", 0.0, (), (selected.sentence,))
+        if ctx.incomplete and has_gap(selected.value):
+            tally = ConstraintTally()
+            self.decide_known(selected, f"{selected.where} is incomplete: {name_incomplete(ctx)}", tally)
+            return self.to_result(tally)
         return self.evaluate_selected(selected)
+
+    def decide_known(self, selected: Selected, reason: str, tally: ConstraintTally) -> None:
+        """Decide what text that was redacted or cut cannot change; all else is undecided for this reason."""
+        del selected
+        tally.undecided.append(reason)
 
     def evaluate_selected(self, selected: Selected) -> Finding:
         """Evaluate the selected value."""
@@ -372,23 +395,27 @@ def plain(text: str, *, ignore_case: bool = False, trim: bool = False) -> str:
 
 def excerpt(text: str) -> str:
     """Return the beginning of a text in quotation marks."""
-    # Only the part that is shown, so that a text of megabytes costs no more than any other.
-    return quote(text[: MAX_QUOTED + 1])
+    # Not all of it, so that a text of megabytes costs no more than any other.
+    return quote(text[: MAX_QUOTED + WINDOW])
 
 
 def ending(text: str) -> str:
     """Return the end of a text in quotation marks."""
     if len(text) <= MAX_QUOTED - 2:
         return quote(text)
-    tails = (quote("…" + text[-length:]) for length in (MAX_QUOTED - 10, MAX_QUOTED // 2))
+    tails = (quote(shorten_start(text, length)) for length in (MAX_QUOTED - 9, MAX_QUOTED // 2))
     # Escapes make a text longer, and its end must not be cut off here.
-    return next((tail for tail in tails if not tail.endswith("…")), quote("…" + text[-MAX_QUOTED // 8 :]))
+    return next((tail for tail in tails if not tail.endswith("…")), quote(shorten_start(text, MAX_QUOTED // 8)))
 
 
 def around(text: str, at: int) -> str:
     """Return the surroundings of this character in quotation marks."""
     start = max(0, at - MAX_QUOTED // 4)
-    return quote(("…" if start else "") + text[start : start + MAX_QUOTED])
+    surroundings = text[start : start + MAX_QUOTED + WINDOW]
+    if not start:
+        return quote(surroundings)
+    before = shorten_start(text[max(0, start - WINDOW) : start + len(surroundings)], len(surroundings) + 1)
+    return quote(before)
 
 
 def join_excerpts(texts: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """Evaluators of a text: contains, starts_with, ends_with, word_count, regex, levenshtein."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
@@ -18,6 +19,7 @@ from agentv.evaluators.selectors import (
     plain,
 )
 from agentv.matching.diff import MAX_QUOTED
+from agentv.matching.gaps import is_found
 from agentv.matching.matchers import Pattern, SlowSearchError, bad_pattern
 from agentv.matching.text import differing_parts, distance, estimate_microseconds
 from agentv.model.results import EvaluatorResult
@@ -79,6 +81,25 @@ class Contains(SelectorEvaluator, kw_only=True):
                 tally.add_miss(f"{where} contains {excerpt(unwanted)} (none allowed): {around(original, at)}")
         return self.to_result(tally)
 
+    def decide_known(self, selected: Selected, reason: str, tally: ConstraintTally) -> None:
+        """Decide by the texts that are found outside of the gaps."""
+        where = selected.where
+        parts = [plain(part, ignore_case=self.ignore_case) for part in selected.known_parts]
+        for wanted in self.all or ([self.value] if self.value is not None else ()):
+            sentence = f"{where} contains {excerpt(wanted)}"
+            tally.decide(good=self._is_in(wanted, parts) or None, sentence=sentence, undecided=f"{sentence}: {reason}")
+        if self.any:
+            held = next((wanted for wanted in self.any if self._is_in(wanted, parts)), None)
+            sentence = f"{where} contains {'one' if held is None else excerpt(held)} (any of {join_excerpts(self.any)})"
+            tally.decide(good=None if held is None else True, sentence=sentence, undecided=f"{sentence}: {reason}")
+        for unwanted in self.none or ():
+            sentence = f"{where} contains {excerpt(unwanted)} (none allowed)"
+            is_there = self._is_in(unwanted, parts)
+            tally.decide(good=False if is_there else None, sentence=sentence, undecided=f"{sentence}: {reason}")
+
+    def _is_in(self, wanted: str, parts: Sequence[str]) -> bool:
+        return any(self._find(wanted, part) >= 0 for part in parts)
+
     def _find(self, wanted: str, text: str) -> int:
         return text.find(plain(wanted, ignore_case=self.ignore_case))
 
@@ -109,6 +130,21 @@ class Edge(SelectorEvaluator, kw_only=True):
             missed = f"does not {verb} with" if len(wanted) == 1 else f"{verb}s with none of"
             tally.add_miss(f"{selected.where} {missed} {join_excerpts(wanted)}: {edge(selected.text)}")
         return self.to_result(tally)
+
+    def decide_known(self, selected: Selected, reason: str, tally: ConstraintTally) -> None:
+        """Decide by the part before the first gap, or after the last."""
+        wanted = [self.value] if isinstance(self.value, str) else self.value
+        part = plain(selected.known_parts[0 if self.at_start else -1], ignore_case=self.ignore_case)
+        if self.trim:
+            part = part.lstrip() if self.at_start else part.rstrip()
+        options = [plain(option, ignore_case=self.ignore_case) for option in wanted]
+        is_known = part.startswith if self.at_start else part.endswith
+        is_possible = str.startswith if self.at_start else str.endswith
+        good = True if any(map(is_known, options)) else None
+        if good is None and not any(is_possible(option, part) for option in options):
+            good = False
+        sentence = f"{selected.where} {'start' if self.at_start else 'end'}s with {join_excerpts(wanted)}"
+        tally.decide(good=good, sentence=sentence, undecided=f"{sentence}: {reason}")
 
 
 class StartsWith(Edge, kw_only=True):
@@ -173,6 +209,19 @@ class WordCount(SelectorEvaluator, kw_only=True):
         )
         return self.to_result(tally, {"words": words})
 
+    def decide_known(self, selected: Selected, reason: str, tally: ConstraintTally) -> None:
+        """Decide by the least number of words: a gap may stand within one."""
+        least = len("".join(selected.known_parts).split())
+        bounds = {"minimum": self.min, "maximum": self.max}
+        limits = ", ".join(f"{name}: {bound}" for name, bound in bounds.items() if bound is not None)
+        good = None
+        if self.max is not None and least > self.max:
+            good = False
+        elif self.max is None and self.min is not None and least >= self.min:
+            good = True
+        sentence = f"{selected.where} has at least {least} word{'' if least == 1 else 's'} ({limits})"
+        tally.decide(good=good, sentence=sentence, undecided=f"{sentence}: {reason}")
+
 
 Span = tuple[int, int] | None
 
@@ -223,6 +272,12 @@ class Regex(SelectorEvaluator, kw_only=True):
         start, end = span
         tally.add_hit(f"{selected.where} matches {self._shown} at character {start}: {excerpt(text[start:end])}")
         return self.to_result(tally, {"start": start, "end": end})
+
+    def decide_known(self, selected: Selected, reason: str, tally: ConstraintTally) -> None:
+        """Decide by a match outside of the gaps; a whole text is never known to match."""
+        sentence = f"{selected.where} matches {self._shown}"
+        found = not self.full and is_found(self.pattern, selected.known_parts, ignore_case=self.ignore_case)
+        tally.decide(good=True if found else None, sentence=sentence, undecided=f"{sentence}: {reason}")
 
     @property
     def _shown(self) -> str:

@@ -149,6 +149,7 @@ class ToolOrder(EvaluatorBase, kw_only=True):
     calls: CallFilter | None = None
     """The calls that count, by their status; denied and pending ones do not, but `never` sees them all."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
             config={"type": "tool_order", "rules": ["verify before refund", {"every": "refund", "followed_by": "log"}]},

@@ -31,8 +31,11 @@ from agentv.evaluators.trajectory.index import key_of
 from agentv.matching.diff import MAX_QUOTED, quote
 from agentv.matching.inputs import PLAIN_RULE, InputRule
 from agentv.model.conversation import ToolCall
+from agentv.model.marks import has_gap
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
+from agentv.redaction.shortening import shorten
+from agentv.scoring.scorer import name_incomplete
 
 
 def _search_reply(*statuses: str) -> list[Any]:
@@ -48,6 +51,7 @@ class NoToolErrors(EvaluatorBase, kw_only=True):
     allow: Count = 0
     """The number of errors allowed."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = (
         Example(config={"type": "no_tool_errors"}, reply=_search_reply("ok"), passes=True),
         Example(config={"type": "no_tool_errors"}, reply=_search_reply("error", "ok"), passes=False),
@@ -131,6 +135,7 @@ class Retries(EvaluatorBase, kw_only=True):
     tools: Names | UnsetType = UNSET
     """Only calls of these tools; `*` and `?` make a name a glob."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = (
         Example(config={"type": "retries", "max": 1}, reply=_search_reply("error", "ok"), passes=True),
         Example(config={"type": "retries", "max": 1}, reply=_search_reply("error", "error", "ok"), passes=False),
@@ -219,6 +224,7 @@ class NoRedundantCalls(EvaluatorBase, kw_only=True):
     calls: CallFilter | None = None
     """The calls that count, by their status; denied and pending ones do not, unless it says so."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
             config={"type": "no_redundant_calls", "ignore": ["request_id"]},
@@ -251,17 +257,25 @@ class NoRedundantCalls(EvaluatorBase, kw_only=True):
         meant = match_tools(self.tools, [call.tool for call in counted.calls])
         first: dict[Hashable, int] = {}
         pairs: list[tuple[int, int]] = []
-        for number, key in zip(counted.numbers, keys_of(counted.calls, self.ignore), strict=True):
+        keys = keys_of(counted.calls, self.ignore, is_incomplete=bool(ctx.incomplete))
+        for number, key in zip(counted.numbers, keys, strict=True):
             earlier = first.setdefault(key, number)
             if earlier != number and ctx.calls[number].tool in meant:
                 pairs.append((number, earlier))
         if pairs:
             tally.add_miss(*truncate_list([_sentence(ctx.calls[number], number, earlier) for number, earlier in pairs]))
+        elif ctx.incomplete and self._may_repeat(counted.calls, meant):
+            tally.undecided.append(f"repeated calls: {name_incomplete(ctx)}")
         elif ctx.calls_complete:
             tally.add_hit("no call was made twice")
         else:
             tally.undecided.append(f"repeated calls: {unread_calls(ctx)}")
         return result_from(self, tally, repeated=[number for number, _ in pairs])
+
+    def _may_repeat(self, calls: Sequence[ToolCall], meant: set[str]) -> bool:
+        """Return whether a call in which text is missing may be the same as another of its tool."""
+        names = [call.tool for call in calls]
+        return any(has_gap(call.input) and call.tool in meant and names.count(call.tool) > 1 for call in calls)
 
     def _from_counts(self, ctx: Context, tally: ConstraintTally) -> None:
         counts = reported_counts(ctx)
@@ -271,9 +285,18 @@ class NoRedundantCalls(EvaluatorBase, kw_only=True):
             tally.undecided.append(f"repeated calls: {missing_calls_reason(ctx)}")
 
 
-def keys_of(calls: Sequence[ToolCall], ignore: Sequence[str]) -> list[Hashable]:
-    """Return a key per call, equal for the same tool and input; unnamed calls are all different."""
+def keys_of(calls: Sequence[ToolCall], ignore: Sequence[str], *, is_incomplete: bool = False) -> list[Hashable]:
+    """Return a key per call, equal for the same tool and input; unnamed calls are all different.
+
+    With `is_incomplete`, so are calls in whose input text is missing.
+    """
     rule = InputRule(tuple(ignore)) if ignore else PLAIN_RULE
+    if is_incomplete:
+        inputs = [rule.prepare(call.input) for call in calls]
+        return [
+            (call.tool, key_of(value)) if call.tool and not has_gap(value) else number
+            for number, (call, value) in enumerate(zip(calls, inputs, strict=True))
+        ]
     return [(call.tool, key_of(rule.prepare(call.input))) if call.tool else number for number, call in enumerate(calls)]
 
 
@@ -315,6 +338,7 @@ class LoopDetection(EvaluatorBase, kw_only=True):
     ignore: list[Name] = []
     """Keys of the input that are ignored; globs, and a dotted path reaches deeper."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
             config={"type": "loop_detection", "times": 3},
@@ -343,24 +367,33 @@ class LoopDetection(EvaluatorBase, kw_only=True):
             # A call that was not read may be between any two, so that no cycle is certain.
             tally.undecided.append(f"loops of {n_times(self.times)} or more: {unread_calls(ctx)}")
             return result_from(self, tally, loops=[])
-        loops = find_loops(self._keys(ctx.calls), self.times, self.max_length)
+        loops = find_loops(self._keys(ctx), self.times, self.max_length)
         if loops:
             tally.add_miss(*truncate_list([self._sentence(loop, ctx.calls) for loop in loops]))
+        elif ctx.incomplete and self._may_loop(ctx.calls):
+            tally.undecided.append(f"loops of {n_times(self.times)} or more: {name_incomplete(ctx)}")
         else:
             tally.add_hit(f"no cycle of calls came {n_times(self.times)} in a row")
         rows = [{"calls": [loop.start, loop.end - 1], "length": loop.length, "rounds": loop.rounds} for loop in loops]
         return result_from(self, tally, loops=rows)
 
-    def _keys(self, calls: Sequence[ToolCall]) -> Sequence[Hashable]:
+    def _keys(self, ctx: Context) -> Sequence[Hashable]:
+        calls = ctx.calls or ()
         if self.input_match == "ignore":
-            return [call.tool or number for number, call in enumerate(calls)]
-        return keys_of(calls, self.ignore)
+            return _names_of(calls)
+        return keys_of(calls, self.ignore, is_incomplete=bool(ctx.incomplete))
+
+    def _may_loop(self, calls: Sequence[ToolCall]) -> bool:
+        """Return whether calls in which text is missing may make a cycle: then their names alone do so."""
+        if self.input_match == "ignore" or not any(has_gap(call.input) for call in calls):
+            return False
+        return bool(find_loops(_names_of(calls), self.times, self.max_length))
 
     def _sentence(self, loop: RepeatedSequence, calls: Sequence[ToolCall]) -> str:
         cycle = calls[loop.start : loop.start + loop.length]
         by_name = self.input_match == "ignore"
         label = ", ".join(call.tool if by_name else wording.call_label(call) for call in cycle)
-        label = label if len(label) <= MAX_QUOTED else label[: MAX_QUOTED - 1] + "…"
+        label = shorten(label, MAX_QUOTED)
         rounds = f"{n_times(loop.rounds)} in a row (loop: {n_times(self.times)} or more)"
         return f"calls {loop.start} to {loop.end - 1} are [{label}] {rounds}"
 
@@ -370,6 +403,10 @@ class LoopDetection(EvaluatorBase, kw_only=True):
             tally.add_hit(f"no cycle of calls came {n_times(self.times)} in a row: no tool was called that often")
         else:
             tally.undecided.append(f"loops of {n_times(self.times)} or more: {missing_calls_reason(ctx)}")
+
+
+def _names_of(calls: Sequence[ToolCall]) -> list[Hashable]:
+    return [call.tool or number for number, call in enumerate(calls)]
 
 
 def find_loops(keys: Sequence[Hashable], rounds: int, longest: int) -> list[RepeatedSequence]:

@@ -10,15 +10,17 @@ from msgspec.structs import replace
 from agentv.formats.conversation import (
     ConversationBuilder,
     ToolResult,
+    error_text,
     last_assistant_text,
     non_empty_fields,
+    reasoning_text,
     text_or_none,
     tool_name,
 )
 from agentv.formats.fields import OBJECT, Path, Report
 from agentv.formats.lines import iter_events
 from agentv.formats.messages import as_list, as_messages
-from agentv.formats.objects import library_of
+from agentv.formats.objects import library_of, plain_data
 from agentv.formats.unread import has_no_calls
 from agentv.formats.usage import add_usage, read_usage
 from agentv.model.conversation import Message, Status, ToolCall
@@ -30,7 +32,10 @@ if TYPE_CHECKING:
 
 
 def to_adk(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Convert a conversation to ADK events: one per message, and one for the results of its calls."""
+    """Convert a conversation to ADK events: one per message, and one for the results of its calls.
+
+    A failed call has a response with an `error`. `custom_metadata` holds what ADK has no field for.
+    """
     events: list[dict[str, Any]] = []
     for message in as_messages(messages):
         if message.role == "tool" and not message.tool_calls:
@@ -47,6 +52,40 @@ def to_adk(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, An
     return events
 
 
+def from_adk(events: Iterable[Any], warnings: list[str] | None = None) -> tuple[Message, ...]:
+    """Convert ADK events, as objects or as data, to a conversation; append problems to `warnings`."""
+    response = decode_adk(plain_data(as_list(events)))
+    if warnings is not None:
+        warnings.extend((*response.warnings, *map(str, response.unread)))
+    return tuple(map(_lift_custom_metadata, response.output_messages or ()))
+
+
+def _lift_custom_metadata(message: Message) -> Message:
+    """Return a message with the metadata and the blocks that `to_adk` stored in its event."""
+    metadata = dict(message.metadata or {})
+    custom = metadata.pop("custom_metadata", None)
+    if not isinstance(custom, OBJECT):
+        return message
+    blocks = custom.get("content_blocks")
+    metadata |= {key: value for key, value in custom.items() if key not in ("content_blocks", "call_statuses")}
+    content = message.content
+    if isinstance(blocks, list) and blocks:
+        texts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+        content = [*texts, *blocks]
+    calls = _with_statuses(message.tool_calls, custom.get("call_statuses"))
+    return replace(message, content=content, tool_calls=calls, metadata=metadata or None)
+
+
+def _with_statuses(calls: tuple[ToolCall, ...], statuses: Any) -> tuple[ToolCall, ...]:
+    """Return the calls with statuses that ADK has no word for, by their position."""
+    if not isinstance(statuses, OBJECT):
+        return calls
+    return tuple(
+        replace(call, status=status) if (status := statuses.get(str(at))) in _NOT_RUN else call
+        for at, call in enumerate(calls)
+    )
+
+
 def _event(
     message: Message, role: str, parts: list[dict[str, Any]], extra: list[dict[str, Any]] | None = None
 ) -> dict[str, Any]:
@@ -56,6 +95,9 @@ def _event(
     custom = dict(message.metadata or {})
     if extra:
         custom["content_blocks"] = extra
+    statuses = {str(at): call.status for at, call in enumerate(message.tool_calls) if call.status in _NOT_RUN}
+    if statuses:
+        custom["call_statuses"] = statuses
     if custom:
         event["custom_metadata"] = custom
     return event
@@ -72,8 +114,16 @@ def _content_parts(message: Message) -> tuple[list[dict[str, Any]], list[dict[st
     if isinstance(message.content, str):
         return [{"text": message.content}] if message.content else [], []
     blocks = message.content or []
-    texts = [{"text": block["text"]} for block in blocks if isinstance(block.get("text"), str)]
-    return texts, [block for block in blocks if not isinstance(block.get("text"), str)]
+    parts: list[dict[str, Any]] = []
+    others: list[dict[str, Any]] = []
+    for block in blocks:
+        if (thought := reasoning_text(block)) is not None:
+            parts.append({"text": thought, "thought": True})
+        elif isinstance(block.get("text"), str):
+            parts.append({"text": block["text"]})
+        else:
+            others.append(block)
+    return parts, others
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
@@ -85,13 +135,17 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _is_answered(call: ToolCall) -> bool:
-    return call.output is not UNSET or call.error is not None
+    return call.output is not UNSET or call.effective_status == "error"
 
 
 def _result(call: ToolCall) -> dict[str, Any]:
-    if call.output is UNSET:
-        return _response(call.id, call.tool, {"error": call.error})
-    return _response(call.id, call.tool, call.output)
+    if call.effective_status != "error":
+        return _response(call.id, call.tool, call.output)
+    error = call.error or error_text(call)
+    if call.output is UNSET or call.output == error:
+        return _response(call.id, call.tool, {"error": error})
+    own = call.output if isinstance(call.output, dict) else {"result": call.output}
+    return _response(call.id, call.tool, {**own, "error": own.get("error") or error})
 
 
 def _response(call_id: str | None, name: str, output: Any) -> dict[str, Any]:
@@ -102,6 +156,8 @@ def _response(call_id: str | None, name: str, output: Any) -> dict[str, Any]:
 
 
 _QUESTION = "adk_request_confirmation"
+_NOT_RUN = ("denied", "pending")
+"""Statuses of calls that were not executed."""
 _EVENT = frozenset(("content", "author", "id", "timestamp", "partial", "node_info", "actions", "long_running_tool_ids"))
 _EVENT_MARKS = frozenset(
     ("content", "author", "invocation_id", "actions", "error_code", "error_message", "turn_complete")

@@ -6,16 +6,20 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from agentv.formats.conversation import error_text, reasoning_text
 from agentv.formats.fields import OBJECT, Report, objects_in
-from agentv.formats.messages import as_messages
+from agentv.formats.messages import as_list, as_messages, read_messages
+from agentv.formats.objects import plain_data
 from agentv.formats.response import decode_fields
 from agentv.formats.tool_calls import fresh_call_ids
-from agentv.formats.usage import add_usage, read_usage
+from agentv.formats.usage import add_usage, decode_usage, read_usage
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse, TokensUsage
 from agentv.protocols import ReplyFormat, ReplyReader
 
 _Object = Mapping[str, Any]
+_STATES = {"denied": "output-denied", "pending": "approval-requested"}
+"""States of calls that did not run."""
 
 
 def to_mastra(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -34,6 +38,30 @@ def to_mastra(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str,
     return written
 
 
+def from_mastra(
+    messages: Iterable[Message | Mapping[str, Any]], warnings: list[str] | None = None
+) -> tuple[Message, ...]:
+    """Convert Mastra messages to a conversation; append problems to `warnings`."""
+    plain = [_lift(message) for message in plain_data(as_list(messages))]
+    decoded, problems = read_messages(plain)
+    if warnings is not None:
+        warnings.extend(problems)
+    return decoded
+
+
+def _lift(message: Any) -> Any:
+    """Return a Mastra message with its time and metadata where other messages have them."""
+    content = message.get("content") if isinstance(message, OBJECT) else None
+    if not isinstance(content, OBJECT) or "parts" not in content:
+        return message
+    lifted = {key: value for key, value in message.items() if key != "createdAt"}
+    if isinstance(created := message.get("createdAt"), str):
+        lifted["timestamp"] = created
+    if isinstance(metadata := content.get("metadata"), OBJECT):
+        lifted["metadata"] = {**metadata, **(message.get("metadata") or {})}
+    return lifted
+
+
 def _message(message: Message, role: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
     content: dict[str, Any] = {"format": 2, "parts": parts}
     if message.metadata:
@@ -49,7 +77,15 @@ def _message(message: Message, role: str, parts: list[dict[str, Any]]) -> dict[s
 def _content_parts(message: Message) -> list[dict[str, Any]]:
     if isinstance(message.content, str):
         return [{"type": "text", "text": message.content}] if message.content else []
-    return [dict(block) for block in message.content or ()]
+    return [_part(block) for block in message.content or ()]
+
+
+def _part(block: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a block; reasoning has a form of its own in Mastra."""
+    text = reasoning_text(block)
+    if text is None:
+        return dict(block)
+    return {"type": "reasoning", "reasoning": text, "details": [{"type": "text", "text": text}]}
 
 
 def _invocation(call: ToolCall, call_id: str) -> dict[str, Any]:
@@ -59,9 +95,11 @@ def _invocation(call: ToolCall, call_id: str) -> dict[str, Any]:
     if call.output is not UNSET:
         invocation["state"] = "result"
         invocation["result"] = call.output
-    elif call.error is not None:
-        invocation["state"] = "result"
-        invocation["result"] = {"error": call.error}
+    if call.effective_status == "error":
+        invocation["state"] = "output-error"
+        invocation["errorText"] = error_text(call)
+    elif call.status in _STATES:
+        invocation["state"] = _STATES[call.status]
     return {"type": "tool-invocation", "toolInvocation": invocation}
 
 
@@ -99,6 +137,7 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     response = decode_fields({**reply, "reasoning": "\n\n".join(thoughts) or None})
     return replace(
         response,
+        output_messages=_with_usage(response.output_messages or (), len(earlier), steps),
         tokens_usage=_usage(value, steps, report),
         warnings=(*response.warnings, *report.warnings),
         unread=(
@@ -186,6 +225,17 @@ def _is_thought(block: _Object) -> bool:
 
 def _metadata(value: _Object) -> dict[str, Any]:
     return {key: value[key] for key in ("finishReason", "runId") if isinstance(value.get(key), str)}
+
+
+def _with_usage(messages: tuple[Message, ...], earlier: int, steps: Sequence[_Object]) -> tuple[Message, ...]:
+    """Return the messages with the usage of their steps, if each step is one message."""
+    if len(messages) != earlier + len(steps):
+        return messages
+    usage = [decode_usage(step.get("usage")) for step in steps]
+    return (
+        *messages[:earlier],
+        *(replace(message, tokens_usage=used) for message, used in zip(messages[earlier:], usage, strict=True)),
+    )
 
 
 def _usage(value: _Object, steps: Sequence[_Object], report: Report) -> TokensUsage | None:

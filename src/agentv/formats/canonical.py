@@ -11,7 +11,7 @@ from agentv.formats.conversation import KEY, Result, record_results
 from agentv.formats.fields import Number
 from agentv.formats.vocabulary import is_harmless_type
 from agentv.jsonio import CONVERT_ERRORS, MAX_DEPTH, has_surrogates, is_deep
-from agentv.model.conversation import EventType, Message, ToolCall
+from agentv.model.conversation import EventType, Message, TokensUsage, ToolCall
 from agentv.model.response import ErrorKind
 
 # Most values are far shallower than the limit, and checking that during conversion is cheaper than measuring.
@@ -39,12 +39,25 @@ class WireCall(ToolCall, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     metadata: dict[str, _Json5] | None = None
 
 
+class WireTurnUsage(TokensUsage, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """The token counts of one message, with strict types."""
+
+    input_tokens: _Count | None = None
+    output_tokens: _Count | None = None
+    total_tokens: _Count | None = None
+    cache_read_tokens: _Count | None = None
+    cache_write_tokens: _Count | None = None
+    reasoning_tokens: _Count | None = None
+    metadata: dict[str, _Json5] | None = None
+
+
 class WireMessage(Message, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """A compact message; a `role: tool` message must be paired with its call by another reader."""
 
     role: Literal["system", "user", "assistant"]
     content: str | list[dict[str, _Json4]] | None = None
     tool_calls: tuple[WireCall, ...] = ()
+    tokens_usage: WireTurnUsage | None = None
     metadata: dict[str, _Json5] | None = None
 
 
@@ -149,6 +162,7 @@ class _UncheckedCall(WireCall, frozen=True, kw_only=True, forbid_unknown_fields=
 class _UncheckedMessage(WireMessage, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     content: str | None = None
     tool_calls: tuple[_UncheckedCall, ...] = ()
+    tokens_usage: None = None
     metadata: None = None
 
 
@@ -248,6 +262,16 @@ def are_plain(values: Sequence[Any]) -> bool:
     return True
 
 
+def _is_finished(usage: TokensUsage) -> bool:
+    """Return whether counts need no normalization: the total is the sum, or the sum is beside it."""
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return True
+    total = usage.input_tokens + usage.output_tokens
+    return usage.total_tokens == total or (
+        usage.total_tokens is not None and (usage.metadata or {}).get("sum_tokens") == total
+    )
+
+
 def is_canonical(messages: Sequence[Message]) -> bool:
     """Return whether messages have no round-trip markers, no possible calls in blocks, and not too many calls."""
     calls = 0
@@ -264,6 +288,8 @@ def is_canonical(messages: Sequence[Message]) -> bool:
             if type(name) is not str or (not name.isascii() and has_surrogates(name)):  # `is_invalid_name`, inlined
                 return False
         if message.metadata is not None and KEY in message.metadata:
+            return False
+        if message.tokens_usage is not None and not _is_finished(message.tokens_usage):
             return False
     return calls <= MAX_CALLS and len(messages) <= MAX_MESSAGES
 

@@ -8,8 +8,8 @@ from msgspec import UNSET, Struct, UnsetType, convert
 from msgspec.structs import force_setattr
 
 from agentv.formats.fields import Path, Report, clean_text
-from agentv.jsonio import CONVERT_ERRORS
-from agentv.model.conversation import Message, Status, ToolCall
+from agentv.jsonio import CONVERT_ERRORS, dump_json
+from agentv.model.conversation import Message, Status, TokensUsage, ToolCall
 
 
 class Pairing:
@@ -137,6 +137,7 @@ class Marker(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Properties of one message that OpenAI's form cannot express."""
 
     timestamp: str | None = None
+    tokens_usage: TokensUsage | None = None
     metadata: dict[str, Any] | None = None
     """The complete metadata of the message, if the marker could not be added to it."""
     calls: dict[str, CallMarker] = {}
@@ -280,3 +281,18 @@ def last_assistant_text(messages: Sequence[Message] | None) -> str:
         if message.role == "assistant":
             return clean_text(message.text)
     return ""
+
+
+def reasoning_text(block: Mapping[str, Any]) -> str | None:
+    """Return the text of a block of reasoning, whichever key holds it; `None` for other blocks."""
+    if block.get("type") not in ("reasoning", "thinking"):
+        return None
+    keys = ("thinking", "reasoning", "text")
+    return next((block[key] for key in keys if isinstance(block.get(key), str)), None)
+
+
+def error_text(call: ToolCall) -> str:
+    """Return the error of a failed call as text; without an error, its output if that is a text."""
+    if call.error:
+        return call.error if isinstance(call.error, str) else dump_json(call.error).decode()
+    return call.output if isinstance(call.output, str) and call.output else "the call failed"

@@ -136,7 +136,8 @@ def _split_message(item: Any) -> Iterator[Any]:
         return iter((item,))
     classified = [_classify(block) for block in blocks]
     if container == "content" and all(block.kind == "text" for block in classified):
-        return iter((item,))
+        is_list = isinstance(item["content"], (list, tuple))
+        return iter((item if is_list else {**item, "content": _content([block.body for block in classified])},))
     return _split_blocks(item, classified, container)
 
 
@@ -406,9 +407,9 @@ def _outcome(body: _Object) -> dict[str, Any]:
         outcome["status"] = "denied" if approval.get("approved") is False else "pending"
     if state == "output-error":
         outcome["error"] = body.get("errorText")
-    elif "output" in body:
+    if "output" in body:
         outcome["output"] = body["output"]
-    elif "result" in body and (state == "result" or state is None):
+    elif "result" in body and state in ("result", "output-error", None):
         outcome["output"] = body["result"]
     elif body.get("outputs") is not None:
         outcome["output"] = body["outputs"]

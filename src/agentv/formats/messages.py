@@ -23,13 +23,15 @@ from agentv.formats.embedded_calls import extract_embedded_calls, may_hold_calls
 from agentv.formats.fields import OBJECT, Fields, Path, Report, describe_value
 from agentv.formats.objects import dump_model
 from agentv.formats.tool_calls import STATUSES, decode_call, decode_function_call, parse_arguments
+from agentv.formats.usage import read_usage
 from agentv.jsonio import scrub
-from agentv.model.conversation import ContentBlock, Message, ToolCall
+from agentv.model.conversation import ContentBlock, Message, TokensUsage, ToolCall
 
 _NAMES = {
     **{name: name for name in Message.__struct_fields__},
     "toolCalls": "tool_calls",
     "toolCallId": "tool_call_id",
+    "tokensUsage": "tokens_usage",
     "function_call": "function_call",
 }
 _LANGCHAIN_ROLES = {"ai": "assistant", "human": "user", "tool": "tool", "system": "system"}
@@ -77,6 +79,8 @@ def read_messages(messages: Iterable[Any]) -> tuple[tuple[Message, ...], tuple[s
 def is_normalized(message: Any) -> bool:
     """Return whether a message and its calls have the declared types: user code may pass anything."""
     if not isinstance(message, Message) or type(message.tool_calls) is not tuple:
+        return False
+    if message.tokens_usage is not None and not isinstance(message.tokens_usage, TokensUsage):
         return False
     return all(isinstance(call, ToolCall) for call in message.tool_calls)
 
@@ -201,7 +205,10 @@ class _MessageDecoder:
             fields.keep_as_metadata("function_call")
         content, call_id = _content(fields), fields.identifier("tool_call_id")
         name, message_id, timestamp = fields.text("name"), fields.text("id"), fields.text("timestamp")
+        usage = self._read_usage(fields)
         metadata, marker = split_marker(fields.metadata())
+        if marker is not None and usage is None:
+            usage = marker.tokens_usage
         if raw_calls or function_call is None:
             calls = self._read_calls(raw_calls, fields.path, marker)
         else:
@@ -218,9 +225,16 @@ class _MessageDecoder:
                 name=name,
                 id=message_id,
                 timestamp=timestamp,
+                tokens_usage=usage,
                 metadata=metadata,
             )
         )
+
+    def _read_usage(self, fields: Fields) -> TokensUsage | None:
+        usage, complete = read_usage(fields.get("tokens_usage"), (*fields.path, "tokens_usage"), self._report)
+        if not complete:
+            fields.keep_as_metadata("tokens_usage")
+        return usage
 
     def _read_calls(self, items: Sequence[Any], path: Path, marker: Marker | None) -> tuple[ToolCall, ...]:
         room = MAX_CALLS - len(self._calls)

@@ -40,7 +40,7 @@ def _is_normalized(response: ProviderResponse) -> bool:
         and all((value := getattr(response, name)) is None or isinstance(value, kind) for name, kind in _TYPES.items())
         and isinstance(response.text, str)
         and type(response.warnings) is tuple
-        and all(isinstance(place, Unread) for place in response.unread)
+        and all(isinstance(place, Unread) for place in (*response.unread, *response.incomplete))
     )
 
 

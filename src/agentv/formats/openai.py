@@ -82,6 +82,10 @@ class _OpenAIWriter:
         marker: dict[str, Any] = {}
         if message.timestamp is not None:
             marker["timestamp"] = message.timestamp
+        if message.tokens_usage is not None:
+            marker["tokens_usage"] = {
+                name: value for name, value in asdict(message.tokens_usage).items() if value is not None
+            }
         is_result = message.role == "tool" and not message.tool_calls
         if is_result and self._pairing.find(message.tool_call_id, message.name) is not None:
             marker["call"] = None

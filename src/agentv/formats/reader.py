@@ -20,10 +20,11 @@ from agentv.formats.fields import OBJECT, describe_value, is_list
 from agentv.formats.lines import find_data, server_events
 from agentv.formats.normalize import describe_exception, failed_response, normalize_user_reply
 from agentv.formats.objects import is_object, plain, plain_data
-from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_canonical, decode_fields
+from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_canonical, decode_fields, with_turn_usage
 from agentv.formats.streams import AssembledStream, StreamEvent, add_stream_findings, assemble_stream
 from agentv.formats.ui_streams import read_data_stream
 from agentv.formats.unread import with_unread, with_unread_fields
+from agentv.formats.usage import lift_usage
 from agentv.jsonio import dump_json, parse_json, parse_with_hooks, scrub, scrub_text
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse
@@ -37,7 +38,7 @@ _EMPTY_REPLY = "the reply has neither `text` nor `output_messages`"
 _USAGE_UNKNOWN = "tokens_usage: which of the messages are new is not known, so neither is what they cost"
 _NO_REPLY = "there is no reply: the agent gave back nothing; send a text, messages, or a reply"
 _ROLES = ("assistant", "user", "system", "tool", "developer", "function", "model", "ai", "human")
-_REPLY_ONLY = [name for name in REPLY_KEYS if name not in ("metadata", "warnings")]
+_REPLY_ONLY = [name for name in REPLY_KEYS if name not in ("metadata", "warnings", "incomplete")]
 _REPLY = re.compile(rf'\{{\s*"(?:[^{{]*?")?(?:{"|".join(_REPLY_ONLY)})"\s*:')
 _MESSAGES = re.compile(rf'\[\s*\{{[^{{]*?"(?:role|type)"\s*:\s*"(?:{"|".join(_ROLES)})"')
 _WEAK_SHAPES = frozenset((TEXT_SHAPE, UNKNOWN_SHAPE, "message", "messages", "error", "log", "stream", *TEXT_KEYS))
@@ -175,8 +176,17 @@ def looks_like_reply(text: str) -> bool:
     return bool(_REPLY.match(beginning) or _MESSAGES.match(beginning))
 
 
+_SINGLE_REQUESTS = frozenset(("anthropic", "bedrock", "cohere", "gemini", "ollama", "openai_chat", "openai_responses"))
+"""Shapes of replies to one request of a model."""
+
+
 def _complete(detected: DetectedReply, prompt: Sequence[Message] | None) -> DetectedReply:
     response = with_unread(detected.response, prompt or ())
+    if detected.shape in _SINGLE_REQUESTS:
+        response = with_turn_usage(response)
+    messages = response.output_messages
+    if messages and (lifted := lift_usage(messages)) is not messages:
+        response = replace(response, output_messages=lifted)
     return detected if response is detected.response else DetectedReply(detected.shape, response)
 
 

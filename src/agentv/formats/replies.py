@@ -9,7 +9,7 @@ from agentv.formats.cohere import is_cohere
 from agentv.formats.detect import is_message
 from agentv.formats.fields import MISSING_CALLS, OBJECT
 from agentv.formats.gemini import are_turns, has_ended
-from agentv.formats.response import join_turns
+from agentv.formats.response import join_turns, with_turn_usage
 from agentv.formats.unread import unread_of_turn
 from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -59,7 +59,7 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
             continue
         is_named = any(key in item for key in ("candidates", "choices", "object"))
         is_named = is_named or _is_anthropic(item) or is_cohere(item)
-        turn = reader.read(item if is_named else {"object": "response", **item})
+        turn = with_turn_usage(reader.read(item if is_named else {"object": "response", **item}))
         turns.append(turn)
         messages += turn.output_messages or ()
     joined = reader.read_messages(messages)

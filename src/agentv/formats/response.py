@@ -1,19 +1,18 @@
-"""Reader of the fields of a reply in our own form as a `ProviderResponse`, and of its trace file."""
+"""Reader of the fields of a reply in our own form as a `ProviderResponse`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from msgspec import UNSET, convert
 from msgspec.structs import force_setattr, replace
 
-from agentv.errors import FormatError
 from agentv.formats.canonical import WireResponse, is_canonical
 from agentv.formats.conversation import last_assistant_text
 from agentv.formats.fields import OBJECT, Fields, Report, clean_text, describe_value, is_count
 from agentv.formats.messages import decode_messages
-from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary
+from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary, events_of
 from agentv.formats.usage import add_usage, read_usage
-from agentv.jsonio import CONVERT_ERRORS, dump_json, parse_json
+from agentv.jsonio import CONVERT_ERRORS, dump_json
 from agentv.model.conversation import TraceSummary
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, TokensUsage, Unread
 
@@ -26,6 +25,7 @@ _NAMES = {
     "raw": "raw_response",
     "rawResponse": "raw_response",
     "traceRef": "trace_ref",
+    "traceHash": "trace_hash",
     "traceSummary": "trace_summary",
     "threadId": "thread_id",
     "latencyMs": "latency_ms",
@@ -45,6 +45,7 @@ _KINDS = frozenset(get_args(ErrorKind))
 _OLD_METADATA = {"tokenUsage": "tokens_usage", "latencyMs": "latency_ms"}
 """Fields that older replies hold in their metadata."""
 _MAX_ERROR_BYTES = 500
+SUCCESS_WITH_ERROR = "the reply says `success: true` and has an `error`: it counts as an error; send one of them"
 LIST_KEYS = ("output_messages", "outputMessages", "messages")
 """All accepted names of the messages of a reply."""
 
@@ -63,14 +64,15 @@ def decode_canonical(reply: Mapping[str, Any]) -> ProviderResponse | None:
     if response.trace is not None and len(response.trace) > MAX_EVENTS:
         return None
     metadata, usage = response.metadata, response.tokens_usage
-    if metadata is not None and not _OLD_METADATA.keys().isdisjoint(metadata):
+    is_contradiction = response.error is not None and wire.success is True  # of which the other reader warns
+    if is_contradiction or (metadata is not None and not _OLD_METADATA.keys().isdisjoint(metadata)):
         return None
     if usage is not None and usage.input_tokens + usage.output_tokens != usage.total_tokens:  # type: ignore[operator]
         return None  # the strict type requires all three
     # This value is not shared yet.
     if wire.text is UNSET:
         force_setattr(response, "text", last_assistant_text(messages))
-    if wire.success is UNSET and response.error is not None:
+    if response.error is not None and wire.success is UNSET:
         force_setattr(response, "success", False)  # noqa: FBT003 - the value of the field
     return response
 
@@ -79,19 +81,22 @@ def decode_fields(reply: Mapping[Any, Any]) -> ProviderResponse:
     """Read a reply in any mixture of shapes, field by field."""
     report = Report()
     fields = Fields(_lift_old_metadata(reply), _NAMES, (), report)
-    items, events = fields.items("output_messages"), fields.items("trace")
+    items, events = fields.items("output_messages"), _events(fields)
     messages = None if items is None else decode_messages(items, report, ("output_messages",))
     trace = None if events is None else decode_events(events, report, ("trace",))
     if report.malformed:
         fields.add_metadata("malformed", report.malformed)
-    text, error, success = fields.text("text"), _error(fields), fields.flag("success")
-    earlier, unread, echo_end = _earlier_warnings(fields), _earlier_unread(fields), _earlier_echo_end(fields)
+    text, error = fields.text("text"), _error(fields)
+    success = _success(fields, error)
+    earlier, unread, echo_end = _earlier_warnings(fields), _earlier_places(fields, "unread"), _earlier_echo_end(fields)
+    incomplete = _earlier_places(fields, "incomplete")
     return ProviderResponse(
-        success=error is None if success is None else success,
+        success=success,
         text=last_assistant_text(messages) if text is None else text,
         output_messages=messages,
         trace=trace,
         trace_ref=fields.text("trace_ref"),
+        trace_hash=fields.text("trace_hash"),
         trace_summary=_summary(fields),
         reasoning=fields.text("reasoning"),
         tokens_usage=_usage(fields),
@@ -104,19 +109,31 @@ def decode_fields(reply: Mapping[Any, Any]) -> ProviderResponse:
         # Last, because all of the above may add warnings. A stored reply already has its own.
         warnings=(*earlier, *[warning for warning in report.warnings if warning not in earlier]),
         unread=(*unread, *report.unread(any(message.tool_calls for message in messages or ()))),
+        incomplete=incomplete,
         echo_end=echo_end,
     )
 
 
-def _earlier_unread(fields: Fields) -> tuple[Unread, ...]:
-    """Return the unread places of a stored reply; an agent's own field of that name is kept as metadata."""
-    value = fields.get("unread")
+def _events(fields: Fields) -> Sequence[Any] | None:
+    """Return the events of a trace, which may be wrapped in an object; its other fields are kept as metadata."""
+    value = fields.get("trace")
+    if not isinstance(value, OBJECT) or (events := events_of(value)) is None:
+        return fields.items("trace")
+    others = {key: item for key, item in value.items() if item is not events} if "type" not in value else {}
+    if others:
+        fields.add_metadata("trace", others)
+    return events
+
+
+def _earlier_places(fields: Fields, name: str) -> tuple[Unread, ...]:
+    """Return the unread or incomplete places of a stored reply; an agent's own field of that name is metadata."""
+    value = fields.get(name)
     if value is None:
         return ()
     try:
         return convert(value, tuple[Unread, ...])
     except CONVERT_ERRORS:
-        fields.keep_as_metadata("unread")
+        fields.keep_as_metadata(name)
         return ()
 
 
@@ -151,12 +168,24 @@ def join_responses(messages: ProviderResponse, rest: ProviderResponse) -> Provid
         metadata=_join_metadata(messages.metadata, rest.metadata),
         warnings=(*messages.warnings, *[warning for warning in rest.warnings if warning not in messages.warnings]),
         unread=(*messages.unread, *rest.unread),
+        incomplete=(*messages.incomplete, *rest.incomplete),
         echo_end=rest.echo_end if messages.echo_end is None else messages.echo_end,
     )
 
 
+def with_turn_usage(response: ProviderResponse) -> ProviderResponse:
+    """Return the reply to one request of a model, whose usage is that of its message if it has only one."""
+    messages, usage = response.output_messages or (), response.tokens_usage
+    turns = [message for message in messages if message.role == "assistant"]
+    if usage is None or response.echo_end is not None or len(turns) != 1 or turns[0].tokens_usage is not None:
+        return response
+    filled = replace(turns[0], tokens_usage=usage)
+    return replace(response, output_messages=tuple([filled if each is turns[0] else each for each in messages]))
+
+
 def join_turns(turns: Sequence[ProviderResponse]) -> ProviderResponse:
     """Join consecutive replies: the last one has the answer, and their usage is added up."""
+    turns = [with_turn_usage(turn) for turn in turns]
     errors = [turn.error for turn in turns if turn.error is not None]
     return replace(
         turns[-1],
@@ -167,6 +196,7 @@ def join_turns(turns: Sequence[ProviderResponse]) -> ProviderResponse:
         error=errors[0] if errors else None,
         warnings=tuple(warning for turn in turns for warning in turn.warnings),
         unread=tuple(place for turn in turns for place in turn.unread),
+        incomplete=tuple(place for turn in turns for place in turn.incomplete),
     )
 
 
@@ -186,6 +216,14 @@ def _lift_old_metadata(reply: Mapping[Any, Any]) -> Mapping[Any, Any]:
     }
     kept = {key: value for key, value in metadata.items() if _OLD_METADATA.get(key) not in raised}
     return {**reply, "metadata": kept or None, **raised}
+
+
+def _success(fields: Fields, error: ResponseError | None) -> bool:
+    """Return whether there is a usable reply: an error counts, even if the agent says that it succeeded."""
+    success = fields.flag("success")
+    if success and error is not None:
+        fields.report.warn(("success",), SUCCESS_WITH_ERROR)
+    return error is None and success is not False
 
 
 def _error(fields: Fields) -> ResponseError | None:
@@ -249,27 +287,3 @@ def _earlier_warnings(fields: Fields) -> tuple[str, ...]:
         return tuple(map(clean_text, warnings))
     fields.warn_invalid("warnings", "a list of strings")
     return ()
-
-
-def follow_trace_ref(response: ProviderResponse, read: Callable[[str], bytes]) -> ProviderResponse:
-    """Return the reply with the trace of its file, or with a warning if that cannot be read."""
-    try:
-        data = parse_json(read(response.trace_ref or ""))
-        events = data.get("trace", data.get("events")) if isinstance(data, Mapping) else data
-        decoded = decode_fields({"trace": events})
-    except FormatError as error:
-        return replace(response, warnings=(*response.warnings, f"trace_ref: {error}"))
-    warnings = [warning.replace("trace", "trace_ref", 1) for warning in decoded.warnings]
-    if not decoded.trace and not warnings:
-        warnings = [f"trace_ref: {response.trace_ref!r} holds no events"]
-    # An empty file does not replace the events that were sent along.
-    unread = (*response.unread, *decoded.unread)
-    return replace(
-        response, trace=decoded.trace or response.trace, warnings=(*response.warnings, *warnings), unread=unread
-    )
-
-
-def warn_unread_trace_ref(response: ProviderResponse) -> ProviderResponse:
-    """Return the reply with a warning that the folder of its trace file is unknown."""
-    warning = f"trace_ref: {response.trace_ref!r} was not read: pass `root`, the folder it lies below"
-    return replace(response, warnings=(*response.warnings, warning))

@@ -18,6 +18,7 @@ from agentv.model.request import Case
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import EvaluatorResult, ResultRecord
 from agentv.model.stored import ExecutionRow, RunStatus, StoredRun
+from agentv.redaction.shortening import shorten
 
 RUN_SCHEMA = "agentv.run/2"
 EXECUTION_SCHEMA = "agentv.execution/2"
@@ -42,6 +43,7 @@ class _LoggedAttempt(Attempt, frozen=True, kw_only=True):
 class _ExportedRun(Struct, kw_only=True):
     """The fields that are read from an exported run; all others are derived from them."""
 
+    id: str = ""
     execution_id: str
     key: str
     position: int
@@ -62,6 +64,7 @@ class _ExportedRun(Struct, kw_only=True):
     target_settings: Raw
     messages: list[Raw] | None = None
     output_from: int | None = None
+    output_to: int | None = None
     response: dict[str, Raw] | None = None
     result: dict[str, Raw] | None = None
     sides: Raw = NULL
@@ -85,9 +88,10 @@ def write_run(run: StoredRun, execution_id: str) -> bytes:
     response = None if run.response is None else json.decode(run.response, type=dict[str, Raw])
     prompt = json.decode(case, type=_CaseInput).input_messages
     output = response.pop("output_messages", None) if response is not None else None
+    sent = json.decode(output, type=list[Raw]) if output else []
     fields: dict[str, Any] = {
         "schema": RUN_SCHEMA,
-        "id": f"{execution_id}-{run.key}",
+        "id": run.own_id or f"{execution_id}-{run.key}",
         "execution_id": execution_id,
         "eval_id": run.eval_id,
         "case_id": run.case_id,
@@ -97,7 +101,7 @@ def write_run(run: StoredRun, execution_id: str) -> bytes:
         "status": run.status,
         "started_at": run.started_at,
         **{name: record.get(name, NULL) for name in RECORD_FIELDS},
-        "messages": None if response is None else [*prompt, *(json.decode(output, type=list[Raw]) if output else ())],
+        "messages": None if response is None else [*prompt, *sent, *_answer(response, output)],
         "output": NULL if response is None else _output(response),
         "result": None,
         "created_at": run.created_at,
@@ -112,6 +116,7 @@ def write_run(run: StoredRun, execution_id: str) -> bytes:
         "superseded": run.superseded,
         "attempt_log": [_LoggedAttempt(round=number, **asdict(attempt)) for number, attempt in run.attempt_log],
         "output_from": None if output is None else len(prompt),
+        "output_to": None if output is None else len(prompt) + len(sent),
         "response": response,
         "sides": NULL if run.sides is None else Raw(run.sides),
     }
@@ -130,9 +135,18 @@ def _name_in_run(name: str) -> str:
 
 
 def _output(response: Mapping[str, Raw]) -> Raw:
-    """Return the structured output that an agent sent beside its messages."""
+    """Return the structured output that an agent sent beside its messages, if it is an object."""
     metadata = response.get("metadata", NULL)
-    return (json.decode(metadata, type=dict[str, Raw] | None) or {}).get("output", NULL)
+    output = (json.decode(metadata, type=dict[str, Raw] | None) or {}).get("output", NULL)
+    return output if bytes(output).startswith(b"{") else NULL
+
+
+def _answer(response: Mapping[str, Raw], output: Raw | None) -> list[Message]:
+    """Return the answer as a message, if none of the agent's messages holds it."""
+    text = json.decode(response.get("text", b'""'), type=str)
+    messages = None if output is None else json.decode(output, type=tuple[Message, ...])
+    answer = ProviderResponse(text=text, output_messages=messages).answer_message()
+    return [] if answer is None else [answer]
 
 
 def read_run(line: bytes) -> tuple[str, StoredRun]:
@@ -142,7 +156,7 @@ def read_run(line: bytes) -> tuple[str, StoredRun]:
     exported = json.decode(line, type=_ExportedRun)
     response = exported.response
     if response is not None and exported.output_from is not None:
-        output = [bytes(each) for each in (exported.messages or ())[exported.output_from :]]
+        output = [bytes(each) for each in (exported.messages or ())[exported.output_from : exported.output_to]]
         response = _with_messages(response, b"[" + b",".join(output) + b"]")
     record = None
     if exported.result is not None:
@@ -175,6 +189,7 @@ def read_run(line: bytes) -> tuple[str, StoredRun]:
         response=None if response is None else _join_raw(response),
         sides=None if bytes(exported.sides) == bytes(NULL) else bytes(exported.sides),
         attempt_log=tuple([(each.round, _attempt(each)) for each in exported.attempt_log]),
+        own_id=None if exported.id in ("", f"{exported.execution_id}-{exported.key}") else exported.id,
     )
     return exported.execution_id, run
 
@@ -198,6 +213,34 @@ def _from_version_1(line: bytes) -> bytes:
     fields = {_VERSION_1_NAMES.get(key, key): value for key, value in json.decode(line, type=dict[str, Raw]).items()}
     rounds = json.decode(fields.get("attempt_log", b"[]"), type=list[dict[str, Any]])
     return json.encode({**fields, "attempt_log": [{"round": each["round"], **each["attempt"]} for each in rounds]})
+
+
+def is_openai_form(line: bytes) -> bool:
+    """Return whether a line is a run of `--format openai`: it has no fields of the store."""
+    return "key" not in json.decode(line, type=dict[str, Raw])
+
+
+def read_openai_run(line: bytes, position: int) -> tuple[str, StoredRun]:
+    """Parse a run of `--format openai`; return the id of its execution and the run."""
+    fields = json.decode(line, type=dict[str, Any])
+    execution_id, id_ = str(fields["execution_id"]), str(fields["id"])
+    head, _, tail = id_.rpartition("-")
+    key = tail if head == execution_id else blake2b(id_.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    result = fields.get("result")
+    restored: dict[str, Any] = {
+        **fields,
+        "key": key,
+        "position": position,
+        "rounds": max([int(each.get("round", 1)) for each in fields.get("attempt_log") or ()], default=1),
+    }
+    if fields.get("messages") is not None:
+        messages = as_messages(fields["messages"])
+        prompt = len(fields["case"].get("input_messages") or ())
+        answer = result.get("candidate", "") if isinstance(result, dict) else ""
+        metadata = None if fields.get("output") is None else {"output": fields["output"]}
+        response = ProviderResponse(success=fields.get("error") is None, text=answer, metadata=metadata)
+        restored |= {"messages": messages, "output_from": prompt, "response": response}
+    return read_run(dump_json(restored))
 
 
 def schema_of(line: bytes) -> str | None:
@@ -291,6 +334,7 @@ def read_legacy_run(data: Any, position: int, default_execution: str) -> tuple[s
         response=dump_json(response),
         sides=None,
         attempt_log=((1, last),),
+        own_id=None if fields.get("id") in (None, "") else str(fields["id"]),
     )
 
 
@@ -318,7 +362,8 @@ def _record(
     verdict, score, evaluators = _result(fields.get("result"), status)
     return ResultRecord(
         execution_id=execution_id,
-        run_id=f"{execution_id}-{key}",
+        run_id=str(fields.get("id") or f"{execution_id}-{key}"),
+        persona_id=UNSET if fields.get("persona_id") is None else str(fields["persona_id"]),
         eval_id=str(fields.get("eval_id") or "imported"),
         case_id=case.id,
         target=str(fields.get("target") or "unknown"),
@@ -367,7 +412,7 @@ def _result(value: Any, status: str) -> tuple[str, float | None, tuple[Evaluator
     known = float(score) if isinstance(score, (int, float)) and 0 <= score <= 1 else None
     if verdict in ("pass", "fail") and known is None:
         known = float(verdict == "pass")
-    quoted = dump_json(dict(value))[:200].decode("utf-8", "ignore")
+    quoted = shorten(dump_json(dict(value)).decode(), 200)
     result = EvaluatorResult(
         name="imported",
         type="imported",

@@ -76,6 +76,8 @@ class SseDecoder:
         self._size = 0
         self._event = ""
         self._id = ""
+        self.ended_in_line = False
+        """True if the stream ended in the middle of a line."""
 
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         """Return the events that this chunk completes."""
@@ -87,7 +89,9 @@ class SseDecoder:
 
         The standard discards it because it may be truncated: the caller must check that it is complete.
         """
-        self._read(self._lines.finish())
+        rest = self._lines.finish()
+        self.ended_in_line = bool(rest)
+        self._read(rest)
         event = self._read(b"")
         return [] if event is None else [event]
 

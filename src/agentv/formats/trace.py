@@ -11,6 +11,7 @@ from agentv.model.conversation import EventType, TraceEvent, TraceSummary
 MAX_EVENTS = 1_000_000
 
 EVENT_TYPES = frozenset(get_args(EventType))
+_EVENT_LISTS = ("events", "trace")
 _EVENT = {name: name for name in TraceEvent.__struct_fields__}
 _SUMMARY = {
     **{name: name for name in TraceSummary.__struct_fields__},
@@ -19,6 +20,18 @@ _SUMMARY = {
     "toolCallsByName": "tool_calls_by_name",
     "errorCount": "error_count",
 }
+
+
+def events_of(value: Any) -> Sequence[Any] | None:
+    """Return the events of a trace: a list, an object with `events` or `trace`, or a single event."""
+    if isinstance(value, (list, tuple)):
+        return value
+    if not isinstance(value, OBJECT):
+        return None
+    kind = value.get("type")
+    if isinstance(kind, str) and kind in EVENT_TYPES:
+        return [value]
+    return next((value[key] for key in _EVENT_LISTS if isinstance(value.get(key), (list, tuple))), None)
 
 
 def decode_events(items: Sequence[Any], report: Report, path: Path) -> tuple[TraceEvent, ...]:

@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from agentv.formats.fields import OBJECT, Path, Report, is_count
 from agentv.formats.vocabulary import SERVER_TOOL_USES
 from agentv.jsonio import safe_str
-from agentv.model.response import TokensUsage
+from agentv.model.conversation import Message, TokensUsage
 
 _COUNTS = (
     "input_tokens",
@@ -207,6 +209,12 @@ def add_usage(turns: Iterable[TokensUsage | None]) -> TokensUsage | None:
 
 
 _USAGE_KEYS = ("usage", "tokens_usage", "token_usage", "usage_metadata", "usage_details", "metrics")
+_METADATA_KEYS = (
+    *("tokens_usage", "usage", "usage_metadata", "token_usage", "tokensUsage", "usageMetadata", "tokenUsage"),
+)
+"""Keys of a message's metadata that may hold its usage."""
+_WRAPPER_KEY = "response_metadata"
+"""The key under which LangChain keeps the metadata of the model's interface."""
 _CALLS = ("tool_calls", "toolCalls", "function_call")
 """Fields that only assistant messages have."""
 _USAGE_CONTAINERS = ("meta", "metadata", "response_metadata")
@@ -220,6 +228,26 @@ def usage_of(message: Mapping[Any, Any]) -> Any:
             for key in _USAGE_KEYS:
                 if isinstance(place.get(key), (*OBJECT, TokensUsage)):
                     return place[key]
+    return None
+
+
+def lift_usage(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the messages with the usage of their metadata in a field of its own; the same tuple if none has any."""
+    found = {at: usage for at, message in enumerate(messages) if (usage := _usage_in_metadata(message)) is not None}
+    if not found:
+        return messages
+    return tuple(replace(each, tokens_usage=found[at]) if at in found else each for at, each in enumerate(messages))
+
+
+def _usage_in_metadata(message: Message) -> TokensUsage | None:
+    metadata = message.metadata
+    if metadata is None or message.tokens_usage is not None or message.role != "assistant":
+        return None
+    wrapped = metadata.get(_WRAPPER_KEY)
+    for place in (metadata, wrapped) if isinstance(wrapped, dict) else (metadata,):
+        for key in _METADATA_KEYS:
+            if isinstance(place.get(key), OBJECT) and (usage := decode_usage(place[key])) is not None:
+                return usage
     return None
 
 

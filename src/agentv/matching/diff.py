@@ -8,6 +8,7 @@ import msgspec
 from agentv.matching.equality import json_equal
 from agentv.matching.json_pointer import NOTHING
 from agentv.matching.matchers import equals, has_matcher, is_matcher
+from agentv.redaction.shortening import shorten
 
 MAX_QUOTED = 200
 
@@ -20,7 +21,31 @@ class Difference(NamedTuple):
     actual: Any
 
     def __str__(self) -> str:
-        return f"{self.path} expected {quote(self.expected)}, got {quote(self.actual)}"
+        return f"{self.path} expected {quote(self.expected)}, got {quote(self.actual)}{_type_note(self)}"
+
+
+def _type_note(difference: Difference) -> str:
+    """Return a note if two values differ only in their types, such as 10 and "10"; quotes are easily overlooked."""
+    expected, actual = difference.expected, difference.actual
+    if isinstance(expected, str) and _is_written_as(actual, expected):
+        return f" (text is expected, the call has {_type_word(actual)})"
+    if isinstance(actual, str) and _is_written_as(expected, actual):
+        return f" ({_type_word(expected)} is expected, the call has text)"
+    return ""
+
+
+def _is_written_as(value: Any, text: str) -> bool:
+    if value is not None and type(value) not in (bool, int, float):
+        return False
+    try:
+        decoded = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    return json_equal(decoded, value)
+
+
+def _type_word(value: Any) -> str:
+    return "null" if value is None else "true or false" if isinstance(value, bool) else "a number"
 
 
 def quote(value: Any) -> str:
@@ -31,7 +56,7 @@ def quote(value: Any) -> str:
         text = msgspec.json.encode(value).decode()
     except (TypeError, ValueError, RecursionError):
         text = _describe(value)
-    return text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 1] + "…"
+    return shorten(text, MAX_QUOTED)
 
 
 def _describe(value: Any) -> str:

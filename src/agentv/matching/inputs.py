@@ -7,9 +7,11 @@ from msgspec import UNSET
 
 from agentv.matching.diff import Difference, differences
 from agentv.matching.equality import canonical_key, json_equal
+from agentv.matching.gaps import Known, compare_known, every
 from agentv.matching.json_pointer import NOTHING
 from agentv.matching.matchers import Predicate, contains, equals, has_matcher, is_matcher
 from agentv.matching.text import glob_match
+from agentv.model.marks import has_gap
 
 InputMode = Literal["exact", "partial", "subset", "ignore"] | tuple[str, ...]
 
@@ -61,6 +63,26 @@ class ExpectedInput:
                 return json_equal(self.expected, actual)
             self._test = self._predicate()
         return self._test(self.rule.prepare(actual) if self.rule is not PLAIN_RULE else actual)
+
+    def matches_known(self, actual: Any) -> Known:
+        """Return the same for an input in which text is missing; `None` if it depends on that text."""
+        if self.mode == "ignore" or actual is UNSET or not has_gap(actual):
+            return self.matches(actual)
+        actual = self.rule.prepare(actual)
+        if not self._is_object or self.mode in ("exact", "partial") or not isinstance(actual, dict):
+            return compare_known(self.expected, actual, partial=self.mode == "partial" and self._is_object)
+        if self.mode == "subset":
+            return every(
+                compare_known(self.expected[key], value) if key in self.expected else None if has_gap(key) else False
+                for key, value in actual.items()
+            )
+        return every(self._matches_path(path, actual) for path in self.mode)
+
+    def _matches_path(self, path: str, actual: dict[str, Any]) -> Known:
+        wanted, got = lookup(self.expected, path), lookup(actual, path)
+        if got is NOTHING:
+            return True if wanted is NOTHING and not has_gap(actual) else None
+        return False if wanted is NOTHING else compare_known(wanted, got)
 
     def _predicate(self) -> Predicate:
         whole = equals(self.expected)

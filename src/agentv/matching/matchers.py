@@ -3,13 +3,18 @@
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
-from math import ulp
+from math import inf, ulp
 from operator import ge, gt, le, lt
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import UNSET
+
 from agentv.errors import EvaluationError, Problem
-from agentv.matching.equality import json_equal
+from agentv.matching.equality import json_equal, sorted_json
 from agentv.matching.text import glob_test
 
 if TYPE_CHECKING:
@@ -32,15 +37,25 @@ class Pattern:
         self._pattern = pattern
         compiled = _compile(pattern, ignore_case=ignore_case)
         self._search = compiled.fullmatch if full else compiled.search
+        self._find_all = compiled.finditer
 
     def find(self, text: str) -> tuple[int, int] | None:
         """Return the position of a match within the time limit; other threads of this process continue meanwhile."""
         try:
             return self._span(text, REGEX_SECONDS)
         except TimeoutError:
-            limit = f"took longer than {REGEX_SECONDS:g} s on a text of {len(text)} characters"
-            msg = f"the pattern {self._pattern!r} {limit}"
-            raise EvaluationError(msg) from None
+            raise self._slow(text) from None
+
+    def find_all(self, text: str) -> list[tuple[int, int]]:
+        """Return the positions of all matches that do not overlap, within the same limit."""
+        try:
+            return [match.span() for match in self._find_all(text, timeout=REGEX_SECONDS)]
+        except TimeoutError:
+            raise self._slow(text) from None
+
+    def _slow(self, text: str) -> EvaluationError:
+        limit = f"took longer than {REGEX_SECONDS:g} s on a text of {len(text)} characters"
+        return EvaluationError(f"the pattern {self._pattern!r} {limit}")
 
     def find_quickly(self, text: str) -> tuple[int, int] | None:
         """Return the position of a match within milliseconds, or raise `SlowSearchError`."""
@@ -63,9 +78,9 @@ def bad_pattern(pattern: Any) -> str | None:
 
 
 @lru_cache(maxsize=256)
-def pattern_of(pattern: str) -> Pattern:
+def pattern_of(pattern: str, *, ignore_case: bool = False) -> Pattern:
     """Compile a pattern; the result is cached."""
-    return Pattern(pattern)
+    return Pattern(pattern, ignore_case=ignore_case)
 
 
 Predicate = Callable[[Any], bool]
@@ -74,6 +89,9 @@ MAX_DEPTH = 128
 MAX_PATH = 60
 MAX_PATTERN = 10_000
 REGEX_SECONDS = 1.0
+"""The time that one search may take."""
+ALL_SEARCHES_SECONDS = 60.0
+"""The time after which an evaluator starts no further search."""
 
 
 def is_number(value: Any) -> bool:
@@ -106,6 +124,26 @@ def has_matcher(value: Any) -> bool:
             [has_matcher(item) for item in value.values() if isinstance(item, (dict, list))]  # noqa: C419 - as above
         )
     return isinstance(value, list) and any(map(has_matcher, value))
+
+
+def has_search(expected: Any) -> bool:
+    """Return whether a pattern has to be searched for, which the agent's text may slow down."""
+    if expected is UNSET or isinstance(expected, (str, int, float)):
+        return False
+    return b'"$regex"' in (sorted_json(expected) or b"")
+
+
+_deadline: ContextVar[float] = ContextVar("deadline of the searches of an evaluator", default=inf)
+
+
+@contextmanager
+def limit_searches() -> Iterator[None]:
+    """Limit the time of all searches within this block."""
+    token = _deadline.set(monotonic() + ALL_SEARCHES_SECONDS)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
 
 
 def check_expected(value: Any, path: str, depth: int = 0) -> Iterator[Problem]:
@@ -318,6 +356,9 @@ def _regex(pattern: str) -> Predicate:
     search = _compile(pattern).search
 
     def test(actual: Any) -> bool:
+        if monotonic() > _deadline.get():
+            msg = f"$regex: the searches of one evaluator took longer than {ALL_SEARCHES_SECONDS:g} s together"
+            raise EvaluationError(msg)
         try:
             # The agent wrote this text and could make the standard library's engine run for hours.
             return isinstance(actual, str) and search(actual, timeout=REGEX_SECONDS) is not None

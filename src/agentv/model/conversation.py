@@ -36,6 +36,25 @@ class ToolCall(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         return self.status or ("ok" if self.error is None else "error")
 
 
+class TokensUsage(Struct, frozen=True, kw_only=True):
+    """Token counts under one rule: a whole includes its parts, and unknown is `None`, never 0."""
+
+    input_tokens: int | None = None
+    """All tokens that the model read, cached ones included."""
+    output_tokens: int | None = None
+    """All tokens that the model wrote, reasoning included."""
+    total_tokens: int | None = None
+    """As the provider reported it, else the sum of the two."""
+    cache_read_tokens: int | None = None
+    """The part of the input that was read from a cache."""
+    cache_write_tokens: int | None = None
+    """The part of the input that was written to a cache."""
+    reasoning_tokens: int | None = None
+    """The part of the output that is reasoning."""
+    metadata: dict[str, Any] | None = None
+    """`sum_tokens`, when the reported total disagrees with the sum."""
+
+
 class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One message of a conversation."""
 
@@ -53,6 +72,8 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The id of the message."""
     timestamp: str | None = None
     """The time at which the message was sent."""
+    tokens_usage: TokensUsage | None = None
+    """Token counts of the model's turn that wrote this message."""
     metadata: dict[str, Any] | None = None
     """All other fields of the message."""
 
@@ -74,7 +95,7 @@ def _is_text(block: Any) -> bool:
     return block.get("type") not in ("reasoning", "thinking")
 
 
-__all__ = ["UNSET", "ContentBlock", "Message", "Status", "ToolCall", "UnsetType"]
+__all__ = ["UNSET", "ContentBlock", "Message", "Status", "TokensUsage", "ToolCall", "UnsetType"]
 
 
 EventType = Literal["model_step", "tool_call", "tool_result", "message", "error"]

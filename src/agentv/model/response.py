@@ -4,27 +4,19 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from agentv.model.conversation import Message, TraceEvent, TraceSummary
+from agentv.model.conversation import Message, TokensUsage, TraceEvent, TraceSummary
 
-
-class TokensUsage(Struct, frozen=True, kw_only=True):
-    """Token counts under one rule: a whole includes its parts, and unknown is `None`, never 0."""
-
-    input_tokens: int | None = None
-    """All tokens that the model read, cached ones included."""
-    output_tokens: int | None = None
-    """All tokens that the model wrote, reasoning included."""
-    total_tokens: int | None = None
-    """As the provider reported it, else the sum of the two."""
-    cache_read_tokens: int | None = None
-    """The part of the input that was read from a cache."""
-    cache_write_tokens: int | None = None
-    """The part of the input that was written to a cache."""
-    reasoning_tokens: int | None = None
-    """The part of the output that is reasoning."""
-    metadata: dict[str, Any] | None = None
-    """`sum_tokens`, when the reported total disagrees with the sum."""
-
+__all__ = [
+    "DEPRECATED",
+    "TRACE_REF",
+    "Dollars",
+    "ErrorKind",
+    "Price",
+    "ProviderResponse",
+    "ResponseError",
+    "TokensUsage",
+    "Unread",
+]
 
 Dollars = Annotated[float, Meta(ge=0, le=1_000_000)]
 
@@ -42,6 +34,8 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     """Tokens that were put into a cache; by default as much as any other input."""
 
 
+TRACE_REF = "trace_ref"
+"""The path of a trace file that was not read, in `unread`."""
 DEPRECATED = Meta(extra_json_schema={"deprecated": True})
 ErrorKind = Literal["agent", "transport", "timeout", "interrupted", "protocol"]
 
@@ -70,12 +64,12 @@ TRACEBACK, PRINTED = "traceback", "printed"
 
 
 class Unread(Struct, frozen=True, kw_only=True):
-    """A place of a reply that was not understood and may hold tool calls."""
+    """A place of a reply that was not understood and may hold tool calls, or whose text is not all there."""
 
     path: str
     """The place, such as `output_messages[1].content[0]`."""
     reason: str
-    """The reason why it was not understood, as a sentence without the place."""
+    """The reason why it was not understood or is incomplete, as a sentence without the place."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
@@ -93,7 +87,10 @@ class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     trace: Annotated[tuple[TraceEvent, ...] | None, DEPRECATED] = None
     """Deprecated: send `output_messages`, which carry the calls where they were made."""
     trace_ref: Annotated[str | None, DEPRECATED] = None
-    """Deprecated: a file that holds the trace. Send `output_messages` instead."""
+    """Deprecated: a file that holds the trace, or its identifier in the `trace_store` of the target. Send
+    `output_messages` instead."""
+    trace_hash: str | None = None
+    """Hash of the file that `trace_ref` names, as `sha256:…`: the reply is not evaluated with another content."""
     trace_summary: TraceSummary | None = None
     """Counts of calls, from an agent that does not send them."""
     reasoning: str | None = None
@@ -116,6 +113,21 @@ class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Malformed parts of the reply, each with its path; the rest was read."""
     unread: tuple[Unread, ...] = ()
     """Places that were not understood: if there are any, the calls that were read are a lower bound."""
+    incomplete: tuple[Unread, ...] = ()
+    """Places with text that is not all there, because secrets were redacted or because it was cut. A mark stands in
+    the text for what is missing: `[redacted:NAME]`, `[… 1,000 bytes left out …]`."""
     echo_end: int | None = None
     """Set when the messages may begin with an echo of the request that could not be aligned with it: the index in
     `output_messages` after the last user message. `None` when there is no doubt."""
+
+    def answer_message(self) -> Message | None:
+        """Return the answer as a message if none of `output_messages` holds it, as of an agent that sent a text."""
+        messages = self.output_messages or ()
+        if not self.text.strip() or any(each.role == "assistant" and each.text == self.text for each in messages):
+            return None
+        return Message(role="assistant", content=self.text)
+
+    def conversation(self, input_messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Return the whole conversation, which ends with the answer."""
+        answer = self.answer_message()
+        return (*input_messages, *(self.output_messages or ()), *(() if answer is None else (answer,)))

@@ -85,6 +85,15 @@ class Shard(Struct, frozen=True, kw_only=True, gc=False):
     """Position of the run in the whole plan, from 0."""
 
 
+class RecordedCall(Struct, frozen=True, kw_only=True, gc=False):
+    """Tool call in a result record."""
+
+    tool: str
+    """Name of the tool."""
+    input: Any = UNSET
+    """Arguments; a text, cut and redacted, if they are long; absent if the agent sent none."""
+
+
 class ResultRecord(Struct, frozen=True, kw_only=True, gc=False):
     """Result of one run, as a line of a result file."""
 
@@ -142,6 +151,18 @@ class ResultRecord(Struct, frozen=True, kw_only=True, gc=False):
     """Written only where it is false: `trace_summary` is then a lower bound."""
     tags: tuple[str, ...] | UnsetType = UNSET
     """Tags of the case; only if it has any."""
+    place: str | UnsetType = UNSET
+    """Place of the case, as `file:line:column`; only if it was read from a file."""
+    persona_id: str | UnsetType = UNSET
+    """Id of the persona; only if there is one."""
+    input: str | UnsetType = UNSET
+    """Text of the last message to the agent, cut and redacted if it is long; only if there is one."""
+    calls: tuple[RecordedCall, ...] | UnsetType = UNSET
+    """The first calls of the agent; only if its calls are known."""
+    metadata: dict[str, Any] | UnsetType = UNSET
+    """Metadata of the case; only if it has any."""
+    sides: tuple[DiffLabels | None, ...] | UnsetType = UNSET
+    """Meaning of the indices in alignments, for diffs; only with `--shard`, if the run did not pass."""
 
 
 class OutcomeCounts(Struct, frozen=True, kw_only=True):
@@ -327,3 +348,5 @@ class Summary(Struct, frozen=True, kw_only=True):
     """The limit that ended the execution early, and the number of runs that were not started; only then."""
     warnings: tuple[str, ...] | UnsetType = UNSET
     """Replies and models that the sums do not include; only if there are any."""
+    gates: tuple[str, ...] | UnsetType = UNSET
+    """Outcome of each condition of the command, such as `--min-pass-rate`; only if there are any."""

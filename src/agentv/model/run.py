@@ -47,8 +47,8 @@ class Run(Struct, frozen=True, kw_only=True):
     """The conversation on the side of the target; `None` if it named none."""
     messages: tuple[Message, ...] | None = None
     """The whole conversation; `None` when only a summary was stored."""
-    output: Any = None
-    """The structured output of the agent, if it sent any."""
+    output: dict[str, Any] | None = None
+    """The structured output of the agent: an object in the field `output` of its reply; `None` if it sent none."""
     result: RunResult | None = None
     """Verdict, score and evaluator results; `None` while the run has no result."""
     error: ResponseError | None = None

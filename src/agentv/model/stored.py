@@ -120,6 +120,8 @@ class Outcome(NamedTuple):
     """Number of claims."""
     superseded: bool = False
     """`True` if it was superseded because its case was edited; undoing the edit undoes that."""
+    claimed: bool = False
+    """`True` if a process has claimed it and it has no result yet."""
 
 
 class StoredResult(NamedTuple):
@@ -188,6 +190,8 @@ class RunRow(NamedTuple):
     """Time of the end."""
     unread: tuple[Unread, ...] | None = None
     """Places of the reply that were not understood; `None` if there are none."""
+    own_id: str | None = None
+    """Id that an imported run had before; `None` if it is made of the execution and the key."""
     damage: str | None = None
     """Reason why the other fields cannot be trusted; `None` if no damage was found."""
 
@@ -235,6 +239,8 @@ class StoredRun(NamedTuple):
     """Labels of diffs, as JSON."""
     attempt_log: tuple[tuple[int, Attempt], ...] = ()
     """All attempts, each with the number of its round."""
+    own_id: str | None = None
+    """Id that an imported run had before; `None` if it is made of the execution and the key."""
     run_id: str = ""
     """Id of the run, for messages."""
     damage: str | None = None

@@ -9,9 +9,11 @@ forks. Other programs run at the same time and the host has its own children, so
 - otherwise a variable in its environment: an agentv that runs inside another one replaces the limit, not the variable.
 """
 
+import atexit
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -39,12 +41,15 @@ _attempts: set[int] = set()
 """Attempts that may still have descendants."""
 _running: dict[int, int] = {}
 """Attempts with a running program and its pid, 0 while it starts; only its own starter waits for it."""
+_groups: dict[int, int] = {}
+"""Process groups of attempts, until all their processes are gone."""
 _killed: dict[int, int] = {}
 """Attempts by pid of orphans that were killed and not yet waited for: a zombie has no environment."""
 
 
 def register_attempt() -> int:
     """Return the serial number of a new attempt; from now on this process adopts orphans."""
+    start_watcher()
     with _lock:
         if not _attempts:
             _subreaper.set(on=True)
@@ -78,6 +83,8 @@ def rlimit_marker(serial: int) -> Iterator[None]:
 def register_program(serial: int, pid: int) -> None:
     """Record the pid of the attempt's program."""
     _running[serial] = pid
+    _groups[serial] = pid
+    _watcher.send(f"+{pid}")
 
 
 def kill_orphans(serial: int) -> bool:
@@ -92,6 +99,9 @@ def kill_orphans(serial: int) -> bool:
 
 def unregister_attempt(serial: int) -> None:
     """Remove an attempt that has no more descendants."""
+    group = _groups.pop(serial, None)
+    if group is not None:
+        _watcher.send(f"-{group}")
     with _lock:
         _running.pop(serial, None)
         _attempts.discard(serial)
@@ -134,11 +144,100 @@ def _attempt_of(pid: int) -> int | None:
 
 
 def _children() -> list[int]:
-    """Return the pids of all children, including adopted ones, which always belong to the main thread."""
+    """Return the pids of all children but the watcher, including adopted ones, which belong to the main thread."""
     pid = os.getpid()
     with suppress(OSError):
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_bytes().split()]
+        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_bytes().split()]
+        return [child for child in children if child != _watcher.pid]
     return []
+
+
+def kill_all() -> None:
+    """Kill all programs and their descendants at once, because this process is about to end."""
+    for group in list(_groups.values()):
+        with suppress(OSError):
+            os.killpg(group, signal.SIGKILL)
+    with _lock:
+        _running.clear()
+        for pid in _children():
+            _end_orphan(pid)
+
+
+def mark_own_children() -> None:
+    """Let processes that user code starts in this process inherit a marker, so that the watcher finds them."""
+    if MARKER not in os.environ:  # otherwise the watcher of an outer agentv finds them
+        os.environ[MARKER] = f"{_TOKEN}-own"
+        start_watcher()
+
+
+def end_own_children() -> None:
+    """Let the watcher end all marked processes when this process exits, those of user code in this process included."""
+    _watcher.ends_in_order = False
+
+
+def start_watcher() -> None:
+    """Start the process that ends all programs if this one is killed; once, and not on Windows."""
+    if sys.platform != "win32" and sys.executable:
+        _watcher.start()
+
+
+class _Watcher:
+    """Process of `watcher.py`, and the pipe to it."""
+
+    def __init__(self) -> None:
+        self._owner = 0
+        """Process that has started it; one that was forked from that starts its own."""
+        self._pipe = -1
+        self._popen: subprocess.Popen[bytes] | None = None
+        self.ends_in_order = True
+        """False if the process shall end all marked processes when this one exits."""
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id; `None` if it was not started."""
+        return None if self._popen is None else self._popen.pid
+
+    def start(self) -> None:
+        """Start the process, unless it runs already."""
+        with _lock:
+            if self._owner == os.getpid():
+                return
+            self._owner = os.getpid()
+        program = Path(__file__).with_name("watcher.py")
+        arguments = [_TOKEN, str(_BASE), str(_BASE + (1 << _SERIAL_BITS))]
+        try:
+            read, self._pipe = os.pipe()
+            try:
+                self._popen = subprocess.Popen(  # noqa: S603 - a program of ours
+                    # Isolated and without site-packages, it starts in 20 ms.
+                    [sys.executable, "-I", "-S", str(program), *arguments],
+                    stdin=read,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            finally:
+                os.close(read)
+            os.set_blocking(self._pipe, False)
+        except OSError:  # no more descriptors or processes: programs are ended all the same unless we are killed
+            return
+        atexit.register(self._end, os.getpid())
+
+    def send(self, line: str) -> None:
+        """Send a line; if the process is gone or hangs, nothing is watched any more."""
+        if self._pipe >= 0 and self._owner == os.getpid():
+            with suppress(OSError):
+                os.write(self._pipe, f"{line}\n".encode())
+
+    def _end(self, owner: int) -> None:
+        if owner == os.getpid():
+            if self.ends_in_order:
+                self.send("end")
+            if self._popen is not None:
+                self._popen.returncode = 0  # it ends after us: nobody waits for it
+            with suppress(OSError):
+                os.close(self._pipe)
+            self._pipe = -1
 
 
 class _Subreaper:
@@ -165,3 +264,4 @@ class _Subreaper:
 
 
 _subreaper = _Subreaper()
+_watcher = _Watcher()

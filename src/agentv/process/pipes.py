@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from agentv.model.marks import cut_mark
 from agentv.process.command import Command, ProcessResult
+from agentv.redaction.shortening import WINDOW, shorten_start
 
 _MAX_TAIL = 2_000
 
@@ -54,13 +56,14 @@ class BoundedOutput:
 
     def tail(self) -> str:
         """Return the end of the stream as text."""
-        text = self.value()[-4 * _MAX_TAIL :].decode("utf-8", "replace")  # no character takes more than 4 bytes
-        return text[-_MAX_TAIL:].replace("\0", "\ufffd").strip()
+        # No character takes more than 4 bytes.
+        text = self.value()[-4 * (_MAX_TAIL + WINDOW) :].decode("utf-8", "replace")
+        return shorten_start(text.replace("\0", "\ufffd").strip(), _MAX_TAIL)
 
 
 def omission_marker(size: int) -> bytes:
     """Return the line that replaces `size` bytes."""
-    return f"\n[… {size:,} bytes left out …]\n".encode()
+    return cut_mark(size).encode()
 
 
 def add_stderr_note(error: BaseException, stderr: BoundedOutput) -> None:

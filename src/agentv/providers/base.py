@@ -45,6 +45,9 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Price of a million tokens, if the price table has none or you pay another one."""
     plain_blocks: tuple[PlainBlock, ...] = ()
     """Block types of its replies that hold no tool calls and are otherwise not understood, each named in full."""
+    trace_store: Annotated[str, Meta(min_length=1)] | None = None
+    """Folder of the trace files that its replies name by an identifier (`trace_ref`), or a pattern such as
+    `traces/{id}.jsonl`."""
 
     is_live: ClassVar[bool] = True
     """False if replies are recorded, so that the duration of `invoke` is not the agent's latency."""
@@ -55,7 +58,17 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def secret_names(self) -> tuple[str, ...]:
-        """Environment variables whose values must not appear in results, beside those written as `${NAME}`."""
+        """Environment variables whose values must not appear in results, whatever their names look like."""
+        return ()
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Addresses that it sends to, beside those in its settings."""
+        return ()
+
+    @property
+    def variable_names(self) -> tuple[str, ...]:
+        """Environment variables that it uses beside those written as `${NAME}`."""
         return ()
 
     def check(self, path: str) -> list[Problem]:

@@ -11,6 +11,7 @@ from agentv.formats.reader import decode_response
 from agentv.formats.response import REPLY_KEYS
 from agentv.model.response import ProviderResponse
 from agentv.providers.base import ProviderBase, failure
+from agentv.scoring.calls import trace_warnings
 from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
@@ -39,6 +40,13 @@ class Mock(ProviderBase, kw_only=True):
             place = f"{path}.reply[{index}]" if isinstance(self.reply, list) else f"{path}.reply"
             problems += _check_reply(reply, place)
         return problems
+
+    def reply_warnings(self, scope: Scope) -> list[tuple[str, str]]:
+        """Return the deprecations of the replies."""
+        del scope
+        places = [f"reply[{index}]" if isinstance(self.reply, list) else "reply" for index in range(len(self._written))]
+        replies = zip(places, self._written, strict=True)
+        return [(place, warning) for place, reply in replies for warning in trace_warnings(_decode(reply))]
 
     @property
     def _written(self) -> list[Any]:
@@ -82,8 +90,10 @@ def _check_reply(reply: Any, path: str) -> list[Problem]:
     problems = [
         Problem(f"{path}.{key}", f"unknown key {key!r}{suggest(key, REPLY_KEYS)}", "key")
         for key in reply
-        if key not in REPLY_KEYS
+        if key not in REPLY_KEYS and key != "output"
     ]
+    if not isinstance(reply.get("output", {}), dict):
+        problems.append(Problem(f"{path}.output", "expected a mapping: the structured output of an agent is an object"))
     try:
         return problems + [Problem(path, warning, "whole") for warning in decode_response(reply).warnings]
     except FormatError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -11,12 +13,15 @@ from msgspec import Meta
 
 from agentv.errors import FormatError
 from agentv.files import find_in_root, read_in_root
+from agentv.formats.incomplete import mark_incomplete
 from agentv.formats.reader import read_reply
 from agentv.jsonio import MAX_BYTES, parse_json
+from agentv.model.marks import may_have_gap
 from agentv.providers.base import ProviderBase, failure
+from agentv.scoring.calls import trace_warnings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from agentv.model.request import Request, Scope
     from agentv.model.response import ProviderResponse
@@ -61,9 +66,36 @@ class Replay(ProviderBase, kw_only=True):
     """JSONL with one reply a line, found by `id`; or one JSON file, a reply or a trace, for every case.
     `{case_id}` in the name makes it one JSON file for each case."""
 
+    def reply_warnings(self, scope: Scope) -> list[tuple[str, str]]:
+        """Return the deprecations of the recorded replies; a file that cannot be read has none yet."""
+        if CASE_ID in self.file:
+            return []
+        try:
+            path = find_in_root(scope.root, self.file, scope.folder)
+            return list(islice(_recorded_warnings(path, self.file), MAX_NAMED))
+        except (FormatError, OSError):
+            return []
+
     async def open(self, scope: Scope) -> ReplaySession:
         """Index the replies of the file."""
         return ReplaySession(self.file, scope)
+
+
+def _recorded_warnings(path: Path, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the deprecations of recorded replies, each with its file and line."""
+    if path.suffix == ".json":
+        response = read_reply(parse_json(path.read_bytes()))
+        yield from ((name, warning) for warning in trace_warnings(response))
+        return
+    with path.open("rb") as stream:
+        number = 0
+        while line := stream.readline(MAX_BYTES + 1):
+            number += 1
+            if b'"trace' not in line:
+                continue
+            with suppress(FormatError):  # reported when its case is run
+                response = read_reply(parse_json(line))
+                yield from ((f"{name}:{number}", warning) for warning in trace_warnings(response))
 
 
 class ReplaySession:
@@ -74,6 +106,8 @@ class ReplaySession:
         self._scope = scope
         self._document: Any = None
         """Content of a `.json` file: the reply to every case."""
+        self._has_gaps = False
+        """True if secrets may have been redacted in it."""
         self._index: _ReplyIndex | None = None
         self._error: str | None = None
         """Reason why the file cannot be read."""
@@ -82,7 +116,8 @@ class ReplaySession:
         try:
             path = find_in_root(scope.root, file, self._folder_of(file))
             if path.suffix == ".json":
-                self._document = parse_json(path.read_bytes())
+                data = path.read_bytes()
+                self._document, self._has_gaps = parse_json(data), may_have_gap(data)
             if self._document is None:
                 self._index = _ReplyIndex(path)
         except (FormatError, OSError) as error:
@@ -104,14 +139,14 @@ class ReplaySession:
         if CASE_ID in self._file:
             return self._read_case_file(request)
         if self._index is None:
-            return _read_recorded(self._document, request)
+            return _read_recorded(self._document, request, has_gaps=self._has_gaps)
         line = self._index.find(request.id, request.repeat)
         if line is None:
             reason = f"{self._file} holds no reply for case {request.id!r}{self._index.unreadable_lines}"
             return failure("protocol", reason)
         number, data = line
         try:
-            return _read_recorded(parse_json(data), request)
+            return _read_recorded(parse_json(data), request, has_gaps=may_have_gap(data))
         except FormatError as error:
             return failure("protocol", f"{self._file}:{number}: {error}")
 
@@ -125,7 +160,8 @@ class ReplaySession:
         if not _UNSAFE.isdisjoint(request.id) or request.id in (".", ".."):
             return failure("protocol", f"case id {request.id!r} cannot be part of a file's name")
         name = self._file.replace(CASE_ID, request.id)
-        return _read_recorded(parse_json(read_in_root(self._scope.root, name, self._folder_of(name))), request)
+        data = read_in_root(self._scope.root, name, self._folder_of(name))
+        return _read_recorded(parse_json(data), request, has_gaps=may_have_gap(data))
 
 
 class _LineIds(msgspec.Struct):
@@ -183,9 +219,13 @@ class _ReplyIndex:
             return number, stream.readline(MAX_BYTES + 1)
 
 
-def _read_recorded(data: Any, request: Request) -> ProviderResponse:
-    """Read a recorded reply, in any shape; an `id` that names the case is no part of it."""
+def _read_recorded(data: Any, request: Request, *, has_gaps: bool) -> ProviderResponse:
+    """Read a recorded reply, in any shape; an `id` that names the case is no part of it.
+
+    With `has_gaps` it may have been written without its secrets.
+    """
     if isinstance(data, Mapping):
         named = [key for key in ("id", "case_id") if str(data.get(key)) == request.id]
         data = {key: value for key, value in data.items() if key not in named} if named else data
-    return read_reply(data, request.input_messages)
+    response = read_reply(data, request.input_messages)
+    return mark_incomplete(response) if has_gaps else response

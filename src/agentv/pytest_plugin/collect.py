@@ -209,8 +209,20 @@ def _loop(config: pytest.Config) -> BackgroundLoop:
     loop = config.stash.get(LOOP, None)
     if loop is None:
         loop = config.stash[LOOP] = BackgroundLoop()
+        config.pluginmanager.register(LoopCloser(loop))
         config.add_cleanup(loop.close)
     return loop
+
+
+class LoopCloser:
+    """Hook that closes the loop at the end of the session: a worker of xdist may be killed before its cleanups run."""
+
+    def __init__(self, loop: BackgroundLoop) -> None:
+        self._loop = loop
+
+    def pytest_sessionfinish(self) -> None:
+        """Close the loop, and with it the targets."""
+        self._loop.close()
 
 
 def _options(config: pytest.Config) -> RunOptions:

@@ -72,24 +72,46 @@ _TOKENS = (
     # A JSON Web Token. The word start prevents a rescan from each `eyJ` within a run of letters.
     rf"{_at_word_start('eyJ', more='_-')}[A-Za-z0-9_-]{{8,}}+\.eyJ[A-Za-z0-9_-]{{8,}}+\.[A-Za-z0-9_-]*+",
     _PRIVATE_KEY,
+    # Webhooks: whoever knows the path may post.
+    r"\.com/(?:services|workflows|triggers|api/webhooks)/([A-Za-z0-9_-]{6,}/[A-Za-z0-9_/-]{16,})",
 )
 
 _SLASHES = r"\\{0,15}+"
 _LABEL = r"\[redacted(?::[^\[\]\s]{1,200})?\]"
 
 
+_USER = r"(?:[A-Za-z_-]{1,40}|(?=[A-Za-z])[A-Za-z0-9._-]{1,12})(?![A-Za-z0-9._-])"
+"""A name without a password: it is no secret unless it is as long as a token and has digits."""
+
+
 def _login_patterns(depth: int, most: int, never: str) -> tuple[str, ...]:
     slashes = rf"\\{{0,{depth}}}+"
     return (
-        rf":(?:{slashes}/){{2}}(?!git@|{_LABEL}@)([^\s/?#\"'<>{never}]{{1,{most}}})@",
-        rf"%3[aA]%2[fF]%2[fF](?!git%40|{_LABEL}%40)((?:[^\s/?#\"'<>%{never}]|%(?!40|2[fF]|3[fF])){{1,{most}}}+)%40",
+        rf":(?:{slashes}/){{2}}(?!{_LABEL}@|{_USER}@)([^\s/?#\"'<>{never}]{{1,{most}}})@",
+        rf"%3[aA]%2[fF]%2[fF](?!{_LABEL}%40|{_USER}%40)((?:[^\s/?#\"'<>%{never}]|%(?!40|2[fF]|3[fF])){{1,{most}}}+)%40",
     )
 
 
 # Fields are searched in lower case.
 _NAMES = ("authorization", "api-key", "cookie", "private-token", "x-auth-token", "x-access-token", "x-vault-token")
-_NAMES_IN_OBJECTS = (*_NAMES, "api_key", "apikey")
-"""The last two are not searched in lines of text, where `api_key: str` is source code."""
+_ASSIGNED = (
+    *("api_key", "api-key", "apikey", "api_secret", "client_secret", "client-secret", "clientsecret", "secret_key"),
+    *("access_token", "accesstoken", "refresh_token", "refreshtoken", "id_token", "auth_token", "authtoken"),
+    *("session_token", "private_token", "password", "passwd", "passphrase", "private_key", "privatekey"),
+    *("secret_access_key", "secretaccesskey", "account_key", "accountkey", "sharedaccesskey"),
+)
+_HEADERS = tuple(name for name in _NAMES if name != "cookie")
+_NAMES_IN_OBJECTS = (*_NAMES, *_ASSIGNED)
+"""The others are not searched before a colon in lines of text, where `api_key: str` is source code."""
+_REMARK = (
+    r"(?:required|optional|none|null|nil|missing|invalid|failed|denied|granted|expired|needed|true|false|yes|no|not|is|"
+    r"header|headers|string|str|text|bytes|basic|bearer|undefined|unset|empty|hidden|masked|changeme|password|secret)"
+    r"(?![a-z0-9_-])"
+)
+"""Words that say something about a credential: `Authorization: required`."""
+_SOURCE_CODE = r"(?:[a-z_][a-z0-9_]*\.)*[a-z_]*(?:key|token|secret|password|passwd|passphrase)(?![a-z0-9_-])"
+"""Variables of a program: `api_key=self.api_key`."""
+_ASSIGNED_VALUE = r"[^\s&;,\"'\\()<>{}\[\]]{4,}+(?![(\[{])"
 _SCHEME = (
     r"(?>(?:(?:basic|bearer|digest|token|negotiate|ntlm|api-?key|key|jwt|oauth|hawk|dpop|ssws|aws4-hmac-sha256)"
     r"[ ]{1,4})?)"
@@ -99,10 +121,14 @@ _QUOTE = rf"{_SLASHES}[\"']"
 _WORD = r"[^\s,;\"'\\]++"
 _FIELDS = (
     # In a line of text.
-    rf"{_at_word_start(*(name for name in _NAMES if name != 'cookie'))}{_COLON}{_SCHEME}({_WORD}(?:[,;][ ]?{_WORD})*+)",
+    rf"{_at_word_start(*_HEADERS)}{_COLON}{_SCHEME}(?!{_REMARK})({_WORD}(?:[,;][ ]?{_WORD})*+)",
     rf"{_at_word_start('cookie')}{_COLON}([^\s=;\"'\\]{{1,128}}+=[^\r\n\"'\\]*+)",
     # In JSON or Python inside a text.
     rf"{_at_word_start(*_NAMES_IN_OBJECTS)}{_QUOTE}{_COLON}{_QUOTE}{_SCHEME}([^\"'\\\r\n]++)",
+    # Parameters of a URL, variables of a shell, parts of a connection string.
+    rf"{_at_word_start(*_ASSIGNED)}(?:=|%3d)(?!{_REMARK}|{_SOURCE_CODE})({_ASSIGNED_VALUE})",
+    rf"{_at_word_start('secret_access_key', 'secretaccesskey')}[ ]{{0,4}}[=:][ ]{{0,4}}([a-z0-9+/]{{40}})",
+    r"[?&]sig=([a-z0-9+/%_-]{20,}=*)",
     # A value alone, as in lists of headers.
     rf"{_at_word_start('bearer')}[ ]{{1,4}}(?P<wordlike>[a-z0-9._~+/-]{{20,}}=*)",
 )
@@ -117,13 +143,18 @@ _MAX_LOGIN = 512
 _TOKEN_QUICK = (
     rf"_(?=[A-Za-z0-9]{{16}})(?:{'|'.join(f'(?<={start})' for start in _UNDERSCORED)})",
     rf"-(?:----BEGIN|(?=[A-Za-z0-9_-]{{16}})(?:{'|'.join(f'(?<={start})' for start in (*_HYPHENED, *_WORDLIKE))}))",
-    rf"\.(?:eyJ|(?=[A-Za-z0-9_-]{{16}})(?:{'|'.join(f'(?<={start})' for start in _DOTTED)}))",
+    rf"\.(?:eyJ|com/[swta]|(?=[A-Za-z0-9_-]{{16}})(?:{'|'.join(f'(?<={start})' for start in _DOTTED)}))",
     r"A(?:Iza[A-Za-z0-9_-]{30}|(?<=A[KS]IA)[A-Z0-9]{16})",
 )
 _FIELD_QUICK = (
     "z(?<=authoriz)ation",
-    "k(?=ie|ey|en)(?:(?<=cook)|(?<=api[-_]k)|(?<=apik)|(?<=-tok))",
+    "k(?=ie|ey)(?:(?<=cook)|(?<=api[-_]k)|(?<=apik)|(?<=private_k)|(?<=privatek)|(?<=accessk)|(?<=count_k)|(?<=countk))",
+    "k(?=en(?!s))(?:(?<=[-_]tok)|(?<=sstok)|(?<=shtok)|(?<=thtok))",
     "b(?=earer )",
+    "c(?=ret)(?<=sec)",
+    "w(?=ord|d)(?<=passw)",
+    "p(?=hrase)(?<=passp)",
+    "g(?==)(?<=[?&]sig)",
 )
 
 
@@ -206,4 +237,10 @@ def credential_span(value: str) -> Span | None:
     """Return the secret part of a field's value: all but the scheme, or nothing if it only refers to a secret."""
     scheme = _compile(f"(?i:{_SCHEME})").match(value)
     start = scheme.end() if scheme else 0
-    return None if start == len(value) or _compile(_REFERENCE).match(value, start) else (start, len(value))
+    if start == len(value) or _compile(_REFERENCE).match(value, start) or _is_no_secret(value[start:]):
+        return None
+    return start, len(value)
+
+
+def _is_no_secret(value: str) -> bool:
+    return _compile(f"(?i:{_REMARK})").fullmatch(value.strip()) is not None

@@ -46,29 +46,45 @@ def make_view(data: bytes) -> ScanView:
 
 
 class TruncatedSecret:
-    """Finds the beginning of a value before `…`: quotations in results end after 200 characters."""
+    """Finds the beginning of a value before `…` and its end after it: long texts are cut where they are quoted."""
 
     def __init__(self, value: str, shortest: int) -> None:
         self._value = value
         self._shortest = shortest
         plain = next((at for at, char in enumerate(value) if char not in _PLAIN), len(value))
         self._start = value[: min(plain, shortest)].encode()
+        plain = next((at for at, char in enumerate(reversed(value)) if char not in _PLAIN), len(value))
+        self._end = value[len(value) - min(plain, shortest) :].encode()
 
     def quick_check(self, view: ScanView) -> bool:
         """Return False if `find_spans` would certainly find nothing; fast."""
-        return _CUT_BYTES in view.data and (view.odd or self._start in view.data)
+        return _CUT_BYTES in view.data and (view.odd or self._start in view.data or self._end in view.data)
 
     def find_spans(self, text: str, *, odd: bool) -> Iterator[Span]:
         """Yield the spans at which a text was truncated within the value."""
         del odd
-        end = text.find(_CUT)
-        while end >= 0:
-            longest = min(end, len(self._value))
-            for length in range(longest, self._shortest - 1, -1):
-                if text.endswith(self._value[:length], 0, end):
-                    yield end - length, end
-                    break
-            end = text.find(_CUT, end + 1)
+        at = text.find(_CUT)
+        while at >= 0:
+            yield from self._find_before(text, at)
+            yield from self._find_after(text, at + 1)
+            at = text.find(_CUT, at + 1)
+
+    def _find_before(self, text: str, end: int) -> Iterator[Span]:
+        # `[… 12 characters left out …]` may stand on a line of its own.
+        end -= text.endswith("[", 0, end)
+        end -= text.endswith("\n", 0, end)
+        for length in range(min(end, len(self._value)), self._shortest - 1, -1):
+            if text.endswith(self._value[:length], 0, end):
+                yield end - length, end
+                return
+
+    def _find_after(self, text: str, start: int) -> Iterator[Span]:
+        start += text.startswith("]", start)
+        start += text.startswith("\n", start)
+        for length in range(min(len(text) - start, len(self._value)), self._shortest - 1, -1):
+            if text.startswith(self._value[-length:], start):
+                yield start, start + length
+                return
 
 
 class Secret:

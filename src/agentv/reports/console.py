@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from agentv.model.events import ExecutionStarted, RunFinished
 from agentv.model.response import PRINTED, TRACEBACK
+from agentv.redaction.shortening import shorten
 from agentv.reports.case_table import CaseTable, render_table, tag_rates
 from agentv.reports.diff import LONG, SHORT, cut, render_error, render_evaluator
 from agentv.reports.failures import ALL, FailedRun, FailureGroups, which_runs
@@ -180,7 +181,7 @@ def other_warnings(warnings: Iterable[str], unread: Sequence[Unread]) -> tuple[s
 
 
 def _shorten(text: str) -> str:
-    return clean(text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…")
+    return clean(shorten(text, MAX_LENGTH))
 
 
 def _replies(count: int) -> str:
@@ -217,6 +218,8 @@ class Console:
     ) -> None:
         self._stream = stream
         self._style = Style.of(stream)
+        self._line_width = self._style.width if stream.isatty() else ALL
+        """Columns of a line of the summary; a log is not wrapped."""
         self._redactor = redactor
         self._verbosity = verbosity
         self._has_target_option = has_target_option
@@ -434,7 +437,7 @@ class Console:
             counts.append(style.paint("yellow", f"{summary.left_out:,} left out by `only`"))
         if summary.planned > summary.runs:
             counts.append(style.paint("yellow", f"{summary.planned - summary.runs:,} not run"))
-        width = style.width
+        width = self._line_width
         lines = wrap_parts([f"{', '.join(counts)}:", pass_rate_text(summary)], " ", width)
         lines += [] if summary.repeats is None else wrap_parts(repeats_text(summary.repeats).split(" · "), " · ", width)
         lines += [style.paint("dim", line) for line in wrap_parts(usage_parts(summary), " · ", width)]

@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from agentv.jsonio import dump_json
 from agentv.matching.diff import MAX_QUOTED, quote
+from agentv.redaction.shortening import shorten
 from agentv.reports.terminal import Style, as_ascii, clean, display_width, fit, pluralize
 
 if TYPE_CHECKING:
@@ -168,6 +169,8 @@ def render_evaluator(
         lines += [f"  {line}" for line in render_diff(rows, sides.unit, style, extent)]
     undecided = [str(item) for item in result.details.get("undecided") or ()]
     error = [str(result.details["error"])] if "error" in result.details else []
+    if error and "judge" in result.details and "reply" in result.details:
+        error.append(f"the judge replied: {result.details['reply']}")
     sentences = [
         (style.paint("red", style.mark("miss")), result.misses),
         (style.paint("yellow", "?"), undecided),
@@ -375,4 +378,4 @@ def _value(value: Any) -> str:
 
 def cut(text: str, limit: int) -> str:
     """Return a text, or its beginning and the number of characters that are left out."""
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit:,} more characters)"
+    return text if len(text) <= limit else f"{shorten(text, limit)} ({len(text) - limit + 1:,} more characters)"

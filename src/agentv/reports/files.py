@@ -15,6 +15,7 @@ from agentv.errors import FormatError
 from agentv.files import PRIVATE_MODE, restrict_to_owner
 from agentv.jsonio import dump_json, parse_json
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
+from agentv.redaction import RECORD_NAMES
 from agentv.registry import find_reporter, reporter_names
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 
 _CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
+
+
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+"""Flag that refuses a file that is a link; Windows has none."""
 
 
 def open_private(path: Path, flags: int = os.O_TRUNC) -> tuple[int, bool]:
@@ -79,7 +84,9 @@ class RecordFile:
 
     def handle_many(self, events: Sequence[RunFinished]) -> None:
         """Write several results in one step, or as many of them as there is space for."""
-        entries = [self.encode(event.line or self._redactor.line(dump_json(event.record))) for event in events]
+        entries = [
+            self.encode(event.line or self._redactor.line(dump_json(event.record), RECORD_NAMES)) for event in events
+        ]
         try:
             self._write(b"".join(entries))
         except OSError:
@@ -149,7 +156,7 @@ class JsonStream:
         if isinstance(event, ExecutionStarted):
             return
         value = event.record if isinstance(event, RunFinished) else event.summary
-        self._stream.write(escape_controls(self._redactor.line(dump_json(value))) + b"\n")
+        self._stream.write(escape_controls(self._redactor.line(dump_json(value), RECORD_NAMES)) + b"\n")
         self._stream.flush()
 
 

@@ -10,7 +10,7 @@ from unicodedata import normalize
 
 from agentv.jsonio import dump_json
 from agentv.model.events import AttemptFinished, RunFinished
-from agentv.reports.files import open_private, write_all
+from agentv.reports.files import NO_LINKS, open_private, write_all
 from agentv.scoring.calls import trace_from_messages
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ class TraceFolder:
         }
         suffix = f"~repeat-{repeat + 1}" if repeat else ""
         name = f"{self._safe(case_id)}{suffix}.attempt-{attempt}.json"
-        file, is_regular = open_private(self._folder(eval_id, target) / name)
+        # Only the folder was named: a link in it may lead anywhere.
+        file, is_regular = open_private(self._folder(eval_id, target) / name, os.O_TRUNC | NO_LINKS)
         try:
             write_all(file, self._redactor.line(dump_json(value)) + b"\n")
         except OSError:

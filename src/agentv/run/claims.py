@@ -8,12 +8,13 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from agentv.errors import AgentVError
+from agentv.model.stored import Outcome
 from agentv.run.resume import FINISHED, keeps_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from agentv.model.stored import ActiveWorker, Outcome, StoredResult
+    from agentv.model.stored import ActiveWorker, StoredResult
     from agentv.protocols import Store
     from agentv.run.plan import PlannedRun
     from agentv.run.store_writer import StoreWriter
@@ -26,6 +27,7 @@ FAST_S = 0.2
 SLOW_S = 2.0
 """The next block is larger if a block was used up faster than `FAST_S`, and smaller if it lasted longer than `SLOW_S`:
 slow runs are claimed a few at a time, which leaves some to other processes."""
+NOT_STORED = Outcome(status="queued", verdict=None, rounds=0)
 POLL_S = 0.5
 """Interval at which the runs of other processes are checked."""
 
@@ -44,6 +46,10 @@ class ClaimQueue:
         self._is_exhausted = False
         self._error: AgentVError | None = None
         """Error that ended the plan early."""
+
+    def mark_started(self, runs: Iterable[PlannedRun], at: str) -> None:
+        """Record the start of claimed runs, with the next commit."""
+        self._claims.mark_started(runs, at)
 
     async def next(self) -> PlannedRun | None:
         """Return the next claimed run; `None` when there are no more."""
@@ -136,15 +142,24 @@ class SharedClaims:
         self._claimed_elsewhere.update({planned.key: planned for planned in to_run if planned.key not in claimed})
         return [planned for planned in to_run if planned.key in claimed]
 
+    def mark_started(self, runs: Iterable[PlannedRun], at: str) -> None:
+        """Record the start of claimed runs, with the next commit."""
+        for planned in runs:
+            self._writer.mark_started(planned.key, at)
+
     async def wait_for_others(self) -> list[PlannedRun]:
         """Wait for the runs of other processes: report their results, and return runs that become free."""
         others = self._claimed_elsewhere
         while others and self._writer.error is None and not self.is_stopping():
             workers = await self._writer.call(lambda: self._store.active_workers(self._execution_id))
             outcomes = await self._writer.call(lambda: self._store.outcomes(self._execution_id))
-            status = {key: outcomes[key].status if key in outcomes else "queued" for key in others}
-            finished = [planned for key, planned in others.items() if status[key] in FINISHED]
-            free = [planned for key, planned in others.items() if status[key] in ("queued", "cancelled")]
+            known = {key: outcomes.get(key, NOT_STORED) for key in others}
+            finished = [planned for key, planned in others.items() if known[key].status in FINISHED]
+            free = [
+                planned
+                for key, planned in others.items()
+                if known[key].status in ("queued", "cancelled") and not known[key].claimed
+            ]
             for planned in (*finished, *free):
                 del others[planned.key]
             await self._report_stored(finished)

@@ -16,9 +16,10 @@ from agentv.run.attempt import RetryPolicy, RunAttempts, try_many, try_run, with
 from agentv.run.circuit_breaker import CircuitBreaker
 from agentv.run.claims import ClaimQueue
 from agentv.run.costs import Spending
+from agentv.run.options import DEFAULT_TIMEOUT_S
 from agentv.run.rate_limit import RateLimiter, RateLimits
 from agentv.run.records import make_record, now
-from agentv.scoring.scorer import CaseScorer
+from agentv.scoring.scorer import CaseScorer, needs_trace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -78,6 +79,8 @@ class Engine:
         """Targets that were given up because they cannot be reached or started."""
         self.breaks_circuits = True
         """`False` to try every run, however often its target could not be reached."""
+        self.redact: Callable[[str], str] = str
+        """Redaction of texts that are cut in records."""
         self.interrupted = False
         self.broken: AgentVError | None = None
         """Error that ended the plan early."""
@@ -103,6 +106,11 @@ class Engine:
         self._stopping = True
         for limiter in self.limiters.values():
             limiter.cancel_waiters()
+
+    @property
+    def shortest_timeout_s(self) -> float:
+        """Shortest time limit of an attempt at one of the targets that were asked so far."""
+        return min([policy.timeout_s for policy in self._policies.values()], default=DEFAULT_TIMEOUT_S)
 
     def is_stopping(self) -> bool:
         """Tell whether no more runs are started."""
@@ -136,6 +144,8 @@ class Engine:
     async def _work(self) -> None:
         while batch := await self._next_batch():
             started_at = now()
+            if self._claimed is not None:
+                self._claimed.mark_started(batch, started_at)
             outcomes = await within_run_timeout(self._attempt(batch), self._options.run_timeout_s, len(batch))
             if self.spending.reached is not None and not self._stopping:
                 self.halt()
@@ -195,6 +205,8 @@ class Engine:
                 started_at,
                 self._options,
                 self._shard,
+                sides,
+                self.redact,
             ),
             response=response,
             sides=sides,
@@ -259,7 +271,7 @@ class Engine:
         follow = self._follow(planned)
 
         def report(request: Request, response: ProviderResponse) -> None:
-            if response.trace is None and response.trace_ref is not None:
+            if needs_trace_file(response):
                 response = follow(response)
             on_attempt(
                 AttemptFinished(

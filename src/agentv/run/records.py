@@ -10,19 +10,30 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.model.results import ResultRecord
-from agentv.scoring.calls import trace_from_messages
+from agentv.jsonio import dump_json
+from agentv.model.results import RecordedCall, ResultRecord
+from agentv.scoring.calls import resolve_calls, trace_from_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from msgspec import UnsetType
 
     from agentv.model.conversation import Message, TraceEvent
     from agentv.model.response import ProviderResponse
-    from agentv.model.results import RunResult
+    from agentv.model.results import DiffLabels, RunResult
     from agentv.run.attempt import RunAttempts
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
     from agentv.run.shards import ShardPlan
+
+MAX_INPUT = 1_000
+"""Characters of an input in a record."""
+MAX_CALLS = 100
+"""Calls in a record; `trace_summary` counts all of them."""
+MAX_CALL_INPUT = 200
+"""Characters of the input of a call in a record."""
 
 
 def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
@@ -33,8 +44,10 @@ def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
     started_at: str,
     options: RunOptions,
     shard: ShardPlan | None,
+    sides: tuple[DiffLabels | None, ...] = (),
+    redact: Callable[[str], str] = str,
 ) -> ResultRecord:
-    """Return the result record of one run."""
+    """Return the result record of one run; `redact` is applied to texts before they are cut."""
     response, case = outcome.response, planned.case.case
     record = ResultRecord(
         execution_id=execution_id,
@@ -61,10 +74,42 @@ def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
         unread=response.unread or UNSET,
         calls_complete=result.calls_complete,
         tags=tuple(dict.fromkeys(case.tags)) or UNSET,
+        place=str(planned.case.location or "") or UNSET,
+        input=_cut(_prompt(case.input_messages), MAX_INPUT, redact) or UNSET,
+        calls=_recorded_calls(response, redact),
+        metadata=case.metadata or UNSET,
+        sides=sides if shard and any(sides) else UNSET,
     )
     if options.include_messages or options.include_trace:
         return with_conversation(record, case.input_messages, response, options)
     return record
+
+
+def _prompt(messages: Sequence[Message]) -> str:
+    return next((message.text for message in reversed(messages) if message.role == "user"), "")
+
+
+def _recorded_calls(response: ProviderResponse, redact: Callable[[str], str]) -> tuple[RecordedCall, ...] | UnsetType:
+    """Return the first calls with their inputs; unset if the reply does not tell its calls."""
+    calls = resolve_calls(response).calls
+    if calls is None:
+        return UNSET
+    return tuple(
+        [RecordedCall(tool=call.tool, input=_recorded_input(call.input, redact)) for call in calls[:MAX_CALLS]]
+    )
+
+
+def _recorded_input(value: Any, redact: Callable[[str], str]) -> Any:
+    """Return an input, or the beginning of its JSON if that is long."""
+    if value is UNSET or not value:
+        return value
+    text = dump_json(value)
+    return value if len(text) <= MAX_CALL_INPUT else _cut(text.decode(), MAX_CALL_INPUT, redact)
+
+
+def _cut(text: str, limit: int, redact: Callable[[str], str]) -> str:
+    """Return the beginning of a long text; redacted first, since a part of a secret is not recognised as one."""
+    return text if len(text) <= limit else f"{redact(text)[:limit]}…"
 
 
 def with_conversation(
@@ -73,7 +118,7 @@ def with_conversation(
     """Return the record with the messages and the trace, as far as the options ask for them."""
     return replace(
         record,
-        messages=(*input_messages, *(response.output_messages or ())) if options.include_messages else UNSET,
+        messages=response.conversation(tuple(input_messages)) if options.include_messages else UNSET,
         trace=_trace(response) if options.include_trace else UNSET,
     )
 

@@ -14,9 +14,9 @@ from msgspec.structs import force_setattr, replace
 from agentv.errors import AgentVError, StoreError
 from agentv.jsonio import dump_json
 from agentv.model.events import Attempt
-from agentv.model.request import Case
 from agentv.model.results import ResultRecord
 from agentv.model.stored import Claim, ResultRow
+from agentv.redaction import CASE_NAMES, RECORD_NAMES, TARGET_NAMES
 from agentv.run.heartbeat import HEARTBEAT_S, HeartbeatTimer
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ WEIGHT_UNIT = 8192
 TAKEN_OVER = "some of the runs were taken over by another process while this one stood still: resume to see all"
 _decode_record = json.Decoder(ResultRecord).decode
 _decode_attempts = json.Decoder(tuple[Attempt, ...]).decode
-_decode_case = json.Decoder(tuple[Case, Any]).decode
 
 
 class PendingResult(NamedTuple):
@@ -81,6 +80,8 @@ def _encode_response(response: ProviderResponse, persist: Persist) -> bytes | No
         return None
     if persist == "messages" and (response.raw_response is not None or response.reasoning is not None):
         response = replace(response, raw_response=None, reasoning=None)
+    if persist == "messages" and response.trace_ref is not None and response.trace_hash is not None:
+        response = replace(response, trace=None)  # the hash recognises the file when it is read again
     return dump_json(response)
 
 
@@ -100,6 +101,7 @@ def redact_results(pending: Sequence[PendingResult], redactor: Redactor) -> list
     clean = []
     for at, (item, row) in enumerate(zip(pending, rows, strict=True)):
         line, response, sides, attempts_json = redacted[at::count]
+        line = row.line if line is row.line else redactor.line(row.line, RECORD_NAMES)
         if item.event.line is not None:
             force_setattr(item.event, "line", line)
         record = row.record if line is row.line else _decode_record(line)
@@ -122,7 +124,14 @@ class _StoreCall(NamedTuple):
     answer: asyncio.Future[Any]
 
 
-_Item = _ClaimRequest | _StoreCall | PendingResult | None
+class _RunStart(NamedTuple):
+    """Start of a claimed run."""
+
+    key: str
+    at: str
+
+
+_Item = _ClaimRequest | _StoreCall | _RunStart | PendingResult | None
 
 
 class StoreWriter:
@@ -151,7 +160,6 @@ class StoreWriter:
         """Set when a caller waits: the next commit does not wait for more results."""
         self._targets: dict[int, bytes] = {}
         """Redacted settings of targets, by `id()`: the plan keeps the settings alive."""
-        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._pending_weight = 0
         self._backpressure: asyncio.Event | None = None
         """Set when there is room again; `None` while there is room."""
@@ -179,7 +187,7 @@ class StoreWriter:
         """Claim these runs; return the keys of those that this process may run."""
         if self.error is not None or not runs:
             return set()
-        contents = self._redactor.lines([planned.content for planned in runs])
+        contents = self._redactor.lines([planned.content for planned in runs], CASE_NAMES)
         claims = [
             self._make_claim(planned, content, rounds(planned.key))
             for planned, content in zip(runs, contents, strict=True)
@@ -200,6 +208,10 @@ class StoreWriter:
             self._backpressure = asyncio.Event()
         return self._backpressure
 
+    def mark_started(self, key: str, at: str) -> None:
+        """Enqueue the start of a claimed run, for the next commit."""
+        self._queue.put(_RunStart(key, at))
+
     def _put(self, item: _Item) -> None:
         """Enqueue an item that a caller waits for."""
         self._queue.put(item)
@@ -209,27 +221,21 @@ class StoreWriter:
         case, target = planned.case, planned.target
         settings = self._targets.get(id(target.settings))
         if settings is None:
-            settings = self._targets[id(target.settings)] = self._redactor.line(dump_json(target.settings))
-        eval_id, target_name = self._redact_names(planned.eval.id, target.name)
+            settings = self._redactor.line(dump_json(target.settings), TARGET_NAMES)
+            self._targets[id(target.settings)] = settings
         return Claim(
             key=planned.key,
             position=planned.order,
-            eval_id=eval_id,
-            case_id=case.case.id if content is planned.content else _decode_case(content)[0].id,
-            target=target_name,
+            # Names are identifiers that the author wrote: a redacted one could not be found again.
+            eval_id=planned.eval.id,
+            case_id=case.case.id,
+            target=target.name,
             repeat=planned.repeat,
             place=str(case.location or ""),
             content=content,
             target_settings=settings,
             rounds=rounds,
         )
-
-    def _redact_names(self, *names: str) -> tuple[str, ...]:
-        """Redact names, which may contain secrets like any other text."""
-        redacted = self._names.get(names)
-        if redacted is None:
-            redacted = self._names[names] = tuple([self._redactor.text(name) for name in names])
-        return redacted
 
     def _run(self) -> None:
         """Run the writer thread until a `None` is enqueued."""
@@ -274,7 +280,10 @@ class StoreWriter:
         """Write all claims and results of these items in one transaction."""
         requests = [item for item in items if isinstance(item, _ClaimRequest)]
         pending = [item for item in items if isinstance(item, PendingResult)]
-        if not (requests or pending):
+        finished = {item.row.key for item in pending}
+        # A run that has finished meanwhile needs no mark.
+        starts = [item for item in items if isinstance(item, _RunStart) and item.key not in finished]
+        if not (requests or pending or starts):
             return
         if self.error is not None:
             self._loop.call_soon_threadsafe(self._on_commit, requests, set(), [], _weight(pending))
@@ -284,6 +293,7 @@ class StoreWriter:
             [claim for request in requests for claim in request.claims],
             redact_results(pending, self._redactor),
             self._rerun,
+            starts,
         )
         events = [item.event for item in pending if item.row.key in written]
         if len(events) < len(pending):

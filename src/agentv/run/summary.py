@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from agentv.model.results import ResultRecord
+    from agentv.run.gates import CaseKey, GateOutcome, Gates
     from agentv.run.plan import PlanCounts
 
     OutcomeTable = dict["CaseOutcomes", int]
@@ -135,6 +136,15 @@ class RepeatCounter:
         is_pass, is_fail = record.status == "pass", record.status == "fail"
         outcomes = CaseOutcomes(passed + is_pass, failed + is_fail, errors + (not is_pass and not is_fail))
         group[record.case_id] = self._shared.setdefault(outcomes, outcomes)
+
+    def failed(self) -> list[CaseKey]:
+        """Return the cases of which not more than half of the measured runs passed."""
+        return [
+            (*key, case_id)
+            for key, group in self._groups.items()
+            for case_id, outcomes in group.items()
+            if outcomes.measured and outcomes.passed <= outcomes.failed
+        ]
 
     def repeats(self, evals: list[str], targets: list[str]) -> Repeats | None:
         """Return the statistics of repeated cases; `None` if there are none. The names are in plan order."""
@@ -296,8 +306,11 @@ class OutcomeCounter:
 class Totals:
     """Sums over the runs of an execution, from which its summary is made."""
 
-    def __init__(self, execution_id: str, planned: PlanCounts, names: PlanNames, started_at: str) -> None:
+    def __init__(
+        self, execution_id: str, planned: PlanCounts, names: PlanNames, started_at: str, gates: Gates | None = None
+    ) -> None:
         self._execution_id = execution_id
+        self._gates = gates
         self._planned = planned
         self._started_at = started_at
         self._all = OutcomeCounter()
@@ -305,8 +318,9 @@ class Totals:
         self._evals = {name: OutcomeCounter() for name in names.evals}
         self._targets = {name: OutcomeCounter() for name in names.targets}
         self._tags: dict[str, OutcomeCounter] = {}
-        # Without repetitions no case is needed by name, and memory does not grow with the number of cases.
-        self._repeats = RepeatCounter() if planned.repeats else None
+        # Without repetitions and a baseline no case is needed by name: memory does not grow with the number of cases.
+        has_baseline = gates is not None and gates.max_regressions is not None
+        self._repeats = RepeatCounter() if planned.repeats or has_baseline else None
         self._latencies = array("d")
         self._tokens: dict[str, Any] = {}
         self._usages = 0
@@ -353,7 +367,9 @@ class Totals:
     def summary(self, end: ExecutionEnd, *, out: tuple[str, ...]) -> Summary:
         """Return the summary of the execution."""
         counts = self._all.counts()
-        status, exit_code = _outcome(counts, end)
+        failed = self._repeats.failed() if self._gates is not None and self._repeats is not None else ()
+        outcomes = [] if self._gates is None else self._gates.judge(counts, failed)
+        status, exit_code = _outcome(counts, end, outcomes)
         return Summary(
             execution_id=self._execution_id,
             status=status,
@@ -383,15 +399,18 @@ class Totals:
             judges=self._judges.sums() or UNSET,
             stopped=UNSET if end.stopped is None else end.stopped,
             warnings=end.warnings or UNSET,
+            gates=tuple([f"{each.text}: {'met' if each.is_met else 'not met'}" for each in outcomes]) or UNSET,
         )
 
 
-def _outcome(counts: OutcomeCounts, end: ExecutionEnd) -> tuple[str, int]:
-    """Return the status and the exit code of an execution."""
+def _outcome(counts: OutcomeCounts, end: ExecutionEnd, gates: list[GateOutcome]) -> tuple[str, int]:
+    """Return the status and the exit code of an execution; conditions replace the rule that every run has to pass."""
     if end.interrupted:
         return "interrupted", INTERRUPTED
     if counts.errors or end.broken or end.stopped is not None:
         return "error", ERROR
+    if gates:
+        return ("pass", PASS) if all(each.is_met for each in gates) else ("fail", FAIL)
     return ("fail", FAIL) if counts.failed else ("pass", PASS)
 
 

@@ -1,7 +1,9 @@
 """Source of a reply's tool calls; conversion between traces and messages."""
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any, Literal, get_args
 
@@ -66,27 +68,86 @@ def trace_from_messages(messages: Iterable[Message]) -> tuple[TraceEvent, ...]:
 
 
 def calls_from_trace(trace: Iterable[TraceEvent]) -> tuple[ToolCall, ...]:
-    """Return the calls of a trace, each with the result of its `tool_result` event, matched by id, else by order."""
-    calls: list[ToolCall] = []
-    waiting: list[int] = []
-    answered: set[int] = set()
-    by_id: dict[str, int] = {}
-    for event in trace:
+    """Return the calls of a trace, each with the result of its `tool_result` event.
+
+    A result belongs to the call with its `id`; else to the first call of its `name` that has no result; else to the
+    last call that has none.
+    """
+    events = tuple(trace)
+    ids = {event.id for event in events if event.type == "tool_call" and event.id is not None}
+    pairing = _ResultPairing(ids)
+    for event in events:
         if event.type == "tool_call":
-            if event.id is not None:
-                by_id[event.id] = len(calls)
-            if event.output is UNSET:
-                waiting.append(len(calls))
-            calls.append(_call(event))
+            pairing.add_call(event)
         elif event.type == "tool_result":
-            position = by_id.get(event.id) if event.id is not None else None
-            while position is None and waiting:
-                last = waiting.pop()
-                position = None if last in answered else last
-            if position is not None:
-                calls[position] = _answer(calls[position], event)
-                answered.add(position)
-    return tuple(calls)
+            pairing.add_result(event)
+    return tuple(pairing.calls)
+
+
+class _ResultPairing:
+    """Calls of a trace so far, and those of them that still wait for a result."""
+
+    def __init__(self, ids: AbstractSet[str]) -> None:
+        self.calls: list[ToolCall] = []
+        self._ids = ids
+        """Ids of all calls, those to come included."""
+        self._has_result: list[bool] = []
+        self._by_id: dict[str, deque[int]] = {}
+        """Positions of all calls with an id; more than one only where an agent repeats its ids."""
+        self._by_name: dict[str, deque[int]] = {}
+        """Positions of calls that may wait for a result, in order."""
+        self._waiting: list[int] = []
+        """As above, of all names."""
+        self._early: dict[str, list[TraceEvent]] = {}
+        """Results that were logged before their calls, by id."""
+
+    def add_call(self, event: TraceEvent) -> None:
+        """Add a call, and the results that were logged before it."""
+        position = len(self.calls)
+        self.calls.append(_call(event))
+        self._has_result.append(event.output is not UNSET)
+        if event.output is UNSET:
+            self._by_name.setdefault(event.name or "", deque()).append(position)
+            self._waiting.append(position)
+        if event.id is not None:
+            self._by_id.setdefault(event.id, deque()).append(position)
+            for result in self._early.pop(event.id, ()):
+                self._answer(position, result)
+
+    def add_result(self, event: TraceEvent) -> None:
+        """Add a result to its call, if there is one."""
+        if event.id is not None and event.id in self._ids:
+            position = self._find_by_id(event.id)
+            if position is None:
+                self._early.setdefault(event.id, []).append(event)
+        else:
+            position = self._find_by_name(event.name) if event.name else None
+            position = self._find_last() if position is None else position
+        if position is not None:
+            self._answer(position, event)
+
+    def _answer(self, position: int, event: TraceEvent) -> None:
+        self.calls[position] = _answer(self.calls[position], event)
+        self._has_result[position] = True
+
+    def _find_by_id(self, call_id: str) -> int | None:
+        positions = self._by_id.get(call_id)
+        if not positions:
+            return None
+        while len(positions) > 1 and self._has_result[positions[0]]:
+            positions.popleft()
+        return positions[0]
+
+    def _find_by_name(self, name: str) -> int | None:
+        positions = self._by_name.get(name, deque())
+        while positions and self._has_result[positions[0]]:
+            positions.popleft()
+        return positions[0] if positions else None
+
+    def _find_last(self) -> int | None:
+        while self._waiting and self._has_result[self._waiting[-1]]:
+            self._waiting.pop()
+        return self._waiting[-1] if self._waiting else None
 
 
 def _call(event: TraceEvent) -> ToolCall:
@@ -144,6 +205,9 @@ def _elapsed(call: ToolCall, result: TraceEvent) -> float | None:
 Source = Literal["output_messages", "trace", "trace_summary"]
 
 TRACE_ONLY = "`trace` is deprecated: send `output_messages`, which carry the calls where they were made"
+TRACE_REF_ONLY = "`trace_ref` is deprecated: send `output_messages`, which carry the calls where they were made"
+BOTH = "the reply holds both `output_messages` and `trace`: only one is read; send `output_messages` alone"
+BOTH_REF = BOTH.replace("`trace`", "`trace` (from `trace_ref`)")
 NAMES_ALONE = "`trace_summary` names tools but not how often they were called: send `tool_calls_by_name`"
 WITHOUT_NAME = "a call without a name"
 MESSAGE_PATH = re.compile(r"output_messages\[(\d+)\]")
@@ -204,7 +268,7 @@ def _completely_understood(
     summary = response.trace_summary
     if summary is None or not any(summary.tool_calls_by_name.values()):
         return None
-    warnings = _unread_warnings(unread)
+    warnings = (*trace_warnings(response), *_unread_warnings(unread))
     return Calls(source="trace_summary", calls=None, summary=summary, unread=unread, warnings=warnings)
 
 
@@ -249,11 +313,12 @@ def _without_names(response: ProviderResponse, sent: tuple[ToolCall, ...], trace
     if response.trace:
         return _from_trace(response, traced)
     summary = response.trace_summary
+    warnings = trace_warnings(response)
     if summary is not None and summary.tool_names:
-        return Calls(source=None, calls=None, warnings=(NAMES_ALONE,))
+        return Calls(source=None, calls=None, warnings=(*warnings, NAMES_ALONE))
     if summary is not None:
-        return Calls(source="trace_summary", calls=(), summary=summary)
-    return Calls(source=None, calls=None)
+        return Calls(source="trace_summary", calls=(), summary=summary, warnings=warnings)
+    return Calls(source=None, calls=None, warnings=warnings)
 
 
 def _sent(messages: tuple[Message, ...]) -> tuple[ToolCall, ...]:
@@ -271,7 +336,7 @@ def _from_messages(
     *,
     complete: bool = True,
 ) -> Calls:
-    warnings = _both_sent(calls, response) if response.trace else ()
+    warnings = trace_warnings(response, calls)
     return Calls(
         source="output_messages",
         calls=calls,
@@ -286,8 +351,8 @@ def _from_messages(
 def _from_trace(
     response: ProviderResponse, calls: tuple[ToolCall, ...], unread: tuple[Unread, ...] = (), *, complete: bool = True
 ) -> Calls:
-    messages, trace = response.output_messages, response.trace
-    warnings = () if not trace else _both_sent(_sent(messages), response) if messages else (TRACE_ONLY,)
+    trace = response.trace
+    warnings = trace_warnings(response)
     return Calls(
         source="trace",
         calls=calls,
@@ -298,13 +363,21 @@ def _from_trace(
     )
 
 
-def _both_sent(calls: tuple[ToolCall, ...], response: ProviderResponse) -> tuple[str, ...]:
-    here = [call.tool for call in calls]
-    there = [call.tool for call in calls_from_trace(response.trace or ())]
-    warning = "the reply holds both `output_messages` and `trace`: only one is read; send `output_messages` alone"
+def trace_warnings(response: ProviderResponse, calls: tuple[ToolCall, ...] | None = None) -> tuple[str, ...]:
+    """Return the deprecation of a trace, or the warning that the messages were sent as well; `calls` are theirs."""
+    trace, is_file = response.trace or (), response.trace_ref is not None
+    if not trace and not is_file:
+        return ()
+    if not response.output_messages:
+        return (TRACE_REF_ONLY if is_file else TRACE_ONLY,)
+    warning = BOTH_REF if is_file else BOTH
+    if not trace:
+        return (warning,)
+    sent = _sent(response.output_messages) if calls is None else calls
+    traced = calls_from_trace(trace)
+    here, there = [call.tool for call in sent], [call.tool for call in traced]
     if here == there:
-        differing = _first_differing_input(calls, calls_from_trace(response.trace or ()))
-        return (warning + differing,)
+        return (warning + _first_differing_input(sent, traced),)
     return (f"{warning}. Their calls differ: output_messages {_names(here)}, trace {_names(there)}",)
 
 

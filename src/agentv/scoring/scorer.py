@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentv.errors import EvaluationError, UndecidedError
 from agentv.evals import ConfiguredEvaluator
 from agentv.model.request import Case, Scope
-from agentv.model.response import ProviderResponse, ResponseError, Unread
+from agentv.model.response import TRACE_REF, ProviderResponse, ResponseError, Unread
 from agentv.model.results import DiffLabels, EvaluatorResult, RunResult, Verdict
 from agentv.protocols import Context, Evaluator, JudgeClient
 from agentv.scoring.calls import MESSAGE_PATH, Calls, resolve_calls
@@ -70,8 +70,8 @@ def without_echo(response: ProviderResponse) -> ProviderResponse | None:
     start, messages = response.echo_end, response.output_messages
     if not start or messages is None:
         return None
-    unread = tuple(_shift_places(response.unread, start))
-    return replace(response, output_messages=messages[start:], unread=unread, echo_end=None)
+    unread, incomplete = (tuple(_shift_places(places, start)) for places in (response.unread, response.incomplete))
+    return replace(response, output_messages=messages[start:], unread=unread, incomplete=incomplete, echo_end=None)
 
 
 def _shift_places(unread: Iterable[Unread], start: int) -> Iterator[Unread]:
@@ -124,7 +124,7 @@ UNEXPLAINED = "the agent says that it failed, and not why (`success` is false, a
 ResultOrCoroutine = EvaluatorResult | Coroutine[Any, Any, EvaluatorResult]
 """A result, or the coroutine that returns it."""
 TraceLoader = Callable[[ProviderResponse], ProviderResponse]
-"""Loads the trace that a `trace_ref` names, or adds a warning."""
+"""Loads the trace that a `trace_ref` names, or adds the file as an unread place."""
 
 
 class CaseScorer:
@@ -157,10 +157,8 @@ class CaseScorer:
 
     def read(self, response: ProviderResponse) -> tuple[Calls, Context | None]:
         """Return the known calls and the context of evaluators; no context if the agent gave no usable reply."""
+        response = self.include_trace_file(response)
         known = resolve_calls(response)
-        if _needs_trace_file(response, known):
-            response = self._follow(response)
-            known = resolve_calls(response)
         if not response.success:
             return known, None
         context = Context(
@@ -174,6 +172,7 @@ class CaseScorer:
             calls_source=known.source,
             calls_complete=known.complete,
             unread=known.unread,
+            incomplete=response.incomplete,
             expected_messages=self._case.expected_messages,
             scope=self._scope,
             ask=self._ask,
@@ -183,14 +182,9 @@ class CaseScorer:
     def include_trace_file(self, response: ProviderResponse) -> ProviderResponse:
         """Return the reply with the events of its `trace_ref` file and the places of it that were not understood.
 
-        Stored so, it is evaluated again without the file. A file that cannot be read leaves the reply as it is.
+        A file that cannot be read is such a place itself: it matters unless the messages tell all calls.
         """
-        if response.trace_ref is None or not _needs_trace_file(response, resolve_calls(response)):
-            return response
-        found = self._follow(response)
-        if found.trace is response.trace and found.unread == response.unread:
-            return response
-        return replace(found, trace_ref=None)
+        return self._follow(response) if needs_trace_file(response) else response
 
     def readings(self, context: Context) -> tuple[Context, ...]:
         """Return the context, and where its messages may begin with an echo of the request, one without it too."""
@@ -210,7 +204,7 @@ class CaseScorer:
             evaluators=tuple(results),
             trace_summary=known.summary,
             calls_complete=UNSET if known.complete else False,
-            warnings=(*self._warnings, *response.warnings, *known.warnings, *not_shown),
+            warnings=(*self._warnings, *response.warnings, *known.warnings, *not_shown, *_incomplete(response)),
         )
 
     def unmeasured(self, response: ProviderResponse, known: Calls) -> RunResult:
@@ -243,17 +237,21 @@ def _judge_warnings(name: str, details: Mapping[str, Any]) -> Iterator[str]:
             yield from _judge_warnings(name, result["details"])
 
 
-def _needs_trace_file(response: ProviderResponse, known: Calls) -> bool:
-    """Return whether the calls of a reply are to be looked for in the file that it names."""
-    if response.trace_ref is None:
+def needs_trace_file(response: ProviderResponse) -> bool:
+    """Return whether a reply names a trace file that was not read yet, and has no events with calls itself."""
+    if response.trace_ref is None or any(place.path == TRACE_REF for place in response.unread):
         return False
-    return not (known.complete and any(call.tool for call in known.calls or ()))
+    if response.trace is None:
+        return True
+    return response.trace_hash is None and not any(event.type == "tool_call" for event in response.trace)
 
 
 def evaluate(checked: ConfiguredEvaluator, context: Context) -> ResultOrCoroutine:
     """Run one evaluator; an exception becomes its result and never ends the run."""
     if checked.evaluator.skip:
         return checked.evaluator.result("skipped", None)
+    if (reason := _cannot_decide(checked, context)) is not None:
+        return checked.evaluator.result("error", None, details={"undecided": [reason]})
     try:
         result = checked.evaluator.evaluate(replace(context, config=checked.config))
     except Exception as error:  # noqa: BLE001 - whatever one evaluator raises, the others must still run
@@ -261,6 +259,32 @@ def evaluate(checked: ConfiguredEvaluator, context: Context) -> ResultOrCoroutin
     if not isinstance(result, EvaluatorResult):
         return _await_evaluator(result, checked)
     return negated(result, checked.evaluator) if checked.evaluator.negate else result
+
+
+CONFIG_REDACTED = "its configuration holds secrets that were redacted when it was stored: name the eval with --eval"
+MAX_NAMED = 3
+"""The number of incomplete places that a sentence names."""
+
+
+def _cannot_decide(checked: ConfiguredEvaluator, context: Context) -> str | None:
+    """Return why an evaluator is not run, if it cannot tell what is missing in the reply or in its configuration."""
+    if checked.redacted:
+        return CONFIG_REDACTED
+    if not context.incomplete or getattr(checked.evaluator, "handles_incomplete", False):
+        return None
+    return f"it does not say that it handles incomplete replies: {name_incomplete(context)}"
+
+
+def _incomplete(response: ProviderResponse) -> list[str]:
+    """Return the first incomplete places as warnings."""
+    return [str(place) for place in response.incomplete[:MAX_NAMED]]
+
+
+def name_incomplete(context: Context) -> str:
+    """Return the first places at which text is missing and why, as the reason of a sentence."""
+    places = context.incomplete
+    more = [f"and {len(places) - MAX_NAMED} more"] if len(places) > MAX_NAMED else []
+    return "; ".join([*map(str, places[:MAX_NAMED]), *more])
 
 
 async def _await_evaluator(pending: Awaitable[EvaluatorResult], checked: ConfiguredEvaluator) -> EvaluatorResult:

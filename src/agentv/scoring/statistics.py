@@ -5,10 +5,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
 from math import ceil, erfc, exp, fsum, isinf, lgamma, log, log1p, pi, sqrt
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from random import Random
+from random import Random
 
 Interval = tuple[float, float]
 """The lower and the upper end."""
@@ -194,10 +191,8 @@ def _resample_means(differing: Sequence[float], cases: int, seed: int, resamples
     return sorted(means)
 
 
-def seeded_random(seed: int) -> "Random":
+def seeded_random(seed: int) -> Random:
     """Return a generator of random numbers that the seed determines."""
-    from random import Random  # noqa: PLC0415 - only a comparison needs it
-
     return Random(seed)  # noqa: S311 - nobody's secret hangs on it
 
 

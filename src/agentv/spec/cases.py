@@ -17,7 +17,13 @@ from agentv.formats.reader import decode_response
 from agentv.matching.matchers import check_expected
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.request import Case
-from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators, checks_anything, with_expected_messages
+from agentv.spec.evaluators import (
+    CASE_NEVER_FAILS,
+    NOTHING_CHECKED,
+    can_fail,
+    check_evaluators,
+    with_expected_messages,
+)
 from agentv.spec.file_format import CaseEntry, DefaultsEntry
 from agentv.spec.validation import (
     NOT_JSON,
@@ -128,7 +134,7 @@ def check_expected_messages(data: Sequence[Any] | None, path: str = "expected_me
     if isinstance(data, (str, bytes)) or not isinstance(data, Sequence):
         raise SpecError([Problem(path, "expected a list of messages")])
     messages, problems = _decode_messages(data, path)
-    for index, message in enumerate(messages):
+    for index, message in enumerate(() if problems else messages):
         for number, call in enumerate(message.tool_calls):
             call_path = f"{path}[{index}].tool_calls[{number}]"
             if not call.tool:
@@ -219,6 +225,8 @@ def _check_function(function: Any, path: str, problems: list[Problem]) -> None:
         ]
 
 
+NOTHING_ASKED = "asks nothing: add `input`"
+_TOOL_NAME = re.compile(r"[^\s,;!?]+")
 NOT_A_REASON = {"", "y", "n", "yes", "no", "on", "off", "true", "false"}
 """Texts that other YAML parsers read as true or false; as a reason they would skip a case that should run."""
 CAMEL_CASE = {"inputMessages": "input_messages", "expectedMessages": "expected_messages"}
@@ -272,6 +280,9 @@ class CaseReader:
         case, checks, problems = self._make(entry, files)
         if problems or case is None:
             return None, problems
+        warnings = [warning for checked in checks for warning in checked.warnings]
+        if entry.threshold == 0 and not any(checked.evaluator.required for checked in checks):
+            warnings.append(f"threshold: {CASE_NEVER_FAILS}")
         return CheckedCase(
             case=case,
             checks=checks,
@@ -280,7 +291,7 @@ class CaseReader:
             skip=entry.skip,
             only=entry.only,
             location=location,
-            warnings=tuple([warning for checked in checks for warning in checked.warnings]),
+            warnings=tuple(warnings),
         ), []
 
     def _find_more_problems(self, text: bytes, problems: list[Problem], evaluators: list[Any] | None) -> list[Problem]:
@@ -307,7 +318,7 @@ class CaseReader:
         input_messages = self._messages(entry, "input_messages", filler, problems)
         expected = self._messages(entry, "expected_messages", filler, problems)
         if not input_messages and not problems:
-            problems.append(Problem("", f"case {entry.id!r} asks nothing: add `input`", "whole"))
+            problems.append(Problem("", f"case {entry.id!r} {NOTHING_ASKED}", "whole"))
         if isinstance(entry.skip, str) and entry.skip.strip().lower() in NOT_A_REASON:
             problems.append(Problem("skip", f"expected true, false, or a reason in words; got {entry.skip!r}"))
         checks = self._checks(entry, expected, problems)
@@ -343,7 +354,7 @@ class CaseReader:
                 paths = [_content_path(path, data, index) for index in range(len(messages))]
                 return tuple(map(filler.fill, messages, paths))
             messages = check_messages(data, path, "assistant") if isinstance(data, (str, dict)) else ()
-            return check_expected_messages(messages or data, path)
+            return check_expected_messages(messages or _named_calls(data, path), path)
         except SpecError as error:
             problems += error.problems
             return None
@@ -363,12 +374,24 @@ class CaseReader:
                 checks = with_expected_messages(checks, expected)
             is_empty = not can_fail(checks)
         except SpecError as error:
-            is_empty = not has_calls and not self._default_checks and _check_nothing(entry.evaluators, error.problems)
+            is_empty = False  # what is wrong with them comes first
             problems += error.problems
             checks = []
-        if is_empty:
+        written = not (entry.expected is UNSET and entry.expected_messages is UNSET)
+        if is_empty and not (written and expected is None):  # invalid ones are reported already
             problems.append(Problem("", f"case {entry.id!r} {NOTHING_CHECKED}", "whole"))
         return tuple(checks)
+
+
+def _named_calls(data: Any, path: str) -> Any:
+    """Return a list of names of tools as one message with these calls; any other data as it is."""
+    if not isinstance(data, list) or not data or not all(isinstance(name, str) for name in data):
+        return data
+    for index, name in enumerate(data):
+        if not _TOOL_NAME.fullmatch(name):
+            message = f"{short_repr(name)} is no name of a tool; for an expected answer write one text, not a list"
+            raise SpecError([Problem(f"{path}[{index}]", message)])
+    return [{"role": "assistant", "tool_calls": [{"tool": name} for name in data]}]
 
 
 def encode_case(data: Any, path: str) -> tuple[bytes | None, list[Problem]]:
@@ -394,15 +417,6 @@ def _check_evaluators_only(configs: Any) -> list[Problem]:
     except SpecError as error:
         return list(error.problems)
     return []
-
-
-def _check_nothing(configs: list[Any], problems: Sequence[Problem]) -> bool:
-    """Tell whether nothing would be checked without the keys that have problems."""
-    paths = [f"evaluators[{index}]" for index in range(len(configs))]
-    return not any(
-        checks_anything(config, [problem for problem in problems if problem.path.startswith(path)], path)
-        for config, path in zip(configs, paths, strict=True)
-    )
 
 
 def _content_path(path: str, data: Any, index: int) -> str:

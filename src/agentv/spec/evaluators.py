@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from agentv.errors import Problem, SpecError
 from agentv.evals import ConfiguredEvaluator, iter_evaluators
+from agentv.other_tools import assertion_hint
 from agentv.registry import EVALUATORS, evaluator_names, find_evaluator
 from agentv.spec.command_line import split_command
 from agentv.spec.validation import (
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from agentv.protocols import CompositeEvaluator, Evaluator
 
 
+NEVER_FAILS = "this can never fail: every score reaches a threshold of 0; use `kind: metric` to record without judging"
+CASE_NEVER_FAILS = "this can never fail: every score reaches a threshold of 0, and no evaluator is `required`"
 NOTHING_CHECKED = "checks nothing: add `evaluators` or tool calls in `expected_messages`"
 REQUIRED_ATTRIBUTES = (
     *("type", "name", "kind", "weight", "threshold", "required", "skip", "negate", "executes", "nested"),
@@ -118,7 +121,7 @@ def _check_mapping(config: Mapping[str, Any], text: bytes, path: str) -> _Checke
         return None, [Problem(f"{path}.type", f"required; one of {', '.join(EVALUATORS)}")]
     cls = find_evaluator(name)
     if cls is None:
-        return None, [Problem(f"{path}.type", choice_message(name, evaluator_names()))]
+        return None, [Problem(f"{path}.type", _unknown_type(name))]
     if is_too_deep(text):
         return None, [Problem(path, TOO_DEEP)]
     if "-" in name:
@@ -139,6 +142,15 @@ def _check_mapping(config: Mapping[str, Any], text: bytes, path: str) -> _Checke
     return None, [*problems, *inner]
 
 
+def _unknown_type(name: str) -> str:
+    """Return the message for an unknown type: what to write for an assertion of another tool, or a suggestion."""
+    names = evaluator_names()
+    hint = assertion_hint(name)
+    if not hint:
+        return choice_message(name, names)
+    return f"got {short_repr(name)}, which is a name of another tool: {hint}. Expected one of {', '.join(names)}"
+
+
 def _configure(evaluator: Evaluator, config: Mapping[str, Any], path: str) -> _Checked:
     nested = evaluator.nested
     inner, problems = _check_each(getattr(evaluator, nested), f"{path}.{nested}") if nested else ([], [])
@@ -148,6 +160,8 @@ def _configure(evaluator: Evaluator, config: Mapping[str, Any], path: str) -> _C
     if problems:
         return None, problems
     warnings = [*evaluator.warnings(path), *(warning for checked in inner for warning in checked.warnings)]
+    if evaluator.threshold == 0 and evaluator.kind == "assertion" and evaluator.weight > 0:
+        warnings.append(f"{path}.threshold: {NEVER_FAILS}")
     return ConfiguredEvaluator(evaluator, config, tuple(warnings)), []
 
 
@@ -173,13 +187,3 @@ def can_fail(checks: Sequence[ConfiguredEvaluator]) -> bool:
         if evaluator.kind == "assertion" and evaluator.weight > 0 and not evaluator.skip:
             return True
     return False
-
-
-def checks_anything(config: Any, problems: Sequence[Problem], path: str) -> bool:
-    """Tell whether a configuration would check something without the keys that have problems."""
-    if not isinstance(config, Mapping) or not isinstance(config.get("type"), str):
-        return True
-    invalid_keys = {problem.path.removeprefix(f"{path}.").partition(".")[0].partition("[")[0] for problem in problems}
-    valid = {key: value for key, value in config.items() if key == "type" or key not in invalid_keys}
-    _, problems_left = _check_config(valid, path)
-    return not any(problem.message.startswith("checks nothing") for problem in problems_left)

@@ -106,6 +106,8 @@ class DatasetEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The format of the files; by default that of their suffix."""
     template: dict[str, Any] | None = None
     """A case in which `{{ column }}` is replaced by a column of the row, in any text at any depth."""
+    types: dict[str, Literal["string", "number", "integer", "boolean", "json"]] = {}
+    """Types of columns of a table, whose cells are texts otherwise; an empty cell of another type is null."""
     where: dict[str, Plain | list[Plain] | NotEntry] = {}
     """Filter of rows by column: a value, a list of allowed values, or `not` with excluded values."""
     sample: SampleEntry | None = None

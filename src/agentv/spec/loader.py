@@ -12,14 +12,17 @@ from msgspec.structs import replace
 
 from agentv.errors import Location, Problem, SpecError
 from agentv.evals import CheckedCase, ConfiguredEvaluator, Eval, Limits, Target
-from agentv.spec.cases import CaseReader, encode_case
+from agentv.other_tools import top_level_hint
+from agentv.spec.cases import NOTHING_ASKED, CaseReader, encode_case
 from agentv.spec.dataset import SearchPaths, open_dataset, validate_dataset
 from agentv.spec.discovery import SUFFIXES, find_evals
+from agentv.spec.evaluators import CASE_NEVER_FAILS, NOTHING_CHECKED
 from agentv.spec.file_format import EvalEntry
 from agentv.spec.project import (
     Project,
     check_defaults,
     display_path,
+    find_foreign_project,
     find_project,
     load_project,
     merge_checks,
@@ -148,7 +151,7 @@ class Loader:
         if dataset is not None:
             self._problems += validate_dataset(dataset, ids, counts)
         if self._problems:
-            raise SpecError(self._problems)
+            raise SpecError(without_consequences(self._problems))
         assert entry is not None  # noqa: S101 - otherwise there are problems
         targets = self._without(targets, judges)
         return Eval(
@@ -171,7 +174,7 @@ class Loader:
             skipped=counts.skipped,
             repeats=counts.repeats,
             has_only=counts.only,
-            warnings=(*self._warnings(dataset), *self._evaluator_warnings(checks, counts)),
+            warnings=(*self._warnings(dataset), *self._evaluator_warnings(checks, counts, defaults.threshold)),
         )
 
     def _build_entry(self, data: dict[str, Any]) -> EvalEntry | None:
@@ -192,9 +195,13 @@ class Loader:
         files = dataset.files if dataset else ()
         return (*self._project.warnings, *own, *(warning for file in files for warning in file.warnings))
 
-    def _evaluator_warnings(self, checks: Sequence[ConfiguredEvaluator], counts: CaseCounts) -> list[Problem]:
+    def _evaluator_warnings(
+        self, checks: Sequence[ConfiguredEvaluator], counts: CaseCounts, threshold: float | None
+    ) -> list[Problem]:
         """Return the warnings of evaluators, with their locations."""
         warnings = [*(as_warning(warning) for checked in checks for warning in checked.warnings), *counts.warnings]
+        if threshold == 0 and not any(checked.evaluator.required for checked in checks):
+            warnings.append(Problem("defaults.threshold", CASE_NEVER_FAILS))
         return [self._source.locate(warning) if self._source else warning for warning in warnings]
 
     def _inputs(self, dataset: Dataset | None, targets: Iterable[Target]) -> tuple[str, ...]:
@@ -245,7 +252,7 @@ class Loader:
             self._problems.append(Problem(name, f"{name!r} is another word for 'cases'; give one of them", "key"))
         if not names:
             if self._data.get("dataset") is None:
-                self._problems.append(Problem("", "no cases: add `cases` or `dataset`", "whole"))
+                self._problems.append(Problem("", NO_CASES, "whole"))
             return []
         cases, name = self._data[names[0]], names[0]
         if not isinstance(cases, (list, tuple)):
@@ -306,8 +313,33 @@ def _evaluator_objects(data: Any) -> list[Any] | None:
     return list(configs)
 
 
+NO_CASES = "no cases: add `cases` or `dataset`"
+NO_TARGET = "no target to test"
+UNDEFINED = "is not defined: add it to `targets`"
+
+
+def without_consequences(problems: Sequence[Problem], *, of_project: bool = False) -> list[Problem]:
+    """Return the problems without those that follow from others, such as `no cases` after a misspelt `cases`.
+
+    With `of_project`, the project file has problems, so that its targets and defaults are missing.
+    """
+    above = [problem for problem in problems if "[" not in problem.path and problem.about == "key"]
+    meant = " ".join(f"{problem.path} {problem.message}" for problem in above)
+    dropped: list[str] = []
+    if "evaluators" in meant or of_project or any(each.path.startswith("defaults.evaluators") for each in problems):
+        dropped.append(NOTHING_CHECKED)
+    if any(problem.path == "prompts" for problem in above):
+        dropped.append(NOTHING_ASKED)
+    if "'cases'" in meant or "'dataset'" in meant:
+        dropped.append(NO_CASES)
+    if "'targets'" in meant or of_project:
+        dropped += [NO_TARGET, UNDEFINED]
+    kept = [problem for problem in problems if not any(words in problem.message for words in dropped)]
+    return kept if kept or of_project else list(problems)
+
+
 def _with_hint(problem: Problem) -> Problem:
-    hint = HINTS.get(problem.path) if problem.about == "key" else None
+    hint = HINTS.get(problem.path) or top_level_hint(problem.path) if problem.about == "key" else None
     return problem._replace(message=f"unknown key {problem.path!r} here: {hint}") if hint else problem
 
 
@@ -356,10 +388,13 @@ def load_projects(paths: Iterable[str | Path]) -> None:
 
 
 def _load_file(path: Path, selection: TargetSelection, load_cached_project: Any) -> Eval:
-    folder = path.resolve().parent
-    project_file = find_project(folder)
+    folder, owner = path.resolve().parent, path.stat().st_uid
+    project_file = find_project(folder, owner)
+    foreign = find_foreign_project(folder, owner)
     try:
         project: Project = load_cached_project(project_file) if project_file else Project(folder)
+        if foreign is not None:
+            project = project._replace(warnings=(*project.warnings, _foreign_problem(foreign)))
         project_problems: tuple[Problem, ...] = ()
     except SpecError as error:
         project, project_problems = Project(folder), error.problems
@@ -367,10 +402,18 @@ def _load_file(path: Path, selection: TargetSelection, load_cached_project: Any)
     try:
         loaded = Loader(project, source, folder, selection).load(default_id(path, project.root))
     except SpecError as error:
-        raise SpecError([*project_problems, *[source.locate(problem) for problem in error.problems]]) from error
+        own = without_consequences(error.problems, of_project=bool(project_problems))
+        notes = [] if foreign is None else [_foreign_problem(foreign)]
+        raise SpecError([*notes, *project_problems, *[source.locate(problem) for problem in own]]) from error
     if project_problems:
         raise SpecError(list(project_problems))
     return loaded
+
+
+def _foreign_problem(path: Path) -> Problem:
+    """Return the warning that a project file is not used."""
+    about = f"{display_path(path)} belongs to another user and is not used"
+    return Problem("", f"{about}: add --trust-project if you trust it", "whole")
 
 
 def load_data(

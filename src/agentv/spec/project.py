@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from agentv.errors import Problem, SpecError
+from agentv.spec.discovery import SUFFIXES
 from agentv.spec.evaluators import check_evaluators
 from agentv.spec.file_format import DefaultsEntry, ProjectEntry
 from agentv.spec.targets import check_targets, unknown_target
+from agentv.spec.trust import TRUSTS_ALL
 from agentv.spec.validation import as_warning, build, short_repr
 from agentv.spec.yaml import SourceFile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from agentv.evals import ConfiguredEvaluator, Target
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from agentv.model.stored import Persist
 
 PROJECT_FILE = "agentv.yaml"
+ADMINISTRATOR = 0
+"""User id of root."""
 
 
 class Project(NamedTuple):
@@ -39,10 +44,40 @@ class Project(NamedTuple):
     judge: str | None = None
 
 
-def find_project(folder: Path) -> Path | None:
-    """Return the nearest `agentv.yaml` in this folder or above."""
+def find_project(folder: Path, owner: int | None = None) -> Path | None:
+    """Return the nearest `agentv.yaml` in this folder or above that does not belong to another user.
+
+    `owner` is the owner of the eval, by default of the folder: files of the same owner are used.
+    """
+    return next((file for file in _project_files(folder) if not _is_foreign(file, folder, owner)), None)
+
+
+def find_foreign_project(folder: Path, owner: int | None = None) -> Path | None:
+    """Return the nearest `agentv.yaml` if it is not used because it belongs to another user."""
+    nearest = next(_project_files(folder), None)
+    return nearest if nearest is not None and _is_foreign(nearest, folder, owner) else None
+
+
+def _project_files(folder: Path) -> Iterator[Path]:
     files = (parent / PROJECT_FILE for parent in (folder, *folder.parents))
-    return next((file for file in files if file.is_file()), None)
+    return (file for file in files if file.is_file())
+
+
+def _is_foreign(file: Path, folder: Path, owner: int | None) -> bool:
+    """Return whether a project file, or its folder, belongs to a user who is neither this one nor the administrator."""
+    if TRUSTS_ALL.get() or not hasattr(os, "getuid"):
+        return False
+    trusted = {os.getuid(), ADMINISTRATOR, folder.stat().st_uid if owner is None else owner}
+    return not {file.stat().st_uid, file.parent.stat().st_uid} <= trusted
+
+
+def evals_here(folder: Path) -> str | None:
+    """Return the path that a command without one stands for: the project of this folder, or a folder of evals."""
+    file = find_project(folder)
+    if file is not None:
+        return os.path.relpath(file.parent, folder)
+    has_evals = any(path.name.endswith(SUFFIXES) and path.is_file() for path in folder.iterdir())
+    return "." if has_evals else None
 
 
 def store_setting(path: Path) -> str | None:

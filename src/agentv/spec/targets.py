@@ -11,16 +11,17 @@ from msgspec.structs import replace as with_fields
 from agentv.errors import Problem, SpecError
 from agentv.evals import Target
 from agentv.formats.plain_blocks import plain_block_problem
-from agentv.protocols import ProviderSettings, TemplateProvider
+from agentv.protocols import ProviderSettings, TemplateProvider, WrittenReplies
 from agentv.registry import PROVIDERS, find_provider, provider_names
 from agentv.spec.command_line import at_command, split_command
 from agentv.spec.environment import substitute
 from agentv.spec.validation import build, choice_message, join_path, short_repr, to_json
-from agentv.suggestions import suggest
+from agentv.suggestions import closest, suggest
 from agentv.templating import escape_placeholders
 
 if TYPE_CHECKING:
     from agentv.evals import ConfiguredEvaluator
+    from agentv.model.request import Scope
     from agentv.protocols import Provider
     from agentv.spec.yaml import SourceFile
 
@@ -128,7 +129,7 @@ def _check_target(data: Any, path: str) -> tuple[Target | None, list[Problem]]:
         return None, [Problem(path, f"expected a mapping with a `name` and a `provider`, got {short_repr(data)}")]
     problems = []
     name, provider = data.get("name"), data.get("provider")
-    if not isinstance(name, str) or not name:
+    if (not isinstance(name, str) or not name) and not any(key != "name" and closest(key, ("name",)) for key in data):
         problems.append(Problem(f"{path}.name", "required: the name that `target` and results use"))
     if not isinstance(provider, str):
         return None, [*problems, Problem(f"{path}.provider", f"required; one of {', '.join(PROVIDERS)}")]
@@ -148,6 +149,20 @@ def _check_target(data: Any, path: str) -> tuple[Target | None, list[Problem]]:
     if problems:
         return None, [at_command(problem, path) for problem in problems] if is_text else problems
     return Target(str(name), provider.replace("-", "_"), data), []
+
+
+def reply_warnings(target: Target, scope: Scope) -> list[Problem]:
+    """Return the warnings about replies that are written in the settings of a target, or in a file that they name."""
+    cls: Any = find_provider(target.provider)
+    if target.instance is not None or cls is None:
+        return []
+    provider, _ = build(cls, msgspec.json.encode({**target.settings, "provider": target.provider}), "")
+    if not isinstance(provider, WrittenReplies):
+        return []
+    return [
+        Problem(place, f"{place}: {warning}", "whole", target.location)
+        for place, warning in provider.reply_warnings(scope)
+    ]
 
 
 def make_provider(target: Target, environment: Mapping[str, str]) -> Provider:

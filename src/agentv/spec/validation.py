@@ -12,7 +12,8 @@ import msgspec
 
 from agentv.errors import Location, Problem
 from agentv.jsonio import parse_with_hooks
-from agentv.suggestions import suggest
+from agentv.other_tools import key_meant, other_word_hint
+from agentv.suggestions import closest, suggest
 
 if TYPE_CHECKING:
     from agentv.evals import CheckedCase
@@ -170,14 +171,28 @@ def _walk_struct(kind: type[msgspec.Struct], value: Any, path: str) -> Iterator[
         return
     hints = get_type_hints(kind, include_extras=True)
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    for key in value:
-        if key not in fields:
-            yield Problem(join_path(path, key), unknown_key_message(key, fields), "key")
+    missing = [name for name, field in fields.items() if field.required and name not in value]
+    meant = _meant_keys(kind, value, fields, missing)
+    for key in meant:
+        yield Problem(join_path(path, key), unknown_key_message(key, fields, meant[key]), "key")
     for name, field in fields.items():
         if name in value:
             yield from find_problems(hints[field.name], value[name], join_path(path, name))
-        elif field.required:
+        elif name in missing and name not in meant.values():
             yield Problem(join_path(path, name), "required")
+
+
+def _meant_keys(
+    kind: type, value: Mapping[str, Any], fields: Mapping[str, Any], missing: Sequence[str]
+) -> dict[str, str | None]:
+    """Return the unknown keys, each with the key that was probably meant: a missing one first."""
+    free = [name for name in fields if name not in value]
+    meant: dict[str, str | None] = {}
+    for key in value:
+        if key not in fields:
+            ours = key_meant(kind.__name__, str(key))
+            meant[key] = closest(key, missing) or (ours if ours in free else None) or closest(key, fields)
+    return meant
 
 
 def _convert(kind: Any, value: Any, path: str) -> Iterator[Problem]:
@@ -194,18 +209,24 @@ def join_path(path: str, key: object) -> str:
     return f"{path}.{key}" if path else str(key)
 
 
-def unknown_key_message(key: object, known: Mapping[str, Any] | Sequence[str]) -> str:
-    """Return the message for an unknown key, with a suggestion (did you mean)."""
-    return f"unknown key {short_repr(key)}{suggest(key, known) or '; expected one of ' + _join_choices(known)}"
+def unknown_key_message(key: object, known: Mapping[str, Any] | Sequence[str], meant: str | None = None) -> str:
+    """Return the message for an unknown key, with the one that was probably meant, or with all."""
+    other_word = other_word_hint(key, known)
+    if other_word is not None:
+        return f"unknown key {short_repr(key)}: {other_word}"
+    hint = f"; did you mean {meant!r}?" if meant else suggest(key, known)
+    return f"unknown key {short_repr(key)}{hint or '; expected one of ' + _join_choices(known)}"
 
 
 def choice_message(value: object, choices: Sequence[str]) -> str:
     """Return the message for a value that is not among the choices, with a suggestion (did you mean)."""
     if value == "superset" and "partial" in choices:  # the most similar choice, `subset`, would be the opposite
-        hint = ". What others call `superset`, more arguments than expected, is `partial` here"
+        hint = "; what others call `superset`, more arguments than expected, is `partial` here."
     else:
-        hint = suggest(value, choices, ". Did")
-    return f"expected one of {_join_choices(choices)}; got {short_repr(value)}{hint}"
+        hint = suggest(value, choices)
+    if hint:  # what was probably meant comes first, and the list, which may be long, after it
+        return f"got {short_repr(value)}{hint} Expected one of {_join_choices(choices)}"
+    return f"expected one of {_join_choices(choices)}; got {short_repr(value)}"
 
 
 def _join_choices(choices: Iterable[object]) -> str:
@@ -254,7 +275,7 @@ class CaseCounts:
         self.count += 1
         if case.warnings and len(self.warnings) < MAX_WARNINGS:
             below, location = (f"{listed_as}[{case.index}].", None) if listed_as else ("", case.location)
-            own = [warning for warning in case.warnings if warning.startswith("evaluators[")]
+            own = [warning for warning in case.warnings if warning.startswith(("evaluators[", "threshold:"))]
             self.warnings += [as_warning(warning, below, location) for warning in own]
         self.only = self.only or case.only
         if case.skip:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,12 +13,14 @@ import msgspec
 from agentv.jsonio import dump_json
 from agentv.model.judging import Calibration
 from agentv.stores.connection import Connection, timestamp
+from agentv.stores.user_key import user_key
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 SECRET_BYTES = 32
+SIGNATURE_BYTES = 32
 MAX_REPLIES = 200_000
 """Size of the cache: beyond it, the oldest replies are deleted."""
 _decode = msgspec.json.Decoder(Calibration).decode
@@ -40,21 +44,33 @@ class SqliteJudgeCache(Connection):
                 "INSERT INTO judge_secret (id, secret) VALUES (1, ?) ON CONFLICT (id) DO NOTHING",
                 (os.urandom(SECRET_BYTES),),
             )
-            secret: bytes = self.db.execute("SELECT secret FROM judge_secret").fetchone()[0]
-        return secret
+            secret = self.db.execute("SELECT secret FROM judge_secret").fetchone()[0]
+        # Whoever wrote the file knows its secret, but not the key of the user.
+        return hmac.digest(self._user_key, b"nonce" + bytes(secret), sha256)
+
+    @cached_property
+    def _user_key(self) -> bytes:
+        return user_key()
 
     def get(self, key: str) -> bytes | None:
         """Return the reply that is cached under this key."""
         with self.translate_errors():
             row = self.db.execute("SELECT reply FROM judge_replies WHERE key = ?", (key,)).fetchone()
-        return None if row is None else row[0]
+        if row is None or not isinstance(row[0], bytes):
+            return None
+        signature, reply = row[0][:SIGNATURE_BYTES], row[0][SIGNATURE_BYTES:]
+        # A reply that this user did not cache may be in a store that came with a repository: it is asked for again.
+        return reply if hmac.compare_digest(signature, self._sign(key, reply)) else None
+
+    def _sign(self, key: str, reply: bytes) -> bytes:
+        return hmac.digest(self._user_key, key.encode() + b"\0" + reply, sha256)
 
     def put(self, key: str, reply: bytes) -> None:
         """Cache a reply."""
         with self.transaction():
             self.db.execute(
                 "INSERT OR REPLACE INTO judge_replies (key, reply, created_at) VALUES (?, ?, ?)",
-                (key, reply, timestamp()),
+                (key, self._sign(key, reply) + reply, timestamp()),
             )
         self._written += 1
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+from functools import cache
 from pathlib import Path
 
 from agentv.errors import StoreError
@@ -15,6 +17,8 @@ HEADER_BYTES, SCHEMA_COOKIE, HEADER_APPLICATION_ID = 100, slice(40, 44), slice(6
 REPLACE_IT = "move it away, and a new one is made"
 """Remedy for a damaged file."""
 MIGRATIONS = Path(__file__).parent / "schema"
+_CREATE = re.compile(r"^CREATE (?:UNIQUE )?(TABLE|INDEX) (\w+)", re.MULTILINE)
+MAX_NAME = 60
 
 
 def migration_files() -> list[Path]:
@@ -24,6 +28,8 @@ def migration_files() -> list[Path]:
 
 def migrate(connection: sqlite3.Connection, name: str) -> None:
     """Apply missing migrations; raise `StoreError` if the file is newer than this program or foreign."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    _check_schema(connection, name)
     migrations = migration_files()
     version = _version(connection)
     if version < 0:
@@ -41,6 +47,25 @@ def migrate(connection: sqlite3.Connection, name: str) -> None:
         _check_application(name, has_tables=bool(tables), application_id=application_id)
     for number in range(version + 1, len(migrations) + 1):
         _apply_migration(connection, number, migrations[number - 1].read_text(encoding="utf-8"))
+
+
+@cache
+def known_names() -> frozenset[tuple[str, str]]:
+    """Return the tables and indexes that the migrations make, each as its kind and its name."""
+    scripts = [path.read_text(encoding="utf-8") for path in migration_files()]
+    return frozenset((kind.lower(), name) for script in scripts for kind, name in _CREATE.findall(script))
+
+
+def _check_schema(connection: sqlite3.Connection, name: str) -> None:
+    """Raise `StoreError` if a store holds anything beside our tables: a trigger or a view could change results."""
+    for kind, entry in connection.execute("SELECT type, name FROM sqlite_schema"):
+        is_own = kind in ("table", "index") and str(entry).startswith("sqlite_")
+        if not is_own and (kind, entry) not in known_names():
+            msg = (
+                f"{name} holds the {kind} {str(entry)[:MAX_NAME]!r}, which agentv did not make: it may come from "
+                "somebody else and is not used; move it away, and a new one is made"
+            )
+            raise StoreError(msg)
 
 
 def _apply_migration(connection: sqlite3.Connection, number: int, statements: str) -> None:

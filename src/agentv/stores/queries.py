@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 STORED_RUNS = """
     SELECT runs.seq, key, position, eval_id, case_id, persona_id, target, repeat, place, status, rounds, started_at,
-        created_at, updated_at, superseded, cases.data, targets.data, record, response, sides,
+        created_at, updated_at, superseded, cases.data, targets.data, record, response, sides, own_id,
         {columns}, runs.checksum, payloads.checksum, response_checksum
     FROM runs
     LEFT JOIN snapshots AS cases ON cases.id = runs.content
@@ -125,7 +125,7 @@ class StoreQueries(Connection):
 
     def outcomes(self, execution_id: str) -> dict[str, Outcome]:
         """Return the state of every run of an execution by key, superseded ones included."""
-        query = "SELECT key, status, verdict, rounds, superseded FROM runs WHERE execution = ?"
+        query = "SELECT key, status, verdict, rounds, superseded, owner IS NOT NULL FROM runs WHERE execution = ?"
         with self.translate_errors():
             rows = self.db.execute(query, (self.execution_seq(execution_id),))
             return {row[0]: _outcome(*row[1:]) for row in rows}
@@ -134,7 +134,7 @@ class StoreQueries(Connection):
         self, execution_id: str, keys: Sequence[str] | None = None, *, replies: bool = True
     ) -> Iterator[StoredResult]:
         """Yield the results of an execution in plan order, or those of these keys; with or without replies."""
-        query = RESULTS if replies else RESULTS.replace("response", "NULL")
+        query = RESULTS if replies else RESULTS.replace("response,", "NULL,")
         execution = self.execution_seq(execution_id)
         with self.translate_errors():
             if keys is None:
@@ -209,6 +209,12 @@ class StoreQueries(Connection):
         with self.translate_errors():
             return [key for (key,) in self.db.execute(f"{query} ORDER BY position", values)]
 
+    def find_own_id(self, own_id: str) -> list[tuple[str, str]]:
+        """Return the executions and keys of imported runs that had this id before."""
+        query = "SELECT executions.id, key FROM runs JOIN executions ON executions.seq = execution WHERE own_id = ?"
+        with self.translate_errors():
+            return self.db.execute(query, (own_id,)).fetchall()
+
     def stored_runs(self, execution_id: str, key: str | None = None) -> Iterator[StoredRun]:
         """Yield all data of an execution's runs, or of the run with this key; superseded ones included."""
         where = "execution = ?" if key is None else "execution = ? AND key = ?"
@@ -251,11 +257,11 @@ def _outcome(status: Any, verdict: Any, *row: Any) -> Outcome:
 def _stored_run(row: tuple[Any, ...], attempts: tuple[tuple[int, Attempt], ...]) -> StoredRun:
     """Return a run with its data and the damage that was found in it."""
     end = len(RUN_COLUMNS) + 3
-    _, *fields = row[:-end]
+    _, *fields, own_id = row[:-end]
     *columns, checksum, payload_checksum, response_checksum = row[-end:]
     superseded = StoredRun._fields.index("superseded")
     fields[superseded] = bool(fields[superseded])
-    run = check_types((*fields, attempts), StoredRun)
+    run = check_types((*fields, attempts, own_id), StoredRun)
     damage = find_snapshot_damage(run, *columns[-2:])
     if run.status in FINISHED:
         damage = (
@@ -283,11 +289,12 @@ def _row_damage(columns: Sequence[Any], checksum: int | None) -> str | None:
 def _run_row(row: tuple[Any, ...]) -> RunRow:
     """Return a run of a list; one whose columns are damaged has its key, its case and the reason."""
     fields, columns, checksum = row[: len(ROW_FIELDS)], row[len(ROW_FIELDS) : -1], row[-1]
+    values = dict(zip(ROW_FIELDS, fields, strict=True))
     try:
-        unread = None if fields[-1] is None else _decode_unread(fields[-1])
-        run = check_types((*fields[:-1], unread), RunRow)
+        if values["unread"] is not None:
+            values["unread"] = _decode_unread(values["unread"])
+        run = check_types(tuple(values.values()), RunRow)
     except (MsgspecError, UnicodeDecodeError, TypeError) as error:
-        values = dict(zip(ROW_FIELDS, fields, strict=True))
         key, eval_id, case_id, target = [str(values[name]) for name in ("key", "eval_id", "case_id", "target")]
         return DAMAGED_ROW._replace(key=key, eval_id=eval_id, case_id=case_id, target=target, damage=str(error))
     return run._replace(damage=_row_damage(columns, checksum)) if run.status in FINISHED else run

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 INSERT_RUN = """
     INSERT INTO runs (execution, key, position, eval_id, case_id, persona_id, target, repeat, place, rounds,
         created_at, updated_at, superseded, content, target_settings, status, verdict, score, started_at,
-        completed_at, latency_ms, input_tokens, output_tokens, total_tokens, cost_usd, thread_id, unread)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        completed_at, latency_ms, input_tokens, output_tokens, total_tokens, cost_usd, thread_id, unread, own_id)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 UPDATE_CHECKSUM = f"UPDATE runs SET checksum = {CHECKSUM_FUNCTION}({', '.join(RUN_COLUMNS)}) WHERE seq = ?"  # noqa: S608 - names of columns, ours
 _decode = json.Decoder(ResultRecord).decode
@@ -108,6 +108,7 @@ class StoreEdits(StoreQueries):
                 *values[1:3],
                 run.started_at,
                 *values[4:],
+                run.own_id,
             ),
         ).lastrowid
         if record is not None and run.line is not None and seq is not None:
@@ -161,11 +162,15 @@ INSERT_CLAIM = """
 """
 RECLAIM = """
     ON CONFLICT (execution, key) DO UPDATE
-    SET status = 'running', rounds = rounds + 1, owner = excluded.owner, position = excluded.position,
+    SET status = 'queued', rounds = rounds + 1, owner = excluded.owner, position = excluded.position,
         place = excluded.place, started_at = excluded.started_at, updated_at = excluded.updated_at, superseded = 0
-    WHERE status IN ('queued', 'cancelled') OR status = 'running' AND owner IS NULL
-        OR rounds = ? AND (status <> 'completed' AND ? OR verdict = 'fail' AND ? OR ?)
+    WHERE owner IS NULL AND (status IN ('queued', 'running', 'cancelled')
+        OR rounds = ? AND (status <> 'completed' AND ? OR verdict = 'fail' AND ? OR ?))
     RETURNING seq, rounds
+"""
+UPDATE_STARTED = """
+    UPDATE runs SET status = 'running', started_at = it.column1, updated_at = it.column2
+    FROM (VALUES {rows}) AS it WHERE seq = it.column3 AND status = 'queued'
 """
 UPDATE_RESULT = """
     UPDATE runs SET status = it.column1, verdict = it.column2, score = it.column3, started_at = it.column4,
@@ -243,11 +248,17 @@ class SqliteStore(StoreEdits):
         self._keeps_positions = not is_whole
 
     def write(
-        self, execution_id: str, claims: Sequence[Claim], results: Sequence[ResultRow], rerun: Collection[str] = ()
+        self,
+        execution_id: str,
+        claims: Sequence[Claim],
+        results: Sequence[ResultRow],
+        rerun: Collection[str] = (),
+        starts: Sequence[tuple[str, str]] = (),
     ) -> tuple[set[str], set[str]]:
         """Claim runs and write results in one transaction; return the keys that were claimed, and those written.
 
-        Runs whose verdict is in `rerun` (`error`, `fail`) may be claimed although they have a result.
+        Runs whose verdict is in `rerun` (`error`, `fail`) may be claimed although they have a result. `starts` are the
+        keys of claimed runs that have started, each with the time.
         """
         execution = self.execution_seq(execution_id)
         with self.transaction():
@@ -257,6 +268,10 @@ class SqliteStore(StoreEdits):
                 msg = f"{self.name}: execution {execution_id} was deleted while it was running"
                 raise StoreError(msg)
             written = self._write_results(results) if results else set()
+            if starts:
+                now = timestamp()
+                rows = [(at, now, self._claimed[key][0]) for key, at in starts if key in self._claimed]
+                execute_rows(self.db, UPDATE_STARTED, rows)
             if claims and self._keeps_positions:
                 claims = [claim._replace(position=self._stored_position(execution, claim)) for claim in claims]
             claimed = self._claim(execution, claims, rerun) if claims else set()
@@ -288,13 +303,13 @@ class SqliteStore(StoreEdits):
                 seq,
                 execution,
                 *claim[:7],
-                at,
+                None,
                 contents[claim.content],
                 targets[claim.target_settings],
                 owner,
                 at,
                 at,
-                "running",
+                "queued",
                 1,
             )
             for seq, claim in enumerate(claims, first)
@@ -386,6 +401,13 @@ class SqliteStore(StoreEdits):
                 execution,
             ),
         )
+
+    def release_dead_claims(self) -> None:
+        """Release the claims of dead processes, as far as the file can be written: their runs wait to be resumed."""
+        if self.db.execute("SELECT 1 FROM runs WHERE owner IS NOT NULL LIMIT 1").fetchone() is None:
+            return
+        with suppress(StoreError), self.transaction():
+            self._release_expired_leases()
 
     def active_workers(self, execution_id: str, *, recover: bool = True) -> list[ActiveWorker]:
         """Return the other processes that run parts of this execution; `recover` releases the claims of dead ones."""

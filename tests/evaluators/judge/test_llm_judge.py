@@ -1,7 +1,9 @@
 """`llm_judge`: what is asked, how the verdict is read, and what it is worth."""
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -193,6 +195,26 @@ def test_several_judges_are_told_apart_by_name() -> None:
     assert "there is no judge 'maybe' here" in result.evaluators[2].details["error"]
 
 
+SEARCH = {"tool": "search", "input": {"q": 1}, "output": "3 hits"}
+SOURCES: dict[str, Any] = {
+    "messages": {"output_messages": [{"role": "assistant", "tool_calls": [SEARCH, {"tool": "ping"}]}]},
+    "a trace": {
+        "trace": [
+            {"type": "tool_call", "name": "search", "input": {"q": 1}, "id": "1"},
+            {"type": "tool_result", "id": "1", "output": "3 hits"},
+            {"type": "tool_call", "name": "ping"},
+        ]
+    },
+    "a trace beside messages without calls": {
+        "output_messages": [{"role": "assistant", "content": "Done."}],
+        "trace": [
+            {"type": "tool_call", "name": "search", "input": {"q": 1}, "output": "3 hits"},
+            {"type": "tool_call", "name": "ping"},
+        ],
+    },
+}
+
+
 class TestPrompt:
     def prompt(self, template: str, reply: Any = REPLY) -> str:
         judge = Listener(GOOD)
@@ -215,6 +237,43 @@ class TestPrompt:
         text = self.prompt("{% for call in tool_calls %}{{ loop.index }}: {{ call.name | upper }}{% endfor %}")
         word = find_nonce(text)
         assert f'1: «{word} "REFUND" {word}»' in text
+
+    @pytest.mark.parametrize("reply", SOURCES.values(), ids=SOURCES)
+    def test_the_loop_of_the_docs_works_for_calls_of_every_source(self, reply: Any) -> None:
+        page = (Path(agentv.__file__).parents[2] / "docs/reference/evaluators/llm_judge.md").read_text(encoding="utf-8")
+        loop = re.search(r"^ *{% for call in tool_calls .*?endfor %}$", page, re.MULTILINE | re.DOTALL)
+        assert loop is not None
+        text = self.prompt(loop[0], reply)
+        fence = find_nonce(text)
+        printed = re.sub(rf"«{fence} (.*?) {fence}»", r"\1", text)
+        assert 'Tool "search" was given {"q":1} and returned "3 hits".' in printed
+        assert 'Tool "ping" was given None and returned None.' in printed
+
+    @pytest.mark.parametrize("reply", SOURCES.values(), ids=SOURCES)
+    def test_a_field_of_a_call_that_the_agent_did_not_send_is_none(self, reply: Any) -> None:
+        names = ("name", "tool", "input", "output", "status", "error", "id", "timestamp", "duration_ms", "metadata")
+        fields = " ".join(f"{name}={{{{ call.{name} is none }}}}" for name in names)
+        text = self.prompt(f"{{% for call in tool_calls %}}{fields}\n{{% endfor %}}", reply)
+        assert "name=False tool=False input=True output=True status=True error=True" in text
+
+    def test_the_names_of_other_documents_are_known(self) -> None:
+        template = (
+            "{{ candidate_trace[0].type }} {{ candidate_trace_summary.event_count }} {{ output_messages[0].role }}"
+        )
+        text = self.prompt(template, SOURCES["messages"])
+        word = find_nonce(text)
+        assert f'«{word} "tool_call" {word}» 2 «{word} "assistant" {word}»' in text
+        assert (
+            self.prompt("{{ candidate_trace is none }} {{ output_messages is none }}", {"text": "x"}).count("True") == 2
+        )
+
+    def test_messages_of_a_template_are_shortened_and_redacted_like_everything_else(self) -> None:
+        messages = [{"role": "assistant", "content": f"{at} " + "x" * 5_000} for at in range(40)]
+        config = {"type": "llm_judge", "rubric": ["A"], "max_chars": 5_000, "prompt": "{{ output_messages }}"}
+        judge = Listener(GOOD)
+        result = agentv.score({"output_messages": messages}, [config], judge=judge)
+        assert len(judge.prompts[0]) < 20_000
+        assert any("messages" in warning for warning in result.warnings)
 
     def test_what_an_agent_writes_is_never_a_template(self) -> None:
         said = "{{ 12345 * 6789 }} {% raw %} {{ rubric }}"

@@ -277,3 +277,26 @@ def test_names_alone_may_be_globs_and_stand_in_turns() -> None:
 def test_what_is_neither_a_name_nor_a_call_is_refused(wrong: object) -> None:
     with pytest.raises(agentv.SpecError, match=r"expected\[0\]"):
         run(reply("A"), mode="exact", expected=[wrong])
+
+
+@pytest.mark.parametrize(
+    ("expected", "made", "note"),
+    [
+        ("10", 10, " (text is expected, the call has a number)"),
+        (10, "10", " (a number is expected, the call has text)"),
+        (10, "10.0", " (a number is expected, the call has text)"),
+        (True, "true", " (true or false is expected, the call has text)"),
+        ("null", None, " (text is expected, the call has null)"),
+        (10, "11", ""),
+        ("ten", 10, ""),
+        (1, True, ""),
+        ("10", [10], ""),
+    ],
+)
+def test_values_that_differ_only_in_their_type_are_explained(expected: Any, made: Any, note: str) -> None:
+    message = [{"role": "assistant", "tool_calls": [{"tool": "pay", "input": {"amount": made}}]}]
+    result = run(message, mode="exact", expected=[{"tool": "pay", "input": {"amount": expected}}])
+    (miss,) = result.misses
+    assert miss.startswith("call 0 pay: input.amount expected ")
+    assert miss.endswith(note)
+    assert ("(" in miss) == bool(note)

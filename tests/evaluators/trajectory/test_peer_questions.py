@@ -360,4 +360,4 @@ def test_agentv_npm_a_limit_on_a_call_that_told_no_time_is_not_held_against_it()
 def test_a_reply_that_tells_nothing_passes_in_no_mode(reply: dict[str, Any], mode: str) -> None:
     check = {"type": "tool_trajectory", "mode": mode, "expected": named("search")}
     (found,) = agentv.score(reply, [check]).evaluators
-    assert (found.status, found.misses) == ("fail", ("No trace available for evaluation",))
+    assert (found.status, found.misses[0]) == ("fail", "No trace available for evaluation")

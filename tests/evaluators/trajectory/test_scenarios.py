@@ -168,5 +168,5 @@ def test_exact_sequence_fail_extra_tools() -> None:
 def test_no_trace_or_output_messages_available(reply: dict[str, Any]) -> None:
     result = agentv.score(reply, trajectory(mode="exact", expected=expected("A")))
     assert (result.status, result.score) == ("fail", 0.0)
-    assert result.evaluators[0].misses == ("No trace available for evaluation",)
+    assert result.evaluators[0].misses[0] == "No trace available for evaluation"
     assert result.trace_summary is None

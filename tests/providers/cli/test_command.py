@@ -179,7 +179,7 @@ def test_environment_is_a_list_of_what_may_pass(folder: Path, monkeypatch: pytes
     assert set(found) <= {"PATH", "HOME", "LANG", "TMPDIR", "AGENT_KEY", orphans.MARKER}
     assert found["AGENT_KEY"] == "granted"
     assert found["LANG"] == "C.UTF-8"
-    assert Cli(command=("env",), env=("AGENT_KEY",)).secret_names == ("AGENT_KEY",)
+    assert Cli(command=("env",), env=("AGENT_KEY",)).variable_names == ("AGENT_KEY",)
 
 
 def test_prompt_of_the_greatest_length(folder: Path) -> None:
@@ -446,10 +446,10 @@ def test_trace_in_the_workspace_is_read(folder: Path) -> None:
         assert (response.trace_ref, response.warnings) == (None, ())
 
 
-def test_trace_is_not_read_when_messages_hold_the_calls(folder: Path) -> None:
+def test_trace_is_read_beside_messages_too_since_the_workspace_is_removed(folder: Path) -> None:
     (folder / "printed").write_text(json.dumps({**REPLY, "trace_ref": "trace.json"}))
     response = sh(folder, "echo '[]' > $1/trace.json; cat printed", "{workspace}")
-    assert (response.trace, response.trace_ref) == (None, "trace.json")
+    assert (response.trace, response.trace_ref) == ((), None)
 
 
 @pytest.mark.parametrize("ref", ["/etc/passwd", "../../etc/passwd", "elsewhere.json", "a\0b"])
@@ -464,8 +464,8 @@ def test_trace_behind_a_link_is_refused(folder: Path) -> None:
     (folder / "secret.json").write_text('[{"type": "tool_call", "name": "secret"}]')
     (folder / "printed").write_text('{"text": "Hi", "trace_ref": "trace.json"}')
     response = sh(folder, "ln -s $PWD/secret.json $1/trace.json; cat printed", "{workspace}")
-    assert (response.trace, response.trace_ref) == (None, None)
-    assert "outside" in response.warnings[0]
+    assert (response.trace, response.trace_ref) == (None, "trace.json")
+    assert "outside" in response.unread[0].reason
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
 """`http`: endpoints that fail, lie, hang, or never end."""
 
 import asyncio
+import gzip
+import hashlib
 import json
 import socket
 import threading
+import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +14,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+import agentv
 from agentv.providers.http.events import receive
 from agentv.run.attempt import RetryPolicy, try_run
 from tests.fakes.endpoint import answering, events, in_turn, serving, streaming
@@ -151,8 +155,6 @@ def test_a_reply_that_never_ends_is_cut_off(stream: bool) -> None:
 
 
 def test_a_small_package_that_unpacks_to_much_is_cut_off() -> None:
-    import gzip  # noqa: PLC0415 - for this bomb
-
     bomb = gzip.compress(b" " * 20_000_000)
     assert len(bomb) < 30_000
     headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
@@ -280,3 +282,72 @@ def test_cookies_are_not_kept_from_case_to_case() -> None:
 
     with serving(handle) as endpoint:
         assert ask(endpoint.url, request(), request()).text == "none"
+
+
+# Cut
+
+
+def verdict(reply: Any, **evaluator: Any) -> str:
+    return agentv.score(reply, [evaluator]).status
+
+
+def check_cut(reply: Any) -> None:
+    """Check that what arrived counts, and that nothing is taken as absent."""
+    assert reply.incomplete
+    assert reply.unread
+    assert verdict(reply, type="contains", value="All is") == "pass"
+    assert verdict(reply, type="contains", value="error", **{"not": True}) == "error"
+    assert verdict(reply, type="tool_trajectory", forbidden=["delete"]) == "error"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_a_compressed_text_that_ended_early_is_incomplete(encoding: str) -> None:
+    body = ("All is well. " * 50).encode() + bytes(range(256)) * 40
+    packed = gzip.compress(body) if encoding == "gzip" else zlib.compress(body)
+    headers = {"Content-Encoding": encoding, "Content-Type": "text/plain; charset=latin-1"}
+    with serving(answering(packed[: len(packed) // 2], headers=headers)) as endpoint:
+        check_cut(ask(endpoint.url))
+    with serving(answering(packed, headers=headers)) as endpoint:
+        assert not ask(endpoint.url).incomplete
+
+
+def test_compressed_json_that_ended_early_is_an_error_that_is_tried_again() -> None:
+    packed = gzip.compress(b'{"text": "' + hashlib.shake_256(b"x").hexdigest(4000).encode() + b'"}')
+    headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    with serving(answering(packed[:-100], headers=headers)) as endpoint:
+        error = error_of(ask(endpoint.url))
+    assert (error.code, error.retryable) == ("cut_off", True)
+
+
+def test_a_compressed_body_of_several_parts_is_read_whole() -> None:
+    packed = gzip.compress(b"All is ") + gzip.compress(b"well.") + b"\0\0"
+    headers = {"Content-Encoding": "gzip", "Content-Type": "text/plain"}
+    with serving(answering(packed, headers=headers)) as endpoint:
+        reply = ask(endpoint.url)
+    assert (reply.text, reply.incomplete) == ("All is well.", ())
+
+
+def test_an_encoding_that_was_not_asked_for_is_named() -> None:
+    headers = {"Content-Encoding": "br", "Content-Type": "text/plain"}
+    with serving(answering(b"\x0b\x02\x80", headers=headers)) as endpoint:
+        assert "encoding 'br'" in error_of(ask(endpoint.url)).message
+
+
+SSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+
+
+def test_a_stream_that_ended_in_the_middle_of_an_event_is_incomplete() -> None:
+    with saying(SSE + b"data: All is\n\ndata:  we") as url:
+        check_cut(ask(url))
+    with saying(SSE + b"data: All is\n\ndata:  well\n") as url:
+        assert not ask(url).incomplete
+
+
+def test_a_stream_of_a_known_kind_that_settings_point_into_is_incomplete_without_its_end() -> None:
+    chunk = b'data: {"choices": [{"delta": {"content": "All is"}}]}\n\n'
+    end = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n'
+    reply = {"text": "/choices/0/delta/content"}
+    with saying(SSE + chunk) as url:
+        check_cut(ask(url, reply=reply))
+    with saying(SSE + chunk + end + b"data: [DONE]\n\n") as url:
+        assert not ask(url, reply=reply).incomplete

@@ -128,9 +128,9 @@ def test_verbose_output_shows_the_traceback_and_the_store_keeps_it(tmp_path: Pat
         "targets: [{name: mine, provider: python, function: './agent.py:agent'}]\n"
         "cases: [{id: one, input: hi, evaluators: [{type: contains, value: hi}]}]\n"
     )
-    short = run.inside("eval", "a.eval.yaml")
+    short = run("eval", "a.eval.yaml")
     assert short.code == 3
     assert 'at agent.py:5 in price: return order["price"]' in short.out
     assert "Traceback" not in short.out
-    assert "Traceback (most recent call last):" in run.inside("eval", "a.eval.yaml", "-v").out
-    assert "Traceback (most recent call last):" in run.inside("runs", "export", "last").out
+    assert "Traceback (most recent call last):" in run("eval", "a.eval.yaml", "-v").out
+    assert "Traceback (most recent call last):" in run("runs", "export", "last").out

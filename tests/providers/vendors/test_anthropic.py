@@ -138,13 +138,14 @@ def test_a_conversation_is_sent_in_the_vendor_s_form(server: Server) -> None:
 
 
 def test_who_asks_is_said_in_headers_each_of_them_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-environment\n")
-    ask(target(server, "words", headers={"Anthropic-Version": "2030-01-01", "anthropic-beta": "b"}), "hi")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-of-the-vendor")
+    headers = {"Anthropic-Version": "2030-01-01", "anthropic-beta": "b"}
+    ask(target(server, "words", api_key="sk-named\n", headers=headers), "hi")
     names = [name for name, _ in server.last.headers]
     assert len(names) == len(set(names))
     sent = dict(server.last.headers)
     assert (sent["x-api-key"], sent["anthropic-version"], sent["anthropic-beta"]) == (
-        "sk-ant-environment",
+        "sk-named",
         "2030-01-01",
         "b",
     )

@@ -286,10 +286,10 @@ def test_tools_in_the_other_api_s_form_are_understood(server: Server) -> None:
 
 
 def test_who_asks_is_said_in_headers_each_of_them_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-from-environment\n")
-    ask(target(server, "words", organization="org", project="proj"), "hi")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-vendor")
+    ask(target(server, "words", api_key="sk-named\n", organization="org", project="proj"), "hi")
     sent = dict(server.last.headers)
-    assert sent["authorization"] == "Bearer sk-from-environment"
+    assert sent["authorization"] == "Bearer sk-named"
     assert (sent["openai-organization"], sent["openai-project"]) == ("org", "proj")
     ask(target(server, "words", headers={"authorization": "Basic mine"}), "hi")
     assert [value for name, value in server.last.headers if name == "authorization"] == ["Basic mine"]
@@ -491,7 +491,7 @@ def test_settings_that_can_be_meant_are_not() -> None:
 
 EVAL = """
 targets:
-  - {{name: model, provider: openai, model: {model}, base_url: {url}, retries: 3}}
+  - {{name: model, provider: openai, model: {model}, base_url: {url}, api_key: "${{OPENAI_API_KEY:-}}", retries: 3}}
 cases:
   - {{id: greets, input: hello, evaluators: [{{type: contains, all: [hello]}}]}}
 """

@@ -258,8 +258,9 @@ class TestTemplate:
         template = '{id: "{{ id }}", input: [{role: user, content: "{{ quesion }}"}]}'
         assert problems(write(f"{HEAD}dataset: {{files: rows.jsonl, template: {template}}}")) == [
             (
-                "rows.jsonl:1: {{ quesion }} names no column; there are id, question, topic, level, year. "
-                "Did you mean 'question'? (in template.input[0].content); 2 other rows have the same problem"
+                "rows.jsonl:1: {{ quesion }} names no column; did you mean 'question'? "
+                "There are id, question, topic, level, year (in template.input[0].content); "
+                "2 other rows have the same problem"
             )
         ]
 
@@ -357,7 +358,7 @@ class TestWhere:
         write(lines(ROWS), "rows.jsonl")
         (found,) = problems(write(f"{HEAD}dataset: {{files: rows.jsonl, {TEMPLATE}, where: {{levle: {{not: hard}}}}}}"))
         assert found.startswith("a.eval.yaml:3:")
-        assert "'levle' names no column; there are id, question, topic, level, year. Did you mean 'level'?" in found
+        assert "'levle' names no column; did you mean 'level'? There are id, question, topic, level, year" in found
         (again,) = problems(
             write(f"{HEAD}dataset: {{files: rows.jsonl, {TEMPLATE}, where: {{levle: {{not: hard}}}}, limit: 1}}")
         )
@@ -438,3 +439,54 @@ class TestChance:
 def test_what_is_no_dataset_is_refused(write: Write, dataset: str, said: str) -> None:
     found = problems(write(f"{HEAD}dataset: {dataset}"))
     assert any(said in each for each in found), found
+
+
+class TestTypes:
+    TABLE = 'id,question,amount,vip,extra\na,refund,10,true,"[1, 2]"\nb,refund,2.5,FALSE,\nc,refund,,,{}\n'
+
+    def load(self, write: Write, types: str, table: str = TABLE) -> Path:
+        write(table, "a.csv")
+        names = ", ".join(f'{name}: "{{{{ {name} }}}}"' for name in ("amount", "vip", "extra"))
+        template = f'template: {{id: "{{{{ id }}}}", input: "{{{{ question }}}}", vars: {{{names}}}}}'
+        return write(f"{HEAD}dataset: {{files: a.csv, types: {types}, {template}}}")
+
+    def test_cells_become_values_of_their_type(self, write: Write) -> None:
+        found = only(self.load(write, "{amount: number, vip: boolean, extra: json}"))
+        assert [checked.case.vars for checked in found.cases] == [
+            {"amount": 10, "vip": True, "extra": [1, 2]},
+            {"amount": 2.5, "vip": False, "extra": None},
+            {"amount": None, "vip": None, "extra": {}},
+        ]
+
+    def test_without_types_they_stay_texts(self, write: Write) -> None:
+        found = only(self.load(write, "{amount: string}"))
+        assert [checked.case.vars["amount"] for checked in found.cases] == ["10", "2.5", ""]
+
+    def test_other_columns_of_a_table_without_a_template_are_typed_variables(self, write: Write) -> None:
+        write("id,input,amount\na,hi,007\n", "a.csv")
+        (checked,) = only(write(f"{HEAD}dataset: {{files: a.csv, types: {{amount: integer}}}}")).cases
+        assert checked.case.vars == {"amount": 7}
+
+    @pytest.mark.parametrize(
+        ("types", "cell", "said"),
+        [
+            ("{amount: number}", "ten", "a.csv:2: column 'amount': expected a number, got 'ten'"),
+            ("{amount: number}", "1e999", "expected a number"),
+            ("{amount: number}", "NaN", "expected a number"),
+            ("{amount: integer}", "2.5", "expected a whole number, got '2.5'"),
+            ("{amount: boolean}", "yes", "expected true or false, got 'yes'"),
+            ("{amount: json}", "{", "expected JSON, got '{'"),
+            ("{amout: number}", "1", "'amout' names no column; did you mean 'amount'?"),
+            ("{amount: float}", "1", "expected one of string, number, integer, boolean, json; got 'float'"),
+            ("{input: number}", "1", "'input' is a field of a case, which has a type of its own"),
+        ],
+    )
+    def test_what_does_not_fit_is_an_error_with_its_place(self, write: Write, types: str, cell: str, said: str) -> None:
+        table = f"id,question,amount,vip,extra\na,refund,{cell},,\n"
+        found = problems(self.load(write, types, table))
+        assert any(said in each for each in found), found
+
+    def test_only_tables_need_types(self, write: Write) -> None:
+        write('{"id": "a", "input": "hi"}\n', "a.jsonl")
+        (found,) = problems(write(f"{HEAD}dataset: {{files: a.jsonl, types: {{amount: number}}}}"))
+        assert "the values of a.jsonl have types already" in found

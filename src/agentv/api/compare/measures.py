@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from agentv.errors import FormatError
 from agentv.evaluators.trajectory.wording import call_label
 from agentv.model.comparison import CallPair, CaseReference, CaseSide, Measure, Measures
+from agentv.model.conversation import ToolCall
 from agentv.scoring.calls import calls_from_trace
 from agentv.scoring.statistics import paired_bootstrap, paired_difference
 from agentv.suggestions import suggest
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from agentv.api.compare.sources import ComparisonSource
-    from agentv.model.conversation import ToolCall
     from agentv.model.results import ResultRecord
 
 
@@ -415,7 +415,11 @@ def _are_complete(*records: ResultRecord) -> bool:
 def _calls(record: ResultRecord) -> tuple[ToolCall, ...] | None:
     if record.messages:
         return tuple(call for message in record.messages for call in message.tool_calls)
-    return calls_from_trace(record.trace) if record.trace else None
+    if record.trace:
+        return calls_from_trace(record.trace)
+    if not record.calls or record.trace_summary is None or len(record.calls) < record.trace_summary.event_count:
+        return None
+    return tuple(ToolCall(tool=call.tool, input=call.input) for call in record.calls)
 
 
 def _aligned(before: Sequence[ToolCall], after: Sequence[ToolCall]) -> Iterator[CallPair]:

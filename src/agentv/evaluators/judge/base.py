@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from shlex import quote as shell_quote
-from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct, to_builtins
 
@@ -16,6 +16,7 @@ from agentv.jsonio import dump_json
 from agentv.matching.diff import MAX_QUOTED, quote
 from agentv.model.conversation import Message
 from agentv.model.judging import JudgeReply, JudgeUsage, sum_usage
+from agentv.redaction.shortening import shorten
 from agentv.scoring.scorer import reaches
 
 if TYPE_CHECKING:
@@ -129,6 +130,9 @@ class JudgeBase(EvaluatorBase, kw_only=True):
     require_calibration: RequiredCalibration | None = None
     """Makes it an error unless `agentv calibrate` found this judge to agree with people on this rubric."""
 
+    handles_incomplete: ClassVar[bool] = True
+    """The judge is told which marks stand for missing text; it never sees secrets."""
+
     @property
     def asks(self) -> tuple[str | None, ...]:
         """The targets that it asks; `None` stands for the default judge."""
@@ -206,6 +210,6 @@ def item_details(decision: Decision) -> dict[str, Any]:
         "value": round(decision.value, 6),
         "weight": decision.point.weight,
         "required": decision.point.required,
-        "quote": decision.quote[:MAX_QUOTED],
-        "reason": decision.reason[:MAX_QUOTED],
+        "quote": shorten(decision.quote, MAX_QUOTED),
+        "reason": shorten(decision.reason, MAX_QUOTED),
     }

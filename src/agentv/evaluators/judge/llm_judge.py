@@ -30,7 +30,7 @@ from agentv.evaluators.judge.prompt import (
     template_body,
 )
 from agentv.evaluators.judge.rubric import RubricItem, RubricPoint, Words, check_rubric, points_of
-from agentv.evaluators.judge.transcript import JudgeInput, build_judge_input, check_steps, with_trace
+from agentv.evaluators.judge.transcript import JudgeInput, build_judge_input, check_steps, with_messages, with_trace
 from agentv.evaluators.judge.verdict import Decision, read_decisions
 from agentv.model.conversation import Message
 from agentv.model.results import EvaluatorResult, Verdict
@@ -71,16 +71,20 @@ class RubricJudge(JudgeBase, kw_only=True):
     def check_shown(self, ctx: Context) -> None:
         """Raise an `UndecidedError` when the judge is to be shown calls and some of them may be missing."""
         names = self.show if self.prompt is None else names_in(self.prompt)
-        shown = [name for name in get_args(Shown) if name in names]
+        shown = [name for name in (*get_args(Shown), "output_messages") if name in names]
         if shown:
             check_steps(ctx, " and ".join(shown))
 
     def judge_input(self, ctx: Context, ask: JudgeClient) -> JudgeInput:
         """Return the input of the judge for this run."""
-        names = self.show if self.prompt is None else names_in(self.prompt) - {"trace"}
-        judge_input = build_judge_input(ctx, ask.redact, names, self.max_chars)
-        if self.prompt is not None and "trace" in names_in(self.prompt):
+        if self.prompt is None:
+            return build_judge_input(ctx, ask.redact, self.show, self.max_chars)
+        names = names_in(self.prompt)
+        judge_input = build_judge_input(ctx, ask.redact, names - {"trace"}, self.max_chars)
+        if "trace" in names:
             judge_input = with_trace(judge_input, ctx, ask.redact, self.max_chars)
+        if "output_messages" in names:
+            judge_input = with_messages(judge_input, ctx, ask.redact, self.max_chars)
         return judge_input
 
     def question(self, judge_input: JudgeInput, ask: JudgeClient) -> tuple[Compose, Callable[[str], Reply]]:

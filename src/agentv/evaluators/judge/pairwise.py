@@ -122,7 +122,7 @@ def _read(reply: str, fence: Fence, answers: tuple[str, str]) -> Opinion:
     choice = data.get("better")
     better = sides.get(choice) if isinstance(choice, str) else None
     if better is None:
-        msg = f'"better" has to be "first", "second" or "tie", not {dump_json(choice).decode()[:100]}.'
+        msg = f'"better" has to be "first", "second" or "tie", not {shorten(dump_json(choice).decode(), 100)}.'
         raise UnreadableError(msg)
     quote, wrong = read_quote(data, "the decision", Evidence(answers), needed=better != "tie")
     if wrong:

@@ -37,9 +37,13 @@ def find_nonce(prompt: str) -> str:
     return nonces[-1] if nonces else ""
 
 
-VARIABLES = ("input", "expected", "candidate", "tool_calls", "trace", "trace_summary", "rubric")
+ALIASES = {"candidate_trace": "trace", "candidate_trace_summary": "trace_summary"}
+"""Further names of variables."""
+VARIABLES = (
+    *("input", "expected", "candidate", "tool_calls", "output_messages", "trace", "trace_summary", "rubric"),
+    *ALIASES,
+)
 """The variables of a template."""
-STEPS = frozenset(("tool_calls", "trace"))
 
 
 class TrustedText(str):
@@ -78,8 +82,9 @@ def check_template(text: str, path: str) -> list[Problem]:
 
 
 def names_in(text: str) -> frozenset[str]:
-    """Return the variables that a template uses."""
-    return frozenset(_jinja2().meta.find_undeclared_variables(_environment().parse(text)))
+    """Return the variables that a template uses, each under its first name."""
+    names = _jinja2().meta.find_undeclared_variables(_environment().parse(text))
+    return frozenset(ALIASES.get(name, name) for name in names)
 
 
 def render(text: str, values: Mapping[str, Any], fence: Fence) -> str:
@@ -154,10 +159,12 @@ def template_body(template: str, judge_input: JudgeInput, points: Sequence[Rubri
         "expected": _join(judge_input.expected) or None,
         "candidate": judge_input.candidate,
         "tool_calls": None if steps is None else [step.as_data() for step in steps if step.type in (*CALLS, LEFT_OUT)],
+        "output_messages": judge_input.output_messages,
         "trace": judge_input.trace,
         "trace_summary": judge_input.trace_summary,
         "rubric": TrustedText(criteria(points)),
     }
+    values |= {alias: values[name] for alias, name in ALIASES.items()}
     return "\n\n".join([render(template, values, fence), *judge_input.notes])
 
 

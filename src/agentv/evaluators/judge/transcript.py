@@ -18,6 +18,7 @@ from agentv.evaluators.call_checks import unread_steps
 from agentv.evaluators.judge.evidence import fields
 from agentv.jsonio import dump_json, parse_json
 from agentv.model.conversation import Message, ToolCall, TraceEvent
+from agentv.model.marks import REDACTED
 from agentv.protocols import Context
 from agentv.scoring.calls import trace_from_messages
 
@@ -34,11 +35,31 @@ CALLS = ("tool_call", "tool_result")
 TOOL_ROLES = ("tool", "function")
 MAX_BLOCK = 500
 """The length of each text in a block that is not text, such as an image."""
+CALL_FIELDS = frozenset(("name", "tool", "text", *ToolCall.__struct_fields__))
+EVENT_FIELDS = frozenset((*TraceEvent.__struct_fields__, "step"))
+MESSAGE_FIELDS = frozenset((*Message.__struct_fields__, "step", "type", "text"))
+"""Fields that a template may ask for, whether or not an agent sent them."""
 LEFT_OUT = "left_out"
 """The type of the step that replaces omitted ones."""
 OVERHEAD = 60
 """The length of the fence and label around each part."""
 _PLAIN_NAME = re.compile(r"[\w.:/-]{1,80}", re.ASCII)
+
+
+class TemplateRecord(dict[str, Any]):
+    """A step as data for a template: a field that it may have and has not is `None`, and not a mistake."""
+
+    __slots__ = ("_names",)
+
+    def __init__(self, data: Mapping[str, Any], names: Collection[str]) -> None:
+        super().__init__(data)
+        self._names = names
+
+    def __missing__(self, name: str) -> Any:
+        """Return `None` for a field that may be missing; Jinja reports any other name."""
+        if name in self._names:
+            return None
+        raise KeyError(name)
 
 
 class Step(NamedTuple):
@@ -50,11 +71,15 @@ class Step(NamedTuple):
     name: str | None
     """The tool, or the role of a message."""
     fields: tuple[tuple[str, Any], ...]
+    more: tuple[tuple[str, Any], ...] = ()
+    """Fields for templates alone."""
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> TemplateRecord:
         """Return the step as data for a template."""
         named = {"name": self.name} if self.name else {}
-        return {"step": self.number, "type": self.type, **named, **dict(self.fields)}
+        tool = {"tool": self.name} if self.name and self.type in CALLS else {}
+        fields = {"step": self.number, "type": self.type, **named, **dict(self.fields), **tool, **dict(self.more)}
+        return TemplateRecord(fields, CALL_FIELDS)
 
     def parts(self) -> Iterator[tuple[str, str]]:
         """Return the parts to fence, each under a label that names its source."""
@@ -93,15 +118,35 @@ def as_text(value: Any) -> str:
 
 def steps_of(ctx: Context, clean: Clean) -> tuple[Step, ...] | None:
     """Return the steps that the agent reported, without secrets; `None` if it reported none."""
-    raw_steps: Iterable[tuple[str, str | None, list[tuple[str, Any]]]]
-    if ctx.output_messages:
-        raw_steps = _message_steps(ctx.output_messages)
-    elif ctx.trace:
-        raw_steps = _event_steps(ctx.trace)
-    elif ctx.calls:
-        raw_steps = [_call_step(call) for call in ctx.calls]
-    else:
+    if ctx.output_messages and not (ctx.calls_source == "trace" and ctx.trace):
+        return _clean_steps(_message_steps(ctx.output_messages), clean)
+    if ctx.trace:
+        return _clean_steps(_event_steps(ctx.trace), clean)
+    return call_steps(ctx, clean) if ctx.calls else None
+
+
+def call_steps(ctx: Context, clean: Clean) -> tuple[Step, ...] | None:
+    """Return the tool calls as steps, from whichever source, without secrets; `None` if they are not known."""
+    if ctx.calls is None:
         return None
+    steps = _clean_steps(map(_call_step, ctx.calls), clean)
+    return tuple(
+        step._replace(more=tuple((field, redact_value(value, clean)) for field, value in _other_fields(call)))
+        for step, call in zip(steps, ctx.calls, strict=True)
+    )
+
+
+def _other_fields(call: ToolCall) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a call that are shown to a template alone."""
+    if call.status == "ok":
+        yield "status", call.status
+    for name in ("id", "timestamp", "duration_ms", "metadata"):
+        value = getattr(call, name)
+        if value is not None and value is not UNSET and value != {}:
+            yield name, value
+
+
+def _clean_steps(raw_steps: Iterable[tuple[str, str | None, list[tuple[str, Any]]]], clean: Clean) -> tuple[Step, ...]:
     return tuple(
         Step(
             number,
@@ -327,7 +372,8 @@ class JudgeInput(NamedTuple):
     candidate: str
     steps: tuple[Step, ...] | None = None
     """`None` when they are not shown, or when the agent reported none."""
-    trace: list[dict[str, Any]] | None = None
+    trace: list[TemplateRecord] | None = None
+    output_messages: list[TemplateRecord] | None = None
     trace_summary: dict[str, Any] | None = None
     total_steps: int = 0
     """The number of steps before truncation."""
@@ -346,7 +392,7 @@ class JudgeInput(NamedTuple):
             elif name == "trace_summary":
                 parts.append(f"{part['left_out']:,} tools were left out of the counts")
             else:
-                unit = "steps" if name == "steps" else "events of the trace"
+                unit = {"trace": "events of the trace", "output_messages": "messages"}.get(name, "steps")
                 parts.append(f"of {part['steps']} {unit} {part['shortened']} were shortened")
                 parts += [part["omitted"]] if "omitted" in part else []
         return f"the judge was not shown everything: {'; '.join(parts)}" if parts else ""
@@ -356,7 +402,8 @@ class JudgeInput(NamedTuple):
         """The texts of the agent, as far as they are shown: quotations come from here."""
         steps = [step for step in self.steps or () if step.type != LEFT_OUT]
         texts = [text for step in steps for text in (*step.texts, fields(step.as_data()))]
-        events = [text for event in self.trace or () for text in _event_texts(event)]
+        shown = (*(self.trace or ()), *(self.output_messages or ()))
+        events = [text for event in shown for text in _event_texts(event)]
         counts = [] if self.trace_summary is None else [fields(self.trace_summary)]
         return (*([self.candidate] if self.candidate else []), *texts, *events, *counts)
 
@@ -374,6 +421,12 @@ def check_steps(ctx: Context, what: str) -> None:
         raise UndecidedError(msg)
 
 
+MISSING_TEXT = (
+    "A mark [redacted:NAME] or [redacted] stands for a secret that the agent wrote at that place, and [… …] for text "
+    "that was left out. What a mark stands for was there: never decide that it, or something in it, is absent."
+)
+
+
 def build_judge_input(ctx: Context, clean: Clean, show: Collection[str], most: int) -> JudgeInput:
     """Return the parts of a run to show, in about so many characters."""
     candidate = clean(ctx.candidate)
@@ -389,6 +442,9 @@ def build_judge_input(ctx: Context, clean: Clean, show: Collection[str], most: i
         notes.append("A text that is longer than fits shows its beginning and its end; what was left out is counted.")
         truncation["texts"] = {"shortened": len(long), "max_chars": most}
     steps = _steps(ctx, clean, show, most)
+    shown = [candidate, *[text for step in (() if steps is None else steps.steps) for text in step.texts]]
+    if ctx.incomplete or any(REDACTED in text for text in shown):
+        notes.append(MISSING_TEXT)
     if steps is not None and steps.details:
         notes.append(steps.note)
         truncation["steps"] = steps.details
@@ -414,13 +470,34 @@ def with_trace(judge_input: JudgeInput, ctx: Context, clean: Clean, most: int) -
     events = events_of(ctx, clean)
     if events is None:
         return judge_input
-    steps = [Step(number, "event", None, tuple(event.items())) for number, event in enumerate(events, 1)]
+    records, truncated = _template_records(judge_input, "trace", events, EVENT_FIELDS, most)
+    return truncated._replace(trace=records)
+
+
+def with_messages(judge_input: JudgeInput, ctx: Context, clean: Clean, most: int) -> JudgeInput:
+    """Return the input with the messages of the agent, for a template that uses them."""
+    if ctx.output_messages is None:
+        return judge_input
+    messages = [redact_value(to_builtins(message), clean) for message in ctx.output_messages]
+    records, truncated = _template_records(judge_input, "output_messages", messages, MESSAGE_FIELDS, most)
+    return truncated._replace(output_messages=records)
+
+
+def _template_records(
+    judge_input: JudgeInput, name: str, items: Sequence[dict[str, Any]], names: Collection[str], most: int
+) -> tuple[list[TemplateRecord], JudgeInput]:
+    """Return items for a template, shortened to so many characters, and the input with a note of what was left out."""
+    steps = [Step(number, "event", None, tuple(item.items())) for number, item in enumerate(items, 1)]
     shown = truncate_steps(steps, most)
-    trace = [{**({"type": LEFT_OUT} if step.type == LEFT_OUT else {}), **dict(step.fields)} for step in shown.steps]
+    left_out = {"type": LEFT_OUT}
+    records = [
+        TemplateRecord({**(left_out if step.type == LEFT_OUT else {}), **dict(step.fields)}, names)
+        for step in shown.steps
+    ]
     if not shown.details:
-        return judge_input._replace(trace=trace)
-    truncation = {**judge_input.truncation, "trace": shown.details}
-    return judge_input._replace(trace=trace, notes=(*judge_input.notes, shown.note), truncation=truncation)
+        return records, judge_input
+    truncation = {**judge_input.truncation, name: shown.details}
+    return records, judge_input._replace(notes=(*judge_input.notes, shown.note), truncation=truncation)
 
 
 def _most_called(summary: dict[str, Any]) -> tuple[dict[str, Any], int]:
@@ -433,14 +510,9 @@ def _most_called(summary: dict[str, Any]) -> tuple[dict[str, Any], int]:
 
 
 def _steps(ctx: Context, clean: Clean, show: Collection[str], most: int) -> TruncatedSteps | None:
-    if "trace" not in show and "tool_calls" not in show:
-        return None
-    steps = steps_of(ctx, clean)
-    if steps is None:
-        return None
-    if "trace" not in show:
-        steps = tuple(step for step in steps if step.type in CALLS)
-    return truncate_steps(steps, most)
+    read = steps_of if "trace" in show else call_steps
+    steps = read(ctx, clean) if "trace" in show or "tool_calls" in show else None
+    return None if steps is None else truncate_steps(steps, most)
 
 
 def _event_texts(event: Mapping[str, Any]) -> list[str]:

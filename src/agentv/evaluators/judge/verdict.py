@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from agentv.evaluators.judge.evidence import Evidence, has_letters
 from agentv.evaluators.judge.rubric import RubricPoint
 from agentv.matching.diff import quote as shown
+from agentv.redaction.shortening import shorten
 
 MAX_REPLY = 1_000_000
 MAX_PROBLEMS = 10
@@ -176,7 +177,8 @@ def _decision(item: Mapping[str, Any], point: RubricPoint, evidence: Evidence, p
     if value is None or wrong:
         return None
     reason = item.get("reason")
-    return Decision(point, value, score, quote, " ".join(reason.split())[:MAX_WORDS] if isinstance(reason, str) else "")
+    words = shorten(" ".join(reason.split()), MAX_WORDS) if isinstance(reason, str) else ""
+    return Decision(point, value, score, quote, words)
 
 
 def _read_value(item: Mapping[str, Any], point: RubricPoint, who: str) -> tuple[float | None, int | None, str]:

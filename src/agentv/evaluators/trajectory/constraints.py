@@ -311,11 +311,14 @@ def leave_undecided(config: ToolTrajectory, tally: ConstraintTally, reason: str)
     return empty_details()
 
 
-def no_calls_result(evaluator: EvaluatorBase, sentence: str) -> EvaluatorResult:
-    """Fail a reply from which no calls are known; with `not: true`, which would make that a pass, it is an error."""
+def no_calls_result(evaluator: EvaluatorBase, sentence: str, *more: str) -> EvaluatorResult:
+    """Fail a reply from which no calls are known; with `not: true`, which would make that a pass, it is an error.
+
+    `more` are further misses: what came instead, and what to send.
+    """
     if evaluator.negate:
         return evaluator.result("error", None, details=empty_details() | {"undecided": [sentence]})
-    return evaluator.result("fail", 0.0, (), (sentence,), empty_details())
+    return evaluator.result("fail", 0.0, (), (sentence, *more), empty_details())
 
 
 def decide_from_counts(config: ToolTrajectory, ctx: Context, tally: ConstraintTally) -> dict[str, Any]:

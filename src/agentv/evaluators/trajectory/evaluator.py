@@ -3,9 +3,9 @@
 from typing import ClassVar, Literal
 
 from agentv.errors import Problem
-from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example, cached
+from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example, Finding, cached, run_searches
 from agentv.evaluators.call_checks import CallFilter, Choice, check_filter, excluded_statuses
-from agentv.evaluators.trajectory import constraints, lower_bound, wording
+from agentv.evaluators.trajectory import constraints, lower_bound, missing_text, wording
 from agentv.evaluators.trajectory.config import (
     FRACTIONS,
     MODES,
@@ -26,6 +26,7 @@ from agentv.evaluators.trajectory.expectations import CallMatcher, Expectation, 
 from agentv.evaluators.trajectory.report import empty_details
 from agentv.evaluators.trajectory.script import Script, make_script
 from agentv.evaluators.trajectory.turns import TurnPlan, group_turns, turns_of
+from agentv.matching.matchers import has_search
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
 
@@ -60,6 +61,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
     failed: CallFilter | Choice | None = None
     """Another word for `calls`; a bare `include` or `exclude` is about calls that ended in an error."""
 
+    handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
         Example(
             config={
@@ -184,16 +186,28 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
         """The expected turns."""
         return TurnPlan(self._turns)
 
-    def evaluate(self, ctx: Context) -> EvaluatorResult:
+    @cached
+    def _has_search(self) -> bool:
+        """True if a pattern has to be searched for in what the agent wrote."""
+        entries = [item.entry for item in self.expectations]
+        return any(has_search(entry.wanted_input) or has_search(entry.output) for entry in entries)
+
+    def evaluate(self, ctx: Context) -> Finding:
         """Decide every constraint, as far as the reply allows."""
         if ctx.calls_source is None:
-            return no_calls_result(self, wording.NO_TRACE)
+            return no_calls_result(self, wording.NO_TRACE, wording.what_came(ctx.response))
+        return run_searches(lambda: self._evaluate_now(ctx)) if self._has_search else self._evaluate_now(ctx)
+
+    def _evaluate_now(self, ctx: Context) -> EvaluatorResult:
         tally = ConstraintTally()
         if ctx.calls_complete:
             counted = None if ctx.calls is None else count_calls(ctx.calls, self.excluded)
-            details = (
-                empty_details() if self.expected is None else constraints.decide_sequence(self, ctx, counted, tally)
-            )
+            if self.expected is None:
+                details = empty_details()
+            elif counted is not None and ctx.incomplete and missing_text.is_affected(ctx, counted):
+                details = missing_text.decide_incomplete(self, ctx, counted, tally)
+            else:
+                details = constraints.decide_sequence(self, ctx, counted, tally)
             constraints.decide_counts(self, ctx, counted, tally)
         else:
             decide = lower_bound.decide_partly_understood

@@ -11,6 +11,7 @@ from agentv.evaluators.trajectory.config import Entry, ToolRule, as_input_mode, 
 from agentv.evaluators.trajectory.index import ExpectationIndex, key_of
 from agentv.matching.diff import Difference, differences, differing_keys, plain_differences
 from agentv.matching.equality import has_operators, json_equal, sorted_json
+from agentv.matching.gaps import Known, compare_known, every
 from agentv.matching.inputs import ExpectedInput, InputMode
 from agentv.matching.json_pointer import NOTHING
 from agentv.matching.matchers import Predicate, equals
@@ -160,6 +161,20 @@ class Expectation:
         if self._output is None:
             self._output = equals(self.entry.output)
         return call.output is not UNSET and self._output(call.output)
+
+    def accepts_known(self, call: ToolCall, *, is_result_known: bool = True) -> Known:
+        """Return the same for a call in which text is missing; `None` if it depends on that text, or on its result."""
+        fits = True if self.input is UNSET else self.input_for(call.tool).matches_known(call.input)
+        if self.only_input or fits is False:
+            return fits
+        if not is_result_known:
+            return None
+        if self.status is not None and call.effective_status != self.status:
+            return False
+        if self.entry.output is UNSET:
+            return fits
+        output = False if call.output is UNSET else compare_known(self.entry.output, call.output)
+        return every([fits, output])
 
     def without_result(self) -> "Expectation":
         """Return the same expectation without what it asks of the result."""

@@ -83,7 +83,7 @@ def _score_response(script: Script, response: ProviderResponse) -> RunResult | N
     known = resolve_calls(response)
     if known.source != "output_messages" or not response.success or response.trace_ref is not None:
         return None
-    if not known.complete or response.echo_end is not None:
+    if not known.complete or response.incomplete or response.echo_end is not None:
         return None
     result = _score_calls(script, known.calls or (), known.summary or TraceSummary())
     warnings = (*response.warnings, *known.warnings)

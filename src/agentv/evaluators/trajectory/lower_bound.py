@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentv.evaluators.call_checks import is_result_unread, unread_calls
+from agentv.evaluators.call_checks import has_missing_text, is_result_unread, unread_calls
 from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.alignment import best_pairs, rows_in_time
 from agentv.evaluators.trajectory.config import CLOSED, FRACTIONS, ORDERED
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from agentv.evaluators.base import ConstraintTally
     from agentv.evaluators.trajectory.evaluator import ToolTrajectory
-    from agentv.evaluators.trajectory.expectations import CountedCalls
+    from agentv.evaluators.trajectory.expectations import CountedCalls, Expectation
     from agentv.evaluators.trajectory.turns import TurnPlan
     from agentv.matching.alignment import Pair
     from agentv.model.conversation import ToolCall
@@ -57,21 +57,24 @@ class Units(NamedTuple):
     """Returns the report of the best alignment for these rows."""
 
 
-def call_units(matcher: CallMatcher, counted: CountedCalls, *, ordered: bool) -> Units:
+def call_units(matcher: CallMatcher, counted: CountedCalls, *, ordered: bool, is_incomplete: bool = False) -> Units:
     """Return the calls and the expected calls."""
     expectations = matcher.expectations
     return Units(
         unit="call",
         labels=[item.tool for item in expectations],
         numbers=counted.numbers,
-        bounds=call_bounds(matcher, counted),
+        bounds=call_bounds(matcher, counted, is_incomplete=is_incomplete),
         best=lambda rows: best_pairs(expectations, counted, rows, ordered=ordered),
         align=lambda rows: report_alignment(matcher, counted, ordered=ordered, rows=rows),
     )
 
 
-def call_bounds(matcher: CallMatcher, counted: CountedCalls) -> CountBounds:
-    """Return what each call meets; of a call without a name, or whose result was not read, less is certain."""
+def call_bounds(matcher: CallMatcher, counted: CountedCalls, *, is_incomplete: bool = False) -> CountBounds:
+    """Return what each call meets; of a call without a name, or whose result was not read, less is certain.
+
+    With `is_incomplete`, text may be missing in inputs and outputs.
+    """
     calls, expectations = counted.calls, matcher.expectations
     rows = matcher.rows(calls)
     certain, possible = list(rows), list(rows)
@@ -88,6 +91,8 @@ def call_bounds(matcher: CallMatcher, counted: CountedCalls) -> CountBounds:
             possible[place] = sum(1 << e for e, item in enumerate(items) if item.may_accept(call))
             must = sum(1 << e for e, item in enumerate(expectations) if item.must_accept(call))
             certain[place] = must & ~asking if is_result_unread(call) else must
+    if is_incomplete:
+        _add_missing_text(expectations, calls, certain, possible)
     limits = [(e, item.limit) for e, item in enumerate(expectations) if item.limit is not None]
     limited = sum(1 << e for e, _ in limits)
     settled = [
@@ -95,6 +100,23 @@ def call_bounds(matcher: CallMatcher, counted: CountedCalls) -> CountBounds:
         for sure, may, call in zip(certain, possible, calls, strict=True)
     ]
     return CountBounds(certain, possible, rows_in_time(certain, limits, counted), settled)
+
+
+def _add_missing_text(
+    expectations: Sequence[Expectation], calls: Sequence[ToolCall], certain: list[int], possible: list[int]
+) -> None:
+    """Replace what calls with missing text meet; one that has no name either may be any that is expected."""
+    for place, call in enumerate(calls):
+        if not has_missing_text(call):
+            continue
+        certain[place] = possible[place] = 0
+        for e, item in enumerate(expectations):
+            met: bool | None = None
+            if call.tool:
+                is_known = not is_result_unread(call)
+                met = item.accepts_known(call, is_result_known=is_known) if item.names(call.tool) else False
+            certain[place] |= (met is True) << e
+            possible[place] |= (met is not False) << e
 
 
 def turn_units(config: ToolTrajectory, ctx: Context, counted: CountedCalls) -> Units:
@@ -105,7 +127,7 @@ def turn_units(config: ToolTrajectory, ctx: Context, counted: CountedCalls) -> U
     doubtful = _doubtful_messages(ctx)
     if ("ok" in config.excluded) != ("error" in config.excluded):
         doubtful |= {places[number] for number, call in enumerate(ctx.calls or ()) if is_result_unread(call)}
-    calls, spans = call_bounds(config.matcher, counted), _spans(plan)
+    calls, spans = call_bounds(config.matcher, counted, is_incomplete=bool(ctx.incomplete)), _spans(plan)
     bounds, start = CountBounds([], [], [], []), 0
     for turn in turns:
         inner = CountBounds(*(rows[start : start + len(turn)] for rows in calls))
@@ -180,7 +202,8 @@ def decide_partly_understood(config: ToolTrajectory, ctx: Context, tally: Constr
     counted = count_certain_calls(ctx.calls or (), config.excluded)
     details = empty_details() | {"repeated": repeated_calls(counted)}
     if config.unit != "turn":
-        units = call_units(config.matcher, counted, ordered=config.mode in ORDERED)
+        is_incomplete = bool(ctx.incomplete)
+        units = call_units(config.matcher, counted, ordered=config.mode in ORDERED, is_incomplete=is_incomplete)
     elif ctx.calls_source != "output_messages":
         leave_undecided(config, tally, NO_TURNS if counted else reason)
         return details

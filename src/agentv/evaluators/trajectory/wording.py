@@ -10,8 +10,32 @@ from agentv.evaluators.trajectory.expectations import UNNAMED, CountedCalls, Exp
 from agentv.matching.diff import MAX_QUOTED, Difference, quote
 from agentv.matching.matchers import is_matcher
 from agentv.model.conversation import ToolCall
+from agentv.model.response import ProviderResponse
+from agentv.redaction.shortening import shorten
 
 NO_TRACE = "No trace available for evaluation"
+SEND_CALLS = (
+    "send `output_messages` with the agent's messages and their `tool_calls`"
+    " (messages without any say that no tool was called)"
+)
+
+
+def what_came(response: ProviderResponse) -> str:
+    """Return what a reply without any news of calls holds, and what to send instead."""
+    if response.trace_summary is not None:
+        came = "a `trace_summary` that names tools and not how often they were called"
+    elif response.output_messages is not None:
+        roles = sorted({message.role or "(none)" for message in response.output_messages})
+        came = f"messages of {', '.join(roles)} and none of the assistant" if roles else "an empty `output_messages`"
+    elif response.trace is not None:
+        came = "a trace without events"
+    elif response.text:
+        came = f"a text of {len(response.text):,} characters and nothing about calls"
+    else:
+        came = "neither a text nor messages"
+    return f"the reply came with {came}: {SEND_CALLS}"
+
+
 MAX_DIFFERENCES = 100
 
 
@@ -37,7 +61,7 @@ def with_input(tool: str, value: Any) -> str:
     if not isinstance(value, dict) or is_matcher(value):
         return f"{tool}({quote(value)})"
     arguments = ", ".join(f"{key}={quote(item)}" for key, item in value.items())
-    return f"{tool}({arguments if len(arguments) <= MAX_QUOTED else arguments[: MAX_QUOTED - 1] + '…'})"
+    return f"{tool}({shorten(arguments, MAX_QUOTED)})"
 
 
 def turn_label(names: Iterable[str]) -> str:

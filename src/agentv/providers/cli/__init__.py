@@ -126,6 +126,8 @@ class Cli(ProviderBase, kw_only=True):
     `{prompt}` and the like in an argument stand for the request's."""
     env: tuple[str, ...] = ()
     """Names of environment variables that the program may see, beside PATH, HOME, LANG and TMPDIR."""
+    secrets: tuple[str, ...] = ()
+    """Names in `env` whose values must not appear in results although they do not look like secrets."""
     cwd: Annotated[str, Meta(min_length=1)] | None = None
     """Working directory, relative to the file that defines the target; by default the folder of that file."""
     max_output_bytes: Annotated[int, Meta(ge=1, le=67_108_864)] = 10_000_000
@@ -142,6 +144,11 @@ class Cli(ProviderBase, kw_only=True):
 
     @property
     def secret_names(self) -> tuple[str, ...]:
+        """Names in `secrets`."""
+        return self.secrets
+
+    @property
+    def variable_names(self) -> tuple[str, ...]:
         """Names of the environment variables that the program receives."""
         return self.env
 
@@ -151,6 +158,7 @@ class Cli(ProviderBase, kw_only=True):
             *check_command(self.command, self.mode, f"{path}.command"),
             *self._check_code(f"{path}.command"),
             *check_names(self.env, f"{path}.env"),
+            *check_names(self.secrets, f"{path}.secrets"),
             *check_mode(self.mode, "batch_size", "batch", path, is_default=self.batch_size == _BATCH_SIZE),
             *check_mode(self.mode, "workers", "stream", path, is_default=self.workers == 1),
         ]

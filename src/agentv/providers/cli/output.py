@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
+from agentv.formats.incomplete import NOT_FOUND
 from agentv.formats.reader import TEXT_SHAPE, detect_reply, looks_like_reply, read_reply
 from agentv.formats.response import REPLY_KEYS
 from agentv.jsonio import parse_json, scrub_text
 from agentv.model.conversation import Message
-from agentv.model.response import ProviderResponse, ResponseError
+from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.process import ProcessResult
 from agentv.process.pipes import OutputLine
 from agentv.providers.base import failure
+from agentv.redaction.shortening import WINDOW, shorten, shorten_start
 
 _MAX_LAST_LINES = 1_000
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
@@ -64,7 +66,8 @@ def read_printed(printed: Printed, limit: int, messages: Sequence[Message]) -> P
         if looks_like_reply(text):
             msg = f"the reply is cut off: {cut}"
             raise FormatError(msg)
-        return ProviderResponse(text=text.rstrip("\r\n"), warnings=(cut,))
+        place = Unread(path="text", reason=f"{cut}, {NOT_FOUND}")
+        return ProviderResponse(text=text.rstrip("\r\n"), warnings=(cut,), incomplete=(place,))
     shape, response = detect_reply(text.rstrip("\r\n"), messages)
     overlooked = _overlooked_reply(text, printed.place) if shape == TEXT_SHAPE else ()
     return replace(response, warnings=(*response.warnings, *overlooked)) if overlooked else response
@@ -79,11 +82,9 @@ def _overlooked_reply(text: str, place: str) -> tuple[str, ...]:
 
 def last_lines(printed: bytes) -> str:
     """Return the end of the output of a program, from the beginning of a line if possible."""
-    text = scrub_text(printed[-4 * _MAX_LAST_LINES :].decode("utf-8", "replace")).strip()
-    if len(text) <= _MAX_LAST_LINES:
-        return text
-    end = text[-_MAX_LAST_LINES:]
-    return "…" + (end.partition("\n")[2] or end)
+    text = scrub_text(printed[-4 * (_MAX_LAST_LINES + WINDOW) :].decode("utf-8", "replace")).strip()
+    end = shorten_start(text, _MAX_LAST_LINES)
+    return end if end is text else "…" + (end.partition("\n")[2] or end[1:])
 
 
 def describe_exit(done: ProcessResult) -> str:
@@ -164,5 +165,4 @@ def _broken(line: OutputLine, remark: str) -> Record:
 
 def quote_line(data: bytes) -> str:
     """Return the beginning of a line, for messages."""
-    text = scrub_text(data[: 4 * _MAX_QUOTED].decode("utf-8", "replace"))
-    return repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…")
+    return repr(shorten(scrub_text(data[: 4 * (_MAX_QUOTED + WINDOW)].decode("utf-8", "replace")), _MAX_QUOTED))

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.files import read_in_root
-from agentv.formats.response import follow_trace_ref
+from agentv.formats.trace_ref import follow_trace_ref
 from agentv.process.pipes import omission_marker
-from agentv.scoring.calls import resolve_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,15 +75,17 @@ class Workspace:
             return head + omission_marker(size - limit) + file.read(limit // 2), True
 
     def fetch_trace(self, response: ProviderResponse) -> ProviderResponse:
-        """Return the reply with the trace file that the program left here, unless the reply has calls itself."""
+        """Return the reply with the trace file that the program left here, if it names one."""
         name = response.trace_ref
-        if name is None or any(call.tool for call in resolve_calls(response).calls or ()):
+        if name is None or response.trace:
             return response
         # Other files may be below the eval's folder, where the reference is followed later.
         path = os.path.normpath(os.path.join(self.folder, name))  # noqa: PTH118 - `Path` keeps `..`
         if "\0" in name or not path.startswith(self.folder + os.sep) or not os.path.lexists(path):
             return response
-        return replace(follow_trace_ref(response, partial(read_in_root, self.folder)), trace_ref=None)
+        found = follow_trace_ref(response, partial(read_in_root, self.folder))
+        # The file is removed with its folder: its events are those of the reply from now on.
+        return found if found.trace_hash is None else replace(found, trace_ref=None, trace_hash=None)
 
 
 @contextmanager

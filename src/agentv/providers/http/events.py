@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.detect import describe_shape, longest_text
+from agentv.formats.incomplete import with_cut_end
 from agentv.formats.reader import read_assembled_stream
 from agentv.formats.sse import LineBuffer, SseDecoder
 from agentv.formats.streams import StreamEvent, assemble_stream
@@ -42,6 +43,10 @@ class Received(NamedTuple):
     is_done: bool
     """True if the event that ends the stream was received."""
     error: FormatError | None = None
+    is_cut: bool = False
+    """True if its compressed body ended early."""
+    ended_in_line: bool = False
+    """True if the last event ended in the middle of a line."""
 
 
 def stream_kind(content_type: str, setting: str | None) -> str:
@@ -85,7 +90,7 @@ async def receive(
         raise
     except FormatError as error:  # raised later, where it is not taken for a connection error
         return Received(events, is_done=False, error=error)
-    return Received(events, is_done=False)
+    return Received(events, is_done=False, is_cut=stream.is_cut, ended_in_line=reader.ended_in_line)
 
 
 async def _drain(stream: ResponseStream) -> None:
@@ -102,6 +107,11 @@ class _EventDecoder:
     def __init__(self, kind: str) -> None:
         self._events = SseDecoder() if kind == "sse" else None
         self._lines = LineBuffer()
+
+    @property
+    def ended_in_line(self) -> bool:
+        """True if the last event ended in the middle of a line; the last line of JSON need not end with a newline."""
+        return self._events is not None and self._events.ended_in_line
 
     def feed(self, chunk: bytes) -> Iterator[tuple[str, str]]:
         if self._events is not None:
@@ -155,7 +165,8 @@ def _read(
         return agent_failure(values)
     if settings.pointers.tell_answer:
         response = read_pointed(values, messages, events[0].value)
-        return with_shape(_with_snapshot_warning(add_pointed(response, values), values.texts, settings), "reply")
+        response = _with_snapshot_warning(add_pointed(response, values), values.texts, settings)
+        return with_shape(_with_cut(response, _missing_end(events, received)), "reply")
     folded = assemble_stream(events, snapshots=settings.snapshots)
     if folded is None:
         raise FormatError(_unknown(events))
@@ -164,7 +175,32 @@ def _read(
     # `[DONE]` was received, so the stream is complete even without its usual last event.
     found = read_assembled_stream(folded._replace(missing=""), messages)
     response = _with_snapshot_warning(add_pointed(found.response, values), folded.texts, settings)
-    return with_shape(response, found.shape)
+    return with_shape(_with_cut(response, _cut_reason(events, received)), found.shape)
+
+
+def _cut_reason(events: list[StreamEvent], received: Received) -> str:
+    """Return why the end of a stream is missing; empty if it is not."""
+    if received.is_cut:
+        return "its compressed stream ended early"
+    # An event that can be read as JSON is whole.
+    is_text = bool(events) and isinstance(events[-1].value, str)
+    return "the stream ended in the middle of an event" if received.ended_in_line and is_text else ""
+
+
+def _missing_end(events: list[StreamEvent], received: Received) -> str:
+    """Return the same for a stream that settings point into; if it is of a known kind, its last event is known too."""
+    reason = _cut_reason(events, received)
+    if reason or received.is_done:
+        return reason
+    with suppress(FormatError):
+        folded = assemble_stream(events)
+        if folded is not None and folded.missing:
+            return f"the stream ended before {folded.missing} came"
+    return ""
+
+
+def _with_cut(response: ProviderResponse, reason: str) -> ProviderResponse:
+    return with_cut_end(response, reason) if reason else response
 
 
 def _parse_events(received: Received, head: HttpResponse, kind: str) -> list[StreamEvent]:

@@ -9,12 +9,15 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.detect import text_pointer_hint
+from agentv.formats.incomplete import with_cut_end
 from agentv.formats.reader import UNKNOWN, UNKNOWN_SHAPE, detect_reply, read_reply
 from agentv.jsonio import parse_json, scrub_text
 from agentv.model.response import ProviderResponse
 from agentv.providers.http.pointers import PointerValues, add_pointed, error_of, read_pointed
 from agentv.providers.http.request import is_json
 from agentv.providers.transport.client import TransportError, failure_in_stream, read_json, redact_url, transport_error
+from agentv.providers.transport.failures import cut_body_error
+from agentv.redaction.shortening import WINDOW, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,8 +54,8 @@ def read_document(answer: HttpResponse, settings: ReplySettings, messages: Seque
     if kind in _UNSPECIFIED or (kind.startswith("text/") and kind not in _PAGES):
         return _read_text(answer, settings, messages)
     page = " A proxy or a login page in between?" if kind in _PAGES else ""
-    words = redact_url(_text_of(answer)[:200], answer.hidden) if kind in _PAGES else ""
-    begins = f" It begins: {' '.join(words.split())}" if words else ""
+    words = redact_url(_text_of(answer), answer.hidden) if kind in _PAGES else ""
+    begins = f" It begins: {shorten(' '.join(words[: 2 * WINDOW].split()), 200)}" if words else ""
     msg = f"{answer.url} answered {answer.status} with {kind}, where JSON or text was expected.{page}{begins}"
     raise transport_error(msg, kind="protocol", code="malformed")
 
@@ -122,6 +125,8 @@ def _read_text(answer: HttpResponse, settings: ReplySettings, messages: Sequence
     """Read plain text, or JSON that is declared as text."""
     text = _text_of(answer)
     value = _json_in(text)
+    if answer.is_cut and value is None and text.lstrip()[:1] in ("{", "["):
+        raise cut_body_error(answer)
     if value is not None:
         response = _read_value(value, settings, messages, answer)
         kind = answer.content_type or "nothing of its type"
@@ -132,7 +137,8 @@ def _read_text(answer: HttpResponse, settings: ReplySettings, messages: Sequence
         kind = answer.content_type or "nothing of its type"
         msg = f"`reply` points into JSON, and the endpoint sent {kind}: leave it out to take the text as the answer"
         raise FormatError(msg)
-    return with_shape(read_reply(text, messages), "text/plain")
+    response = with_shape(read_reply(text, messages), "text/plain")
+    return with_cut_end(response, "the compressed reply ended early") if answer.is_cut else response
 
 
 def _json_in(text: str) -> Any:

@@ -23,6 +23,7 @@ from agentv.model.response import NOT_STARTED, PRINTED, ProviderResponse
 from agentv.process.threads import call_in_thread, raised_by_user_code
 from agentv.providers.base import attach_partial_reply
 from agentv.providers.python.agents import find_agent
+from agentv.providers.python.exits import guard_exits, release_exits
 from agentv.providers.python.loading import load
 from agentv.providers.python.printing import captured, redirect_output, restore_output, show_line
 from agentv.providers.python.tracebacks import add_metadata, exception_failure
@@ -138,6 +139,7 @@ class PythonSession(AgentCallable):
         self._place = place
         self._is_open = True
         redirect_output()
+        guard_exits()
 
     async def load_code(self) -> None:
         """Load the code before the first request, so that this is in no latency and no time limit of a run."""
@@ -174,6 +176,7 @@ class PythonSession(AgentCallable):
             if self._is_open:
                 self._is_open = False
                 restore_output()
+                release_exits()
 
 
 def run_label(request: Request, target: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentv.errors import AgentVError, ProviderError
 from agentv.files import load_object
+from agentv.redaction.shortening import shorten
 
 if TYPE_CHECKING:
     from agentv.model.request import Scope
@@ -30,7 +31,7 @@ def load(place: str, scope: Scope) -> Any:
 
 def _error_text(error: BaseException) -> str:
     text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
-    text = text if len(text) <= _MAX_WORDS else f"{text[:_MAX_WORDS]}…"
+    text = shorten(text, _MAX_WORDS)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

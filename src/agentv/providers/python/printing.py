@@ -53,6 +53,7 @@ class PrintedText:
 
 
 _current: ContextVar[PrintedText | None] = ContextVar("agentv_printed_text", default=None)
+_labels: dict[int, str] = {}
 _lock = Lock()
 _users = 0
 _display: ShowLine | None = None
@@ -84,10 +85,17 @@ def captured(label: str) -> Iterator[PrintedText]:
     """Capture the output of this context, and of threads and tasks that inherit it."""
     printed = PrintedText(label)
     token = _current.set(printed)
+    _labels[id(printed)] = label
     try:
         yield printed
     finally:
         _current.reset(token)
+        del _labels[id(printed)]
+
+
+def current_labels() -> list[str]:
+    """Return the labels of all contexts whose output is captured now."""
+    return list(_labels.values())
 
 
 def is_captured() -> bool:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from agentv.errors import AgentVError
 from agentv.formats.normalize import describe_exception, failed_response, failure_from_exception
 from agentv.model.response import TRACEBACK
+from agentv.providers.python.exits import AgentExit
 
 if TYPE_CHECKING:
     from agentv.model.response import ProviderResponse
@@ -25,10 +26,22 @@ _LIBRARIES = tuple({
 })  # fmt: skip
 
 
+class BlockedLoopError(BaseException):
+    """Interruption of an agent that blocks the event loop; no `except Exception` of the agent catches it."""
+
+    def __init__(self, duration_s: float) -> None:
+        blocked = f"the agent blocked the event loop for {duration_s:.1f} s, so that no other run could go on"
+        super().__init__(f"{blocked}; use `def` instead of `async def`, or `workers`")
+
+
 def exception_failure(error: BaseException, root: str | None = None) -> ProviderResponse:
     """Return the failed reply of an agent that raised an exception, with file, line and frames of the user's code."""
     response = failure_from_exception(error)
-    if not isinstance(error, Exception):
+    if isinstance(error, BlockedLoopError):
+        response = failed_response("timeout", str(error))
+    elif isinstance(error, AgentExit):
+        response = failed_response("agent", str(error))
+    elif not isinstance(error, Exception):
         response = failed_response("agent", describe_exception(error))
     assert response.error is not None  # noqa: S101 - it is a failure
     if not isinstance(error, AgentVError):

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from agentv.errors import Problem
 from agentv.jsonio import dump_json
+from agentv.providers.transport.decompression import ACCEPTED, Decompressor
 from agentv.providers.transport.failures import (
     NO_HEADERS,
     HttpResponse,
@@ -91,7 +92,7 @@ class HttpClient:
     """HTTP client: opened and closed with its provider, in the same event loop."""
 
     def __init__(self, *, headers: Mapping[str, str] = NO_HEADERS, max_body_bytes: int = MAX_BODY_BYTES) -> None:
-        self._headers = merge_headers({"User-Agent": "agentv"}, headers)
+        self._headers = merge_headers({"User-Agent": "agentv", "Accept-Encoding": ACCEPTED}, headers)
         self._json_headers = merge_headers({"Content-Type": "application/json"}, self._headers)
         self._hidden = _credentials(self._headers)
         self._max = max_body_bytes
@@ -107,6 +108,7 @@ class HttpClient:
             connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
+            auto_decompress=False,  # see `Decompressor`
             # Proxies are found by `_proxy`: with `trust_env` every request would send credentials of ~/.netrc.
             trust_env=False,
         )
@@ -202,6 +204,12 @@ class ResponseStream:
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         self.url = url
         self.hidden = hidden
+        self._decompressor = Decompressor(self.headers.get("content-encoding", ""), url)
+
+    @property
+    def is_cut(self) -> bool:
+        """True if the compressed body, read to its end, ends in the middle."""
+        return self._decompressor.is_cut
 
     @property
     def head(self) -> HttpResponse:
@@ -215,7 +223,7 @@ class ResponseStream:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         total = 0
-        while chunk := await self._next():
+        async for chunk in self._chunks():
             total += len(chunk)
             if total > self._limit:
                 msg = f"the reply of {self.url} is longer than {self._limit:,} bytes and was cut off"
@@ -225,18 +233,30 @@ class ResponseStream:
     async def read(self) -> HttpResponse:
         """Read the rest of the body, up to the limit."""
         chunks, room, truncated = [], self._limit, False
-        while not truncated and (chunk := await self._next()):
+        async for chunk in self._chunks():
             chunks.append(chunk[:room])
             truncated = len(chunk) > room
             room -= len(chunk)
+            if truncated:
+                break
         return HttpResponse(
             status=self.status,
             headers=self.headers,
             body=b"".join(chunks),
             truncated=truncated,
+            is_cut=self.is_cut and not truncated,
             url=self.url,
             hidden=self.hidden,
         )
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        """Yield the chunks of the body, decompressed."""
+        while chunk := await self._next():
+            if self._decompressor.is_plain:
+                yield chunk
+            else:
+                for piece in self._decompressor.feed(chunk):
+                    yield piece
 
     async def _next(self) -> bytes:
         with _ErrorTranslation(self.url, self.hidden):

@@ -10,6 +10,9 @@ from agentv.errors import FormatError, ProviderError
 from agentv.jsonio import parse_json, scrub_text
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
 from agentv.providers.transport.retry_after import retry_after_s
+from agentv.redaction import MIN_LENGTH
+from agentv.redaction.known_secrets import TruncatedSecret
+from agentv.redaction.shortening import WINDOW, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -29,6 +32,8 @@ class HttpResponse(Struct, frozen=True, kw_only=True):
     body: bytes = b""
     truncated: bool = False
     """True if the body is longer than the limit, so that the rest was not read."""
+    is_cut: bool = False
+    """True if the compressed body ended early, so that the rest of it is missing."""
     url: str = ""
     """URL without credentials."""
     hidden: tuple[str, ...] = ()
@@ -162,11 +167,19 @@ def read_json(answer: HttpResponse) -> Any:
     try:
         return parse_json(answer.body)
     except FormatError as error:
+        if answer.is_cut:
+            raise cut_body_error(answer) from None
         kind = answer.content_type or "no content type"
         hint = "; a proxy or a login page in between?" if _is_html(answer) else ""
         words = redact_url(body_excerpt(answer.body), answer.hidden)
         msg = f"{answer.url} answered {answer.status} with {kind} where JSON was expected{hint} ({error}): {words}"
         raise transport_error(msg, kind="protocol", code="malformed") from None
+
+
+def cut_body_error(answer: HttpResponse) -> TransportError:
+    """Return the error for a compressed body that ended early."""
+    msg = f"the compressed reply of {answer.url} ended early: it was cut off"
+    return transport_error(msg, retryable=True, code="cut_off")
 
 
 def error_message(body: Any) -> str | None:
@@ -184,13 +197,15 @@ def error_message(body: Any) -> str | None:
 
 def body_excerpt(body: bytes) -> str:
     """Return the beginning of a body, on one line."""
-    return _shorten(body[: 4 * MAX_QUOTED].decode("utf-8", "replace"))
+    return _shorten(body[: 4 * (MAX_QUOTED + WINDOW)].decode("utf-8", "replace"))
 
 
 def redact_url(text: str, hidden: Iterable[str]) -> str:
-    """Return the text without the credentials that were sent."""
+    """Return the text without the credentials that were sent, also where it was cut within one of them."""
     for secret in hidden:
         text = text.replace(secret, "[redacted]")
+        for start, end in sorted(TruncatedSecret(secret, MIN_LENGTH).find_spans(text, odd=False), reverse=True):
+            text = f"{text[:start]}[redacted]{text[end:]}"
     return text
 
 
@@ -256,4 +271,4 @@ def _is_html(answer: HttpResponse) -> bool:
 
 def _shorten(text: str) -> str:
     words = " ".join(scrub_text(text).split())
-    return words if len(words) <= MAX_QUOTED else words[:MAX_QUOTED] + "…"
+    return shorten(words, MAX_QUOTED)

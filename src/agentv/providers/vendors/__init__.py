@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Protocol
+from urllib.parse import urlsplit
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -75,16 +77,26 @@ class ModelSession:
     """Open provider of a model: an HTTP client, and the endpoint that it sends requests to."""
 
     def __init__(
-        self, client: HttpClient, url: str, make_body: Callable[[Request], dict[str, Any]], dialect: Dialect
+        self,
+        client: HttpClient,
+        url: str,
+        make_body: Callable[[Request], dict[str, Any]],
+        dialect: Dialect,
+        key_hint: str = "",
     ) -> None:
         self._client = client
         self._url = url
         self._make_body = make_body
         self._dialect = dialect
+        self._key_hint = key_hint
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """Return the reply of the model."""
-        return await ask_model(self._client, self._url, self._make_body(request), self._dialect)
+        response = await ask_model(self._client, self._url, self._make_body(request), self._dialect)
+        error = response.error
+        if error is None or error.code != "unauthorized" or not self._key_hint:
+            return response
+        return replace(response, error=replace(error, message=f"{error.message}; {self._key_hint}"))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -96,6 +108,8 @@ class ModelProvider(ProviderBase, kw_only=True):
 
     key_name: ClassVar[str]
     """Environment variable of the API key."""
+    own_host: ClassVar[str]
+    """Host of the vendor, the only one that this key is sent to."""
     own_fields: ClassVar[tuple[str, ...]]
     """Fields of the body that `extra_body` must not have."""
 
@@ -104,7 +118,7 @@ class ModelProvider(ProviderBase, kw_only=True):
     base_url: Annotated[str, Meta(min_length=1)]
     """URL of the server, with or without `/v1` and a trailing slash."""
     api_key: str | None = None
-    """API key; by default the value of the vendor's environment variable. Without either, none is sent."""
+    """API key; by default, for the vendor's own server, the value of its environment variable. Else none is sent."""
     headers: dict[str, str] = {}
     """Further headers; they replace ours of the same name."""
     temperature: float | None = None
@@ -116,8 +130,33 @@ class ModelProvider(ProviderBase, kw_only=True):
 
     @property
     def secret_names(self) -> tuple[str, ...]:
-        """Environment variable of the key, if `api_key` is not given."""
-        return (self.key_name,) if self.api_key is None else ()
+        """Environment variable of the key, if `api_key` is not given and the server is the vendor's own."""
+        return (self.key_name,) if self.api_key is None and self.is_own_host else ()
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """URL of the server, which may be the default."""
+        return (self.base_url,)
+
+    @property
+    def is_own_host(self) -> bool:
+        """True if `base_url` is a server of the vendor itself: the vendor's key is sent to no other."""
+        return is_host_of(self.base_url, self.own_host)
+
+    @property
+    def key(self) -> str:
+        """API key that is sent; empty for none."""
+        value = self.api_key
+        if value is None:
+            value = os.environ.get(self.key_name, "") if self.is_own_host else ""
+        return value.strip()
+
+    @property
+    def key_hint(self) -> str:
+        """Advice for a server that requires a key and was sent none, though the environment has the vendor's."""
+        if self.api_key is not None or self.is_own_host or not os.environ.get(self.key_name):
+            return ""
+        return f"{self.key_name} is sent to {self.own_host} only: write `api_key: ${{{self.key_name}}}` to send it here"
 
     def check(self, path: str) -> list[Problem]:
         """Return the problems of the settings as a whole."""
@@ -128,13 +167,30 @@ class ModelProvider(ProviderBase, kw_only=True):
         ]
 
 
+def is_host_of(url: str, host: str) -> bool:
+    """Return whether a URL leads to this host, or one below it, and nowhere else, by a secure connection."""
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return False
+    # What programs disagree on, such as a backslash or a user, leads elsewhere for some of them.
+    if parts.scheme != "https" or "@" in parts.netloc or "\\" in url:
+        return False
+    name = parts.hostname or ""
+    return name == host or name.endswith(f".{host}")
+
+
 async def open_session(
-    headers: Mapping[str, str], url: str, make_body: Callable[[Request], dict[str, Any]], dialect: Dialect
+    headers: Mapping[str, str],
+    url: str,
+    make_body: Callable[[Request], dict[str, Any]],
+    dialect: Dialect,
+    key_hint: str = "",
 ) -> ModelSession:
     """Return a session with an HTTP client; nothing is sent yet."""
     client = HttpClient(headers=headers)
     await client.open()
-    return ModelSession(client, url, make_body, dialect)
+    return ModelSession(client, url, make_body, dialect, key_hint)
 
 
 def _check_extra_body(body: Mapping[str, Any], own: Iterable[str], path: str) -> list[Problem]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -29,10 +28,10 @@ def url_of(target: Anthropic) -> str:
 
 def make_headers(target: Anthropic) -> dict[str, str]:
     """Return the headers; raise `ProviderError` if the vendor's own API would be called without a key."""
-    key = (os.environ.get(KEY_NAME, "") if target.api_key is None else target.api_key).strip()
+    key = target.key
     own = {"anthropic-version": target.version, **({"x-api-key": key} if key else {})}
     headers = merge_headers(own, target.headers)
-    if target.base_url.rstrip("/") == BASE_URL and not any(name.lower() in _LOGINS for name in headers):
+    if target.is_own_host and not any(name.lower() in _LOGINS for name in headers):
         msg = f"no API key: set the environment variable {KEY_NAME}, or `api_key` of the target"
         raise ProviderError(msg)
     return headers
@@ -61,6 +60,7 @@ class Anthropic(ModelProvider, kw_only=True):
     """Model behind the Messages API of Anthropic."""
 
     key_name: ClassVar[str] = KEY_NAME
+    own_host: ClassVar[str] = "api.anthropic.com"
     own_fields: ClassVar[tuple[str, ...]] = ("model", "messages", "stream")
 
     provider: Literal["anthropic"] = "anthropic"
@@ -69,7 +69,7 @@ class Anthropic(ModelProvider, kw_only=True):
     base_url: Annotated[str, Meta(min_length=1)] = BASE_URL
     """URL of the server, with or without `/v1` and a trailing slash."""
     api_key: str | None = None
-    """API key; by default the value of `ANTHROPIC_API_KEY`. Without either, none is sent."""
+    """API key; by default the value of `ANTHROPIC_API_KEY`, which is sent to the vendor\'s own host only."""
     version: Annotated[str, Meta(min_length=1)] = "2023-06-01"
     """Sent as `anthropic-version`."""
     system: str | None = None
@@ -80,4 +80,4 @@ class Anthropic(ModelProvider, kw_only=True):
     async def open(self, scope: Scope) -> ModelSession:
         """Create the HTTP client; nothing is sent yet."""
         del scope
-        return await open_session(make_headers(self), url_of(self), partial(make_body, self), DIALECT)
+        return await open_session(make_headers(self), url_of(self), partial(make_body, self), DIALECT, self.key_hint)

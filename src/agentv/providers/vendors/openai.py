@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -57,14 +56,14 @@ def url_of(target: OpenAI) -> str:
 
 def make_headers(target: OpenAI) -> dict[str, str]:
     """Return the headers; raise `ProviderError` if the vendor's own API would be called without a key."""
-    key = (os.environ.get(KEY_NAME, "") if target.api_key is None else target.api_key).strip()
+    key = target.key
     own = {
         "Authorization": f"Bearer {key}" if key else "",
         "OpenAI-Organization": target.organization or "",
         "OpenAI-Project": target.project or "",
     }
     headers = merge_headers({name: value for name, value in own.items() if value}, target.headers)
-    if target.base_url.rstrip("/") == BASE_URL and "authorization" not in {name.lower() for name in headers}:
+    if target.is_own_host and "authorization" not in {name.lower() for name in headers}:
         msg = f"no API key: set the environment variable {KEY_NAME}, or `api_key` of the target"
         raise ProviderError(msg)
     return headers
@@ -131,6 +130,7 @@ class OpenAI(ModelProvider, kw_only=True):
     """Model behind an API that is compatible with OpenAI's."""
 
     key_name: ClassVar[str] = KEY_NAME
+    own_host: ClassVar[str] = "api.openai.com"
     own_fields: ClassVar[tuple[str, ...]] = ("model", "messages", "input", "stream")
 
     provider: Literal["openai"] = "openai"
@@ -139,7 +139,7 @@ class OpenAI(ModelProvider, kw_only=True):
     base_url: Annotated[str, Meta(min_length=1)] = BASE_URL
     """URL of the server, with or without `/v1` and a trailing slash."""
     api_key: str | None = None
-    """API key; by default the value of `OPENAI_API_KEY`. Without either, none is sent."""
+    """API key; by default the value of `OPENAI_API_KEY`, which is sent to the vendor\'s own host only."""
     organization: str | None = None
     """Sent as `OpenAI-Organization`."""
     project: str | None = None
@@ -163,4 +163,6 @@ class OpenAI(ModelProvider, kw_only=True):
     async def open(self, scope: Scope) -> ModelSession:
         """Create the HTTP client; nothing is sent yet."""
         del scope
-        return await open_session(make_headers(self), url_of(self), partial(make_body, self), DIALECTS[self.api])
+        return await open_session(
+            make_headers(self), url_of(self), partial(make_body, self), DIALECTS[self.api], self.key_hint
+        )

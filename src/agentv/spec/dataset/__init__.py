@@ -13,6 +13,7 @@ from agentv.jsonio import find_duplicate_keys
 from agentv.spec.dataset.columns import CaseTemplate, RowFilter, row_to_case
 from agentv.spec.dataset.files import DatasetFileName, find_files, open_file
 from agentv.spec.dataset.sampling import Sampler
+from agentv.spec.dataset.types import ColumnTypes
 from agentv.spec.file_format import DatasetEntry
 from agentv.spec.project import display_path
 from agentv.spec.validation import NOT_JSON, TOO_DEEP, build, find_duplicate_ids, is_too_deep, to_json
@@ -50,6 +51,7 @@ class RowPlan(NamedTuple):
 
     template: CaseTemplate | None = None
     where: RowFilter | None = None
+    types: ColumnTypes | None = None
     limit: int | None = None
     """Number of rows to read."""
     sampler: Sampler | None = None
@@ -145,7 +147,12 @@ class Dataset:
         columns = {**cells, "_file": file.name.relative, "_line": row.line, "_index": number}
         if where is not None and not where.keeps(columns, is_table=file.is_table):
             return None
-        text, problems = self._text(row, columns, is_table=file.is_table)
+        if self.plan.types is not None and file.is_table:
+            cells, problems = self.plan.types.convert(cells)
+            if problems:
+                return self._wrong(file, row, problems)
+            columns = {**columns, **cells}
+        text, problems = self._text(row.data, cells, columns, is_table=file.is_table)
         if text is None:
             return self._wrong(file, row, problems)
         location = Location(file.name.display, row.line)
@@ -153,12 +160,14 @@ class Dataset:
         checked, problems = self._reader.read(text, self._first + number, location, files=files)
         return checked or self._wrong(file, row, problems)
 
-    def _text(self, row: DatasetRow, columns: dict[str, Any], *, is_table: bool) -> tuple[bytes | None, list[Problem]]:
+    def _text(
+        self, data: bytes | dict[str, str], cells: dict[str, Any], columns: dict[str, Any], *, is_table: bool
+    ) -> tuple[bytes | None, list[Problem]]:
         """Return the case of these columns as JSON, or its problems."""
         if self.plan.template is not None:
             case, problems = self.plan.template.fill(columns, is_table=is_table)
             return (None, problems) if problems else to_json(case, "")
-        return to_json(row_to_case(row.data), "") if isinstance(row.data, dict) else (row.data, [])
+        return to_json(row_to_case(cells), "") if isinstance(data, dict) else (data, [])
 
     def _wrong(self, file: DatasetFile, row: DatasetRow, problems: list[Problem]) -> list[Problem]:
         if self.plan.template is not None:
@@ -198,6 +207,7 @@ def _duplicate_key_problems(case: CheckedCase, row: DatasetRow) -> list[Problem]
 
 MAX_PROBLEMS = 100
 DATASET_KEY = "dataset"
+TYPES_KEY = "dataset.types"
 
 
 class SearchPaths(NamedTuple):
@@ -236,6 +246,8 @@ def open_dataset(
             problems.append(Problem(where, str(error)))
         except SpecError as error:
             problems += error.problems
+    if plan.types is not None:
+        problems += plan.types.check(TYPES_KEY, list(files.values()))
     return (None, problems) if problems else (Dataset(list(files.values()), reader, first, plan), [])
 
 
@@ -252,6 +264,8 @@ def _make_plan(entry: DatasetEntry) -> tuple[RowPlan, list[Problem]]:
         template = CaseTemplate(entry.template)
         plan = plan._replace(template=template)
         problems = [problem._replace(path=f"{DATASET_KEY}.template.{problem.path}") for problem in template.problems]
+    if entry.types:
+        plan = plan._replace(types=ColumnTypes(entry.types))
     if entry.where:
         plan = plan._replace(where=RowFilter(entry.where))
     if entry.sample or entry.shuffle is not False:
@@ -272,6 +286,8 @@ def validate_dataset(dataset: Dataset, ids: IdRegistry, counts: CaseCounts) -> l
     where = dataset.plan.where
     if where is not None and dataset.read:
         problems += where.problems()
+    if dataset.plan.types is not None and dataset.read:
+        problems += dataset.plan.types.problems(TYPES_KEY)
     if not problems and where is not None and not where.kept:
         problems.append(Problem(f"{DATASET_KEY}.where", f"keeps none of {dataset.read:,} rows"))
     if not problems and not counts.count and not ids.named:

@@ -46,7 +46,7 @@ def check_columns(columns: Sequence[str]) -> str:
     return ""
 
 
-def row_to_case(cells: Mapping[str, str]) -> dict[str, Any]:
+def row_to_case(cells: Mapping[str, Any]) -> dict[str, Any]:
     """Return the case of a row: columns with the name of a field are fields, all others are `vars`."""
     case: dict[str, Any] = {}
     values: dict[str, Any] = {}
@@ -115,6 +115,8 @@ class CaseTemplate:
             value = fill(context)
             if is_table and isinstance(value, str):
                 value = read_cell(name, value)
+            elif is_table and name in TEXT_FIELDS and not isinstance(value, (list, dict)):
+                value = to_text(value)  # a typed column
             if value is not ABSENT:
                 case[name] = value
         return case, context.problems
@@ -143,8 +145,12 @@ def missing_column(name: str, columns: tuple[str, ...]) -> str:
     """Return the message for a column that does not exist, with a suggestion."""
     known = [column for column in columns if column not in BUILT_IN_COLUMNS]
     named = ", ".join(known[:MAX_NAMED]) + (", …" if len(known) > MAX_NAMED else "")
-    near = suggest(name.strip("{} '"), columns[-MAX_COMPARED:], ". Did")
-    return f"{name} names no column; there are {named or 'none'}{near}"
+    near = suggest(name.strip("{} '"), columns[-MAX_COMPARED:])
+    return (
+        f"{name} names no column{near} There are {named}"
+        if near
+        else f"{name} names no column; there are {named or 'none'}"
+    )
 
 
 def _file_paths(value: Any, path: str = "") -> Iterator[str]:
