@@ -276,6 +276,57 @@ def test_a_panel_is_calibrated_judge_by_judge(project: Command) -> None:
     assert status(project) == ("pass", "")
 
 
+def test_the_judge_that_is_taken_is_named(project: Command) -> None:
+    done = project("calibrate", "labels.jsonl")
+    assert (done.code, done.err.splitlines()[0]) == (0, "judge: judge (--judge NAME takes another)")
+    assert "judge: judge" not in project("calibrate", "labels.jsonl", "--judge", "judge").err
+
+
+def two_judges(project: Command, **check: Any) -> list[Json]:
+    second = {**judge_program(project.folder, env=["REPLY", "LANG"]), "name": "second"}
+    project.write("agentv.yaml", {"targets": [judge_program(project.folder), second]})
+    agent = {"name": "agent", "provider": "mock", "reply": "It is Paris."}
+    evaluators = [{"name": "right", "criterion": "It names Paris.", **check}]
+    cases = [{"id": "x", "input": "?", "evaluators": evaluators}]
+    project.write("a.eval.yaml", {"targets": [agent], "cases": cases})
+    write_labels(project, [{key: value for key, value in label.items() if key != "labels"} for label in LABELS])
+    return cases
+
+
+MISSING = "no judge is named; choose a target with --judge: 'judge', 'second', 'agent'"
+SEVERAL = "the evaluator 'right' asks 2 judges: 'judge', 'second'; choose one with --judge"
+
+
+@pytest.mark.parametrize(
+    ("check", "options", "message"),
+    [
+        ({"type": "llm_judge"}, (), MISSING),
+        ({"type": "llm_judge"}, ("--criterion", "It is polite."), MISSING),
+        ({"type": "panel", "judges": ["judge", "second"]}, (), SEVERAL),
+    ],
+    ids=["no judge", "no judge for a criterion", "a panel"],
+)
+def test_a_judge_that_is_not_named_is_asked_for_with_the_names(
+    project: Command, monkeypatch: pytest.MonkeyPatch, check: Json, options: tuple[str, ...], message: str
+) -> None:
+    two_judges(project, **check)
+    done = project("calibrate", "labels.jsonl", *options)
+    assert (done.code, message in done.err) == (2, True), done.err
+    assert asked(project.folder) == []
+    monkeypatch.setattr("agentv.cli.calibrate._choose_judge", lambda names: names[1])
+    done = project("calibrate", "labels.jsonl", *options)
+    assert (done.code, done.err.splitlines()[0]) == (0, "judge: second (--judge NAME takes another)"), done.err
+
+
+def test_a_rubric_with_two_judges_is_not_calibrated_for_the_first(project: Command) -> None:
+    cases = two_judges(project, type="llm_judge", judge="judge")
+    again = {"type": "llm_judge", "name": "right", "criterion": "It names Paris.", "judge": "second"}
+    cases.append({"id": "y", "input": "?", "evaluators": [again]})
+    project.write("a.eval.yaml", {"targets": [{"name": "agent", "provider": "mock"}], "cases": cases})
+    done = project("calibrate", "labels.jsonl")
+    assert (done.code, SEVERAL in done.err) == (2, True), done.err
+
+
 def test_secrets_of_the_judge_are_nowhere(project: Command) -> None:
     secret = "hunter2-hunter2-hunter2"  # noqa: S105 - nobody's
     project.write("agentv.yaml", {"targets": [judge_program(project.folder, env=["REPLY", "KEY"])], "judge": "judge"})

@@ -120,7 +120,12 @@ def test_every_example_ends_as_it_says(page: Path) -> None:
             text = text.replace(f"{block}{shown}```", f"{block}{verdict}\n```", 1)
             page.write_text(text, encoding="utf-8")
         else:
-            assert verdict == shown.rstrip()
+            assert _without_nonce(verdict) == _without_nonce(shown.rstrip())
+
+
+def _without_nonce(text: str) -> str:
+    """Leave out the word of a judge's verdict, which is another in each process."""
+    return re.sub(r"\b[0-9a-f]{16}\b", "NONCE", text)
 
 
 def test_every_link_leads_somewhere() -> None:

@@ -69,6 +69,7 @@ VARYING = {
     r"\b\d+(?:\.\d+)? m?s\b": "0 s",
     r"\b\d+\.\d+s\b": "0s",
     r"(?m)^agentv: \d+ of \d+.*\n": "",  # progress, of what takes long
+    r"(?m)^\[[^\n]*\] loaded in .*\n": "",  # as above
 }
 """What no two runs have in common."""
 

@@ -14,6 +14,7 @@ class FakeStore:
 
     def __init__(self) -> None:
         self.commits: list[tuple[list[Claim], list[ResultRow]]] = []
+        self.starts: list[tuple[str, str]] = []
         self.taken: set[str] = set()
         """Keys that another process has claimed: neither claimed nor written here."""
         self.failure: Exception | None = None
@@ -25,9 +26,15 @@ class FakeStore:
         self.moved: dict[str, tuple[int, str]] = {}
 
     def write(
-        self, execution_id: str, claims: Sequence[Claim], results: Sequence[ResultRow], rerun: Collection[str] = ()
+        self,
+        execution_id: str,
+        claims: Sequence[Claim],
+        results: Sequence[ResultRow],
+        rerun: Collection[str] = (),
+        starts: Sequence[tuple[str, str]] = (),
     ) -> tuple[set[str], set[str]]:
         del execution_id, rerun
+        self.starts += starts
         if self.failure is not None:
             raise self.failure
         self.commits.append((list(claims), list(results)))

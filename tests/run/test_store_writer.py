@@ -168,12 +168,15 @@ class TestClaims:
         assert json.loads(claims[0].target_settings)["name"] == "scripted"
 
     def test_no_claim_holds_a_secret(self) -> None:
-        runs = plan(f"case-{SECRET}", name=f"target-{SECRET}", reply=f"say {SECRET}")
+        runs = plan("a", reply=f"say {SECRET}")
+        runs[0] = runs[0]._replace(content=runs[0].content.replace(b"question a", f"question {SECRET}".encode()))
         written = Written()
         written.do(lambda writer: writer.claim(runs, lambda _: 0))
-        ((claims, _),) = written.store.commits
-        assert SECRET not in str(claims)
-        assert (claims[0].case_id, claims[0].target) == ("case-[redacted:KEY]", "target-[redacted:KEY]")
+        (((claim,), _),) = written.store.commits
+        assert SECRET not in str(claim)
+        assert b"question [redacted:KEY]" in claim.content
+        assert json.loads(claim.target_settings)["reply"] == "say [redacted:KEY]"
+        assert (claim.case_id, claim.target) == ("a", "scripted")
 
     def test_no_runs_are_claimed_without_a_transaction(self) -> None:
         written = Written()

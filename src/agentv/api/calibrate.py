@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from agentv.api.judges import StandaloneJudge, find_judge
 from agentv.api.providers import scope_of
+from agentv.api.targets import find_targets
 from agentv.api.trace_files import trace_follower
 from agentv.errors import Problem, SpecError
 from agentv.evals import ConfiguredEvaluator, iter_evaluators
@@ -26,7 +28,7 @@ from agentv.spec.loader import load_evals
 from agentv.spec.project import display_path
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from agentv.evals import Eval
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from agentv.run.judges import JudgeCache
     from agentv.spec.labels import Label
 
+T = TypeVar("T")
+NO_JUDGE = "no judge: "
 ANSWERS = ("pass", "fail")
 ITEMS = ("met", "not met")
 MAX_NAMED = 20
@@ -48,20 +52,56 @@ class CalibrationSubject(NamedTuple):
     judge: str
 
 
+Chooser = Callable[[list[str]], str | None]
+"""Returns one of several targets; `None` if nobody can be asked."""
+
+
+class UnnamedJudgeError(SpecError):
+    """Error for a judge that is not named, where several targets could be it."""
+
+    def __init__(self, problems: list[Problem], names: Iterable[str] = ()) -> None:
+        super().__init__(problems)
+        self.names = list(dict.fromkeys(names))
+
+
 def find_subject(
-    evals: Sequence[str], judge: str | None, *, evaluator: str | None = None, criterion: str | None = None
+    evals: Sequence[str],
+    judge: str | None,
+    *,
+    evaluator: str | None = None,
+    criterion: str | None = None,
+    choose: Chooser = lambda _: None,
 ) -> CalibrationSubject:
-    """Return the evaluator and the judge of this name; raise a `SpecError` that lists them if it is not unique."""
+    """Return the evaluator and the judge of this name; raise a `SpecError` that lists them if it is not unique.
+
+    `choose` is asked for the judge where it is not named and not unique.
+    """
+    try:
+        return _find_subject(evals, judge, evaluator, criterion)
+    except UnnamedJudgeError as error:
+        chosen = choose(error.names) if error.names else None
+        if chosen is None:
+            raise
+    return _find_subject(evals, chosen, evaluator, criterion)
+
+
+def _find_subject(
+    evals: Sequence[str], judge: str | None, evaluator: str | None, criterion: str | None
+) -> CalibrationSubject:
     if criterion is not None:
-        eval_ = find_judge(judge)
+        eval_ = _naming_targets(partial(find_judge, judge), judge, ["."])
         return CalibrationSubject(eval_, LlmJudge(criterion=criterion), eval_.judge or "")
     subjects: dict[tuple[str, str], tuple[Eval, JudgeBase]] = {}
-    for eval_ in load_evals(evals, judge=judge):
+    judges: dict[tuple[str, str], dict[str, None]] = {}
+    for eval_ in _naming_targets(partial(load_evals, evals, judge=judge), judge, evals):
         for case in eval_.cases:
             for checked in iter_evaluators(case.checks):
                 candidate = checked.evaluator
                 if isinstance(candidate, JudgeBase) and evaluator in (None, candidate.name or candidate.type):
-                    subjects.setdefault((candidate.name or candidate.type, candidate.rubric_key), (eval_, candidate))
+                    key = (candidate.name or candidate.type, candidate.rubric_key)
+                    subjects.setdefault(key, (eval_, candidate))
+                    asked = [name or eval_.judge for name in candidate.asks]
+                    judges.setdefault(key, {}).update(dict.fromkeys(name for name in asked if name is not None))
     if not subjects:
         named = f" called {evaluator!r}" if evaluator else ""
         message = f"no evaluator{named} in {', '.join(evals)} asks a judge; give its --evaluator, or a --criterion"
@@ -70,11 +110,26 @@ def find_subject(
         names = ", ".join(repr(name) for name, _ in list(subjects)[:MAX_NAMED])
         message = f"{len(subjects)} evaluators ask a judge: {names}; give each a `name` and choose with --evaluator"
         raise SpecError([Problem("", message, "whole")])
-    eval_, subject = next(iter(subjects.values()))
-    judge = judge or subject.judge or eval_.judge
-    if judge is None:
-        raise SpecError([Problem("", "a panel has several judges: choose one with --judge", "whole")])
-    return CalibrationSubject(eval_, _for_one_judge(subject), judge)
+    ((key, (eval_, subject)),) = subjects.items()
+    possible = list(judges[key])
+    if judge is None and len(possible) != 1:
+        known = ", ".join(map(repr, possible[:MAX_NAMED]))
+        message = f"the evaluator {key[0]!r} asks {len(possible)} judges: {known}; choose one with --judge"
+        raise UnnamedJudgeError([Problem("", message, "whole")], possible)
+    return CalibrationSubject(eval_, _for_one_judge(subject), judge or possible[0])
+
+
+def _naming_targets(load: Callable[[], T], judge: str | None, evals: Sequence[str]) -> T:
+    """Load; if only a judge is missing, name the targets that could be it."""
+    try:
+        return load()
+    except SpecError as error:
+        if judge is not None or not all(problem.message.startswith(NO_JUDGE) for problem in error.problems):
+            raise
+        names = [each.target.name for path in evals for each in find_targets(path)]
+        known = f": {', '.join(map(repr, dict.fromkeys(names)))}" if names else ""
+        message = f"no judge is named; choose a target with --judge{known}"
+        raise UnnamedJudgeError([Problem("", message, "whole")], names) from error
 
 
 def _for_one_judge(evaluator: JudgeBase) -> JudgeBase:

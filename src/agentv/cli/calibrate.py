@@ -28,7 +28,7 @@ from agentv.cli.outputs import escape_workflow_commands
 from agentv.errors import AgentVError, SpecError
 from agentv.jsonio import dump_json
 from agentv.reports.calibration import render_calibration
-from agentv.reports.terminal import Style
+from agentv.reports.terminal import Style, clean
 
 if TYPE_CHECKING:
     from agentv.model.judging import CalibrationReport
@@ -75,7 +75,15 @@ def command(**params: Any) -> None:
 
 
 def _calibrate(args: CalibrateArgs) -> tuple[CalibrationReport, Redactor]:
-    subject = find_subject(args.evals or (".",), args.judge, evaluator=args.evaluator, criterion=args.criterion)
+    subject = find_subject(
+        args.evals or (".",),
+        args.judge,
+        evaluator=args.evaluator,
+        criterion=args.criterion,
+        choose=lambda names: None if args.as_json else _choose_judge(names),
+    )
+    if args.judge is None:
+        click.echo(f"judge: {clean(subject.judge)} (--judge NAME takes another)", err=True)
     path = None if args.no_store else store_path([subject.eval])
     cache = open_judge_cache(path, lambda message: click.echo(message, err=True))
     try:
@@ -87,6 +95,14 @@ def _calibrate(args: CalibrateArgs) -> tuple[CalibrationReport, Redactor]:
         if cache is not None:
             cache.close()
     return report, redactor
+
+
+def _choose_judge(names: list[str]) -> str | None:
+    """Ask for the judge, if somebody is there."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    chosen: str = click.prompt("Which target judges?", type=click.Choice(names), err=True)
+    return chosen
 
 
 def _print(report: CalibrationReport, redactor: Redactor, *, as_json: bool) -> None:
