@@ -16,7 +16,7 @@ from msgspec import MsgspecError
 from agentv.errors import StoreError
 from agentv.files import PRIVATE_MODE, restrict_to_owner
 from agentv.stores.checksums import CHECKSUM_FUNCTION, row_checksum
-from agentv.stores.migrations import REPLACE_IT, check_header, migrate
+from agentv.stores.migrations import REPLACE_IT, check_header, is_outdated, migrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,13 +75,18 @@ class Connection:
         """Device and inode, to notice that the file was replaced; `None` if it is read-only."""
         with self.translate_errors():
             self.db = self._open(path)
-            self.db.text_factory = _decode_text
-            self.db.create_function(CHECKSUM_FUNCTION, -1, row_checksum, deterministic=True)
             try:
+                is_copy = self._file is None and is_outdated(self.db)
+                if is_copy:
+                    self.db = _copy(self.db)
                 migrate(self.db, self.name)
+                if is_copy:
+                    self.db.execute("PRAGMA query_only = ON")  # what is written into a copy would be lost
             except BaseException:
                 self.db.close()
                 raise
+            self.db.text_factory = _decode_text
+            self.db.create_function(CHECKSUM_FUNCTION, -1, row_checksum, deterministic=True)
 
     def _open(self, path: Path) -> sqlite3.Connection:
         check_header(path, self.name)
@@ -183,6 +188,18 @@ def _open_read_only(path: Path) -> sqlite3.Connection:
         else:
             return db
     raise reason or PermissionError(EACCES, "Permission denied")
+
+
+def _copy(db: sqlite3.Connection) -> sqlite3.Connection:
+    """Copy a read-only store into a temporary file, in which its tables can be updated; SQLite deletes the file."""
+    copy = sqlite3.connect("", isolation_level=None)
+    try:
+        db.backup(copy)
+    except BaseException:
+        copy.close()
+        raise
+    db.close()
+    return copy
 
 
 ELSEWHERE = "name another place with `store`, or use --no-store"
