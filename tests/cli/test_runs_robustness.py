@@ -80,6 +80,12 @@ COLUMNS = [
     "UPDATE runs SET unread = 'garbage' WHERE case_id = 'b'",
     "UPDATE runs SET thread_id = CAST(x'ff' AS TEXT) WHERE case_id = 'b'",
 ]
+IDENTITY = [
+    "UPDATE runs SET case_id = 'z' WHERE case_id = 'b'",
+    "UPDATE runs SET eval_id = 'z' WHERE case_id = 'b'",
+    "UPDATE runs SET target = 'z' WHERE case_id = 'b'",
+    "UPDATE runs SET target_settings = 5 WHERE case_id = 'b'",
+]
 
 
 @pytest.mark.parametrize("statement", [*PAYLOADS, *CONTENTS, *COLUMNS])
@@ -145,6 +151,20 @@ def test_a_damaged_run_is_an_error_where_it_is_resumed_and_is_run_again_with_the
     assert again.code == 1, again.err
     assert {record["case_id"]: record["status"] for record in run.records("again.jsonl")} == VERDICTS
     assert run("executions", "export").code == 0
+
+
+@pytest.mark.parametrize("statement", [*CONTENTS, *COLUMNS, *IDENTITY])
+def test_a_run_whose_result_is_intact_keeps_it_and_is_repaired_by_running_it_again(
+    run: Command, statement: str
+) -> None:
+    change(run, statement)
+    assert run("eval", "--resume", "--out", "results.jsonl").code == 1
+    assert {record["case_id"]: record["status"] for record in run.records()} == VERDICTS
+    assert run("executions", "export").code == 3
+    assert run("eval", "--resume", "--retry-errors", "--out", "again.jsonl").code == 1
+    assert {record["case_id"]: record["status"] for record in run.records("again.jsonl")} == VERDICTS
+    exported = run("executions", "export")
+    assert (exported.code, [line["case_id"] for line in exported.lines[1:]]) == (0, ["a", "b", "c"])
 
 
 @pytest.mark.parametrize("statement", [*PAYLOADS, *CONTENTS, *COLUMNS])

@@ -170,7 +170,7 @@ def find_damaged(store: Store, execution_id: str) -> dict[str, str]:
     """Return the reasons why results of an execution cannot be trusted, by the keys of their runs."""
     damaged = {row.key: row.damage for row in store.runs(execution_id) if row.damage is not None}
     results = {stored.key: stored.damage for stored in store.results(execution_id) if stored.damage is not None}
-    return damaged | results
+    return store.damaged_snapshots(execution_id) | damaged | results
 
 
 def _read_sides(data: bytes | None) -> tuple[DiffLabels | None, ...]:

@@ -33,6 +33,7 @@ from agentv.stores.checksums import (
     row_checksum,
 )
 from agentv.stores.connection import Connection
+from agentv.stores.statements import snapshot_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -182,6 +183,28 @@ class StoreQueries(Connection):
                 if run.damage is not None:
                     self._damaged.add(run.key)
                 yield run
+
+    def damaged_snapshots(self, execution_id: str) -> dict[str, str]:
+        """Return the reasons why the case or the target of finished runs cannot be trusted, by the keys of the runs."""
+        query = FINISHED_RUNS.replace("SELECT seq", "SELECT key, content, target_settings")
+        known: dict[Any, bool] = {}
+        damaged: dict[str, str] = {}
+        with self.translate_errors():
+            for key, *ids in self.db.execute(query, (self.execution_seq(execution_id),)).fetchall():
+                for number, name in zip(ids, ("case", "target"), strict=True):
+                    if number not in known:
+                        known[number] = self._is_intact(number)
+                    if not known[number]:
+                        damaged[key] = f"{CHANGED}: {name}"
+        self._damaged.update(damaged)
+        return damaged
+
+    def _is_intact(self, snapshot: Any) -> bool:
+        try:
+            row = self.db.execute("SELECT data FROM snapshots WHERE id = ?", (snapshot,)).fetchone()
+        except sqlite3.DatabaseError:
+            return False
+        return row is not None and isinstance(row[0], bytes) and snapshot_id(row[0]) == snapshot
 
     def recent_runs(self, execution_id: str | None = None) -> Iterator[tuple[str, RunRow]]:
         """Yield the runs of all executions or of one, the last started first, with the ids of their executions."""

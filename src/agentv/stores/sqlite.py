@@ -163,11 +163,14 @@ INSERT_CLAIM = """
 RECLAIM = """
     ON CONFLICT (execution, key) DO UPDATE
     SET status = 'queued', rounds = rounds + 1, owner = excluded.owner, position = excluded.position,
-        place = excluded.place, started_at = excluded.started_at, updated_at = excluded.updated_at, superseded = 0
+        place = excluded.place, started_at = excluded.started_at, updated_at = excluded.updated_at, superseded = 0,
+        eval_id = excluded.eval_id, case_id = excluded.case_id, target = excluded.target, repeat = excluded.repeat,
+        content = excluded.content, target_settings = excluded.target_settings
     WHERE owner IS NULL AND (status IN ('queued', 'running', 'cancelled')
         OR rounds = ? AND (status <> 'completed' AND ? OR verdict = 'fail' AND ? OR ?))
     RETURNING seq, rounds
 """
+"""Columns that follow from the key are set too: they may be damaged."""
 UPDATE_STARTED = """
     UPDATE runs SET status = 'running', started_at = it.column1, updated_at = it.column2
     FROM (VALUES {rows}) AS it WHERE seq = it.column3 AND status = 'queued'
