@@ -168,8 +168,10 @@ class TestRecords:
         assert printed == records
         assert (result.code, result.err) == (3, "")
         for record in records:
-            assert list(record) == list(RECORD)
-            assert of_types(record, RECORD)
+            optional = [name for name in record if name not in RECORD]
+            assert list(record) == [*RECORD, *optional]
+            assert optional in (["place", "input"], ["place", "input", "calls"])
+            assert of_types({name: record[name] for name in RECORD}, RECORD)
             assert all(of_types(each, EVALUATOR) for each in record["evaluators"])
         good, bad, down = records
         assert good["schema"] == "agentv.result/1"
@@ -207,7 +209,7 @@ class TestRecords:
         asked = ("--include-messages", "--include-trace")
         result = run("eval", "mixed.eval.yaml", "--json", "--case", "good", *asked)
         record, _ = result.lines
-        assert list(record) == [*RECORD, "messages", "trace"]
+        assert list(record) == [*RECORD, "messages", "trace", "place", "input", "calls"]
         assert [(message["role"], message["content"]) for message in record["messages"]] == [
             ("user", "question good"),
             ("assistant", "found"),

@@ -71,7 +71,7 @@ def test_merged_they_are_what_one_machine_would_have_run(sharded: Command) -> No
         (["missing.jsonl"], "missing.jsonl cannot be read"),
         (["empty.jsonl"], "no results: the files are empty"),
         (["1.jsonl", "2.jsonl", "3.jsonl", "--out", "2.jsonl"], "--out 2.jsonl would overwrite"),
-        (["1.jsonl", "2.jsonl", "timeless.jsonl"], "`started_at: 'yesterday'`; expected a time such as"),
+        (["1.jsonl", "2.jsonl", "timeless.jsonl"], "started_at is 'yesterday', which is not a time"),
         (["1.jsonl", "2.jsonl", "zoneless.jsonl"], "completed_at is '2026-11-16T08:30:00', which is not a time"),
     ],
 )
@@ -134,4 +134,4 @@ def test_a_time_that_is_none_is_named(run: Command, time: str) -> None:
     (record,) = run.records("1.jsonl")
     run.write("1.jsonl", json.dumps({**record, "started_at": time}))
     result = run("merge", "1.jsonl")
-    assert (result.code, f"has `started_at: {time!r}`; expected a time" in result.err) == (2, True)
+    assert (result.code, f"started_at is {time!r}, which is not a time" in result.err) == (2, True)

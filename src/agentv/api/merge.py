@@ -157,7 +157,7 @@ def _check_time(path: Path, record: ResultRecord, name: str) -> None:
     except ValueError:
         has_zone = False
     if not has_zone:
-        msg = f"{path}: run {record.run_id} has `{name}: {value!r}`; expected a time such as 2026-01-31T12:00:00.000Z"
+        msg = f"{path}: run {record.run_id}: {name} is {value!r}, which is not a time such as 2026-01-31T12:00:00.000Z"
         raise FormatError(msg)
 
 
