@@ -84,6 +84,22 @@ class TestPermissions:
             with pytest.raises(StoreError, match="it cannot be written; name another place"), opened.transaction():
                 opened.db.execute("DELETE FROM runs")
 
+    def test_a_file_in_a_folder_that_may_only_be_read_is_read(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        error = coded("SQLITE_READONLY_DIRECTORY", "attempt to write a readonly database")
+
+        def refuse(_: sqlite3.Connection) -> None:
+            raise error
+
+        # The superuser may write into any folder.
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        monkeypatch.setattr(connections, "_enable_wal", refuse)
+        with closing(Connection(path)) as opened:
+            assert opened.db.execute("SELECT count(*) FROM runs").fetchone() == (0,)
+            with pytest.raises(StoreError, match="it cannot be written; name another place"), opened.transaction():
+                opened.db.execute("DELETE FROM runs")
+
     @pytest.mark.parametrize("version", range(1, len(migration_files())))
     def test_one_of_an_earlier_version_is_read_too(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int

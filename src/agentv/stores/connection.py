@@ -101,8 +101,12 @@ class Connection:
             _enable_wal(db)
             db.execute("PRAGMA synchronous = FULL")
             db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-        except BaseException:
+        except BaseException as error:
             db.close()
+            # The file may be written, but no log beside it.
+            if isinstance(error, sqlite3.Error) and not os.access(path.parent, os.W_OK):
+                self._file = None
+                return _open_read_only(path)
             raise
         return db
 
