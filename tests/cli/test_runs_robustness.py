@@ -198,6 +198,12 @@ def test_a_comparison_leaves_it_out_and_says_so(run: Command, statement: str) ->
     assert run("compare", first, second, "--allow-missing").code == 0
 
 
+def test_a_comparison_with_nothing_but_damaged_runs_says_so(run: Command) -> None:
+    change(run, "UPDATE payloads SET checksum = 1")
+    result = run("compare", "last", "last")
+    assert (result.code, f"run {run_id(run, 'a')} is damaged" in result.err) == (3, True)
+
+
 @pytest.mark.parametrize(
     "statement",
     [
