@@ -28,7 +28,6 @@ from agentv.formats.plain_blocks import check_plain_blocks
 from agentv.jsonio import dump_json
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.model.results import Summary
-from agentv.protocols import ProviderSettings
 from agentv.run.claims import SharedClaims
 from agentv.run.costs import with_limits
 from agentv.run.engine import Engine
@@ -224,12 +223,11 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
     claims: SharedClaims | None = None,
 ) -> Engine:
     """Return the engine for these runs, with the providers, trace followers and judges of a prepared execution."""
-    stores = {key: ProviderSettings.of(provider).trace_store for key, provider in prepared.providers.items()}
     follower_of = cache(trace_follower)
 
     def follow(planned: PlannedRun) -> TraceLoader:
         eval_, target = planned.eval, planned.target
-        store = stores[eval_.id, target.name]
+        store = prepared.opened[eval_.id, target.name].settings.trace_store
         return follower_of(target.folder or eval_.folder, eval_.root, store, (eval_.folder,))
 
     engine = Engine(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import UNSET
 
 from agentv.api.export import import_runs
 from agentv.api.runs import conversation_of, find, record_of, resolve, sides_of, translate_damage
@@ -226,6 +227,8 @@ def _show_run(run: StoredRun, execution_id: str) -> None:
 def _record_numbers(record: ResultRecord) -> str:
     usage = record.tokens_usage
     latency = "latency not reported" if record.latency_ms is None else f"latency {record.latency_ms / 1000:.3f} s"
+    if record.latency_share_of is not UNSET:
+        latency += f" (an equal share of a batch of {record.latency_share_of})"
     if record.latency_ms is not None and record.error is not None:
         latency = f"no usable reply after {record.latency_ms / 1000:.3f} s"
     tokens = "not reported" if usage is None else f"{usage.input_tokens} in, {usage.output_tokens} out"

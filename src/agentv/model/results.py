@@ -145,6 +145,8 @@ class ResultRecord(Struct, frozen=True, kw_only=True, gc=False):
     """Trace of the agent; only on request."""
     shard: Shard | UnsetType = UNSET
     """Shard of the run; only with `--shard`."""
+    latency_share_of: int | UnsetType = UNSET
+    """Size of the batch of which `latency_ms` is an equal share; only if the run was not measured on its own."""
     unread: tuple[Unread, ...] | UnsetType = UNSET
     """Places of the reply that were not understood, so that calls may be missing; only if there are any."""
     calls_complete: bool | UnsetType = UNSET

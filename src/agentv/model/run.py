@@ -71,3 +71,8 @@ class Run(Struct, frozen=True, kw_only=True):
     """The number of times that the run was claimed: more than one after a crash, or when it was run again."""
     attempt_log: tuple[Attempt, ...] = ()
     """All attempts of all rounds, in order."""
+
+    @property
+    def target_id(self) -> str:
+        """The same as `target`, under the name of earlier versions."""
+        return self.target

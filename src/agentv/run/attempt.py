@@ -117,6 +117,8 @@ class RunAttempts(NamedTuple):
     """Number of attempts; 0 if the circuit of the target was open."""
     log: tuple[Attempt, ...] = ()
     """All attempts, in order."""
+    latency_share_of: int | None = None
+    """Size of the batch of which `latency_ms` is an equal share; `None` if the run was measured on its own."""
 
 
 class AttemptHistory:
@@ -228,15 +230,21 @@ async def try_many(
             break
         responses: Sequence[ProviderResponse] = ()
         was_broken = False
+        start = perf_counter()
         try:
             batch = [history.request for history in pending.values()]
             responses = await _attempt_many(session, batch, policy)
             was_broken = limiter.is_broken
         finally:
             limiter.release(permit, responses)
+        share_ms = round((perf_counter() - start) * 1000 / len(batch), 3)
         unreached = []
         for (at, history), response in zip(list(pending.items()), responses, strict=True):
-            outcomes[at] = _add(history, response, policy)
+            if response.latency_ms is None and response.success and policy.is_live:
+                outcome = _add(history, replace(response, latency_ms=share_ms), policy)
+                outcomes[at] = None if outcome is None else outcome._replace(latency_share_of=len(batch))
+            else:
+                outcomes[at] = _add(history, response, policy)
             if limiter.is_broken and is_unreachable(response.error):
                 unreached.append(at)
                 outcomes[at] = None if was_broken or len(unreached) > 1 else history.end()

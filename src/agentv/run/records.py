@@ -65,6 +65,7 @@ def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
         tokens_usage=response.tokens_usage,
         cost_usd=response.cost_usd,
         latency_ms=response.latency_ms,
+        latency_share_of=outcome.latency_share_of or UNSET,
         thread_id=response.thread_id,
         warnings=result.warnings,
         error=result.error,

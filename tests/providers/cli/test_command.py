@@ -138,11 +138,11 @@ def test_no_workspace_is_made_for_nothing(folder: Path) -> None:
 
 def test_placeholders_are_replaced_once_and_nothing_else_is(folder: Path) -> None:
     request = Request(id="{attempt}", input_messages=(Message(role="user", content="{case_id} {{prompt}}"),))
-    arguments = ["{prompt}|{case_id}", "{{attempt}}", '{"a": {"b": "{}"}}', "{unknown}", "{ prompt }", "${HOME}"]
+    arguments = ["{prompt}|{case_id}", "{ {attempt} }", '{"a": {"b": "{}"}}', "{unknown}", "{ prompt }", "${HOME}"]
     response = sh(folder, 'for a in "$@"; do printf "%s\n" "$a"; done', *arguments, request=request)
     assert response.text.split("\n") == [
         "{case_id} {{prompt}}|{attempt}",
-        "{1}",
+        "{ 1 }",
         '{"a": {"b": "{}"}}',
         "{unknown}",
         "{ prompt }",
@@ -502,7 +502,7 @@ def test_near_misses_are_errors(name: str, meant: str) -> None:
 
 def test_other_braces_are_fine() -> None:
     assert (
-        problems("agent", '{"prompt": 1}', "{}", "{x}", "${PROMPT}", "{a,b}", "{{prompt}}", "{prompt}{workspace}") == []
+        problems("agent", '{"prompt": 1}', "{}", "{x}", "${PROMPT}", "{a,b}", "{{a}}", "{prompt}{workspace}") == []
     )
 
 

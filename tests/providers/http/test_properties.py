@@ -105,6 +105,8 @@ def test_a_value_never_leaves_its_part_of_the_address(prompt: str, case: str) ->
 class Pieces:
     """A stream that comes in these pieces."""
 
+    is_cut = False
+
     def __init__(self, pieces: list[bytes]) -> None:
         self._pieces = pieces
 
