@@ -15,6 +15,7 @@ from agentv.api.score import explain as explain
 from agentv.api.score import score as score
 from agentv.api.score import score_many as score_many
 from agentv.errors import AgentVError as AgentVError
+from agentv.errors import DamagedRunError as DamagedRunError
 from agentv.errors import EvaluationError as EvaluationError
 from agentv.errors import FormatError as FormatError
 from agentv.errors import OutputError as OutputError

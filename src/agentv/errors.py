@@ -7,6 +7,7 @@ AgentVError
 ├── ProviderError     a target could not be called
 ├── OutputError       results could not be written
 ├── StoreError        the run store cannot be opened, or was written by a newer version
+│   └── DamagedRunError  the data of stored runs was changed or lost
 └── EvaluationError   an evaluator could not decide on this data
     └── UndecidedError  because the reply was not understood completely
 
@@ -127,3 +128,24 @@ class OutputError(AgentVError):
 
 class StoreError(AgentVError):
     """The run store cannot be used; data committed before is safe."""
+
+
+MAX_DAMAGED = 5
+"""Number of damaged runs that a message names."""
+
+
+class DamagedRunError(StoreError):
+    """Stored runs whose data was changed or lost; `runs` holds the reasons by the ids of the runs."""
+
+    def __init__(self, runs: dict[str, str]) -> None:
+        named = [f"run {name} is damaged ({reason})" for name, reason in list(runs.items())[:MAX_DAMAGED]]
+        more = [f"and {len(runs) - MAX_DAMAGED:,} more"] if len(runs) > MAX_DAMAGED else []
+        execution = next(iter(runs)).rpartition("-")[0]
+        super().__init__(
+            f"{', '.join([*named, *more])}: what is stored of it cannot be trusted. Run it again with"
+            f" `agentv eval --resume {execution} --retry-errors`, or restore a copy of the store"
+        )
+        self.runs = runs
+
+    def __reduce__(self) -> tuple[type["DamagedRunError"], tuple[dict[str, str]]]:
+        return type(self), (self.runs,)

@@ -467,6 +467,10 @@ class Store(Protocol):
         """Yield the results of an execution in plan order, or those of these keys; with or without replies."""
         ...
 
+    def damaged_snapshots(self, execution_id: str) -> dict[str, str]:
+        """Return the reasons why the case or the target of finished runs cannot be trusted, by the keys of the runs."""
+        ...
+
     def recent_runs(self, execution_id: str | None = None) -> Iterator[tuple[str, RunRow]]:
         """Yield the runs of all executions or of one, the last started first, with the ids of their executions."""
         ...

@@ -351,7 +351,9 @@ class TestStore:
     def test_a_gate_does_not_pass_on_an_execution_that_was_interrupted(self, stored: Command) -> None:
         after, _ = self.names(stored)
         with sqlite3.connect(stored.folder / ".agentv/runs.db") as db:
-            db.execute("UPDATE executions SET planned = 9, status = 'interrupted' WHERE id = ?", (after,))
+            db.execute(
+                "UPDATE executions SET planned = 9, status = 'interrupted', checksum = NULL WHERE id = ?", (after,)
+            )
         db.close()
         result = stored("compare", "last", "last", "--fail-on", "worse")
         assert (result.code, f"{after}: only 2 of 9 runs have a result (interrupted)" in result.err) == (3, True)

@@ -11,7 +11,9 @@ import pytest
 
 from agentv.errors import StoreError
 from agentv.stores import connection as connections
+from agentv.stores import migrations
 from agentv.stores.connection import Connection, _explain
+from agentv.stores.migrations import migration_files
 
 
 @pytest.fixture
@@ -25,6 +27,10 @@ def path(tmp_path: Path) -> Path:
 def change(path: Path, statement: str) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute(statement)
+
+
+def refuse_to_write(path: Path) -> None:
+    raise PermissionError(13, "Permission denied", str(path))
 
 
 @pytest.mark.parametrize("version", [-1, -(2**31)])
@@ -72,14 +78,43 @@ class TestPermissions:
             Connection(path)
 
     def test_a_file_that_may_only_be_read_is_read(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def refuse(*_: Any) -> None:
-            raise PermissionError(13, "Permission denied", str(path))
-
-        monkeypatch.setattr(connections, "ensure_private_file", refuse)
+        monkeypatch.setattr(connections, "ensure_private_file", refuse_to_write)
         with closing(Connection(path)) as opened:
             assert opened.db.execute("SELECT count(*) FROM runs").fetchone() == (0,)
             with pytest.raises(StoreError, match="it cannot be written; name another place"), opened.transaction():
                 opened.db.execute("DELETE FROM runs")
+
+    def test_a_file_in_a_folder_that_may_only_be_read_is_read(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        error = coded("SQLITE_READONLY_DIRECTORY", "attempt to write a readonly database")
+
+        def refuse(_: sqlite3.Connection) -> None:
+            raise error
+
+        # The superuser may write into any folder.
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        monkeypatch.setattr(connections, "_enable_wal", refuse)
+        with closing(Connection(path)) as opened:
+            assert opened.db.execute("SELECT count(*) FROM runs").fetchone() == (0,)
+            with pytest.raises(StoreError, match="it cannot be written; name another place"), opened.transaction():
+                opened.db.execute("DELETE FROM runs")
+
+    @pytest.mark.parametrize("version", range(1, len(migration_files())))
+    def test_one_of_an_earlier_version_is_read_too(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+    ) -> None:
+        path = tmp_path / "runs.db"
+        with monkeypatch.context() as patch:
+            patch.setattr(migrations, "migration_files", lambda: migration_files()[:version])
+            Connection(path).close()
+        before = path.read_bytes()
+        monkeypatch.setattr(connections, "ensure_private_file", refuse_to_write)
+        with closing(Connection(path)) as opened:
+            assert opened.db.execute("SELECT count(*) FROM runs WHERE checksum IS NULL").fetchone() == (0,)
+            with pytest.raises(StoreError, match="it cannot be written; name another place"), opened.transaction():
+                opened.db.execute("DELETE FROM runs")
+        assert path.read_bytes() == before
 
 
 def test_a_file_that_another_process_locks_is_said_to_be_locked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

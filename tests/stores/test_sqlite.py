@@ -184,6 +184,31 @@ class TestClaims:
         assert store.write(NAME, [claim("a")], [])[0] == {"a"}
         assert other.write(NAME, [], [saved("a")])[1] == set(), "too late: it is somebody else's now"
 
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            "seen_at = 'yesterday'",
+            "seen_at = x'ff00'",
+            "beat = 'x'",
+            "beat = x'00'",
+            "pid = 'x'",
+            "pid = 9223372036854775807",
+            "machine = x'00'",
+            "machine = CAST(x'ff' AS TEXT)",
+        ],
+    )
+    def test_a_damaged_lease_has_expired(self, store: SqliteStore, path: Path, damage: str) -> None:
+        other = SqliteStore(path, somebody())
+        other.heartbeat()
+        other.write(NAME, [claim("a")], [])
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            assert db.execute(f"UPDATE owners SET {damage}").rowcount > 0  # noqa: S608 - one of those above
+        assert store.active_workers(NAME, recover=False) == []
+        assert store.active_workers(NAME) == []
+        assert store.write(NAME, [claim("a")], [])[0] == {"a"}
+        assert other.write(NAME, [], [saved("a")])[1] == set(), "its owner notices that it lost the run"
+        other.close()
+
     def test_a_living_owner_is_named(self, store: SqliteStore, path: Path) -> None:
         other = SqliteStore(path)
         other.heartbeat()

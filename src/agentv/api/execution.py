@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from agentv.api.judges import is_judge, judge_target, make_judges, used_targets
 from agentv.api.providers import find_secrets, make_redactor, open_providers
 from agentv.api.reporting import ReporterGroup
-from agentv.api.runs import replay_result
+from agentv.api.runs import damaged_result, replay_result
 from agentv.api.trace_files import trace_follower
 from agentv.api.untrusted import check_untrusted
-from agentv.errors import AgentVError, FormatError, Problem, SpecError, StoreError
+from agentv.errors import AgentVError, DamagedRunError, FormatError, Problem, SpecError, StoreError
 from agentv.evals import iter_evaluators
 from agentv.formats.plain_blocks import check_plain_blocks
 from agentv.jsonio import dump_json
@@ -327,7 +327,11 @@ class ExecutionStore:
             self.error = error
 
     def _replay(self, planned: PlannedRun, stored: StoredResult) -> None:
-        self._on_results((replay_result(stored, self._options, planned),))
+        try:
+            event = replay_result(stored, self._options, planned)
+        except DamagedRunError as error:
+            event = damaged_result(planned, self._session.execution.id, error)
+        self._on_results((event,))
 
     def _fail(self, error: AgentVError) -> None:
         self.error = self.error or error

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.api.runs import NamedRuns, conversation_of, record_of, response_of, translate_damage
-from agentv.errors import FormatError
+from agentv.api.runs import (
+    NamedRuns,
+    case_of,
+    conversation_of,
+    record_of,
+    response_of,
+    sides_of,
+    translate_damage,
+)
+from agentv.errors import DamagedRunError, FormatError, StoreError
 from agentv.formats.openai import to_openai
 from agentv.formats.run_export import (
     EXECUTION_SCHEMA,
@@ -27,8 +35,9 @@ from agentv.formats.run_export import (
     write_run,
 )
 from agentv.jsonio import dump_json, parse_json
-from agentv.model.stored import ExecutionRow
+from agentv.model.stored import DAMAGED, ExecutionRow
 from agentv.run.records import new_id, now
+from agentv.run.resume import FINISHED
 from agentv.scoring.calls import resolve_calls
 
 if TYPE_CHECKING:
@@ -41,14 +50,36 @@ KEY_LENGTH = 16
 
 
 def export_runs(store: Store, named: NamedRuns, *, openai: bool = False) -> Iterator[bytes]:
-    """Yield lines that `import_runs` reads; with `openai`, each run with its messages in OpenAI's format."""
+    """Yield lines that `import_runs` reads; with `openai`, each run with its messages in OpenAI's format.
+
+    Damaged runs are left out, and named by a `DamagedRunError` after the last line.
+    """
     execution = named.execution
+    damaged: dict[str, str] = {}
     if not openai:
-        yield write_execution(execution)
+        is_damaged = execution.status == DAMAGED
+        yield write_execution(replace(execution, status="interrupted") if is_damaged else execution)
     for run in store.stored_runs(execution.id, named.key):
-        with translate_damage():
-            line = write_run(run, execution.id)
-        yield line if not openai else _in_openai_form(line, run)
+        try:
+            with translate_damage(run):
+                _check_run(run)
+                line = write_run(run, execution.id)
+                line = _in_openai_form(line, run) if openai else line
+        except DamagedRunError as error:
+            damaged |= error.runs
+        else:
+            yield line
+    if damaged:
+        raise DamagedRunError(damaged)
+
+
+def _check_run(run: StoredRun) -> None:
+    """Raise an error if a part of a run cannot be read: neither `export` nor `import` accepts such a run."""
+    record_of(run)
+    response_of(run)
+    case_of(run)
+    sides_of(run)
+    msgspec.json.decode(run.target_settings, type=dict[str, Any])
 
 
 def _in_openai_form(line: bytes, run: StoredRun) -> bytes:
@@ -109,8 +140,21 @@ def _read_line(  # noqa: PLR0913, PLR0917 - one for each thing that a line may a
     else:
         msg = f"schema {schema!r}; expected {EXECUTION_SCHEMA}, {RUN_SCHEMA}, an earlier one, or a run without one"
         raise FormatError(msg)
+    _check_imported(run)
     if runs.setdefault(name, {}).setdefault(run.key, run) is not run:
         msg = f"run {name}-{run.key} is there twice"
+        raise FormatError(msg)
+
+
+def _check_imported(run: StoredRun) -> None:
+    """Raise `FormatError` for a run that `export` would call damaged once it is stored."""
+    try:
+        _check_run(run)
+    except StoreError as error:
+        msg = f"the run of case {run.case_id!r} cannot be read: {error.__cause__}"
+        raise FormatError(msg) from error
+    if run.status in FINISHED and run.line is None:
+        msg = f"the run of case {run.case_id!r} has the status {run.status!r}, and no result"
         raise FormatError(msg)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -12,9 +13,9 @@ from msgspec.structs import replace
 from agentv.api.evaluate import load
 from agentv.api.execution import prepare
 from agentv.api.judges import with_project_judges
-from agentv.api.runs import case_of, response_of
+from agentv.api.runs import case_of, response_of, translate_damage
 from agentv.api.stored_traces import StoredTraces, identity_of
-from agentv.errors import Problem, SpecError, StoreError
+from agentv.errors import DamagedRunError, Problem, SpecError, StoreError
 from agentv.evals import CheckedCase, Eval, Target, iter_evaluators
 from agentv.model.marks import has_gap, may_have_gap
 from agentv.model.response import TRACE_REF
@@ -44,6 +45,8 @@ class RescorePlan(NamedTuple):
     prepared: Prepared
     unmatched: list[str]
     """Stored cases that the eval does not have."""
+    damaged: dict[str, str] = {}
+    """Reasons why cases are left out, by the ids of their runs: nobody knows what was asked."""
 
 
 class _StoredReplies:
@@ -54,7 +57,9 @@ class _StoredReplies:
         self._execution_id = execution_id = execution.id
         self._traces = StoredTraces(store, execution)
         self._plain_blocks = plain_blocks
-        self.rows: list[RunRow] = [row for row in store.runs(execution_id) if row.verdict is not None]
+        rows = list(store.runs(execution_id))
+        self.rows: list[RunRow] = [row for row in rows if row.verdict is not None and row.damage is None]
+        self.damaged = {f"{execution_id}-{row.key}": row.damage for row in rows if row.damage is not None}
         self._keys = {identity_of(row): row.key for row in self.rows}
 
     def find(self, eval_id: str, target: str, case_id: str, repeat: int) -> ProviderResponse | None:
@@ -79,11 +84,15 @@ class _StoredReplies:
 
     def secrets(self) -> dict[str, str]:
         """Return the secrets of the targets that gave these replies, as far as they are in the environment."""
-        keys = {(row.eval_id, row.target): row.key for row in self.rows}
         found: dict[str, str] = {}
-        for key in keys.values():
-            for run in self._store.stored_runs(self._execution_id, key):
-                found |= stored_secrets(msgspec.json.decode(run.target_settings), os.environ)
+        done: set[tuple[str, str]] = set()
+        for row in self.rows:
+            if (row.eval_id, row.target) in done:
+                continue
+            for run in self._store.stored_runs(self._execution_id, row.key):
+                with suppress(DamagedRunError), translate_damage(run):
+                    found |= stored_secrets(msgspec.json.decode(run.target_settings), os.environ)
+                    done.add((row.eval_id, row.target))
         return found
 
     def target(self, eval_id: str, name: str) -> Target:
@@ -102,10 +111,15 @@ def prepare_rescore(
         msg = f"{execution.id} was kept without its messages (persist: summary): there is nothing to evaluate again"
         raise StoreError(msg)
     replies = _StoredReplies(store, execution, options.plain_blocks)
+    if not replies.rows and replies.damaged:
+        raise DamagedRunError(replies.damaged)
     if not replies.rows:
         msg = f"{execution.id} has no finished runs"
         raise StoreError(msg)
-    evals = _evals_from_files(replies, paths) if paths else _stored_evals(store, execution.id, replies)
+    damaged = dict(replies.damaged)
+    evals = _evals_from_files(replies, paths) if paths else _stored_evals(store, execution.id, replies, damaged)
+    if damaged and not any(eval_.cases for eval_ in evals):
+        raise DamagedRunError(damaged)
     known = {identity_of(row) for row in replies.rows}
 
     def is_stored(planned: PlannedRun) -> bool:
@@ -119,8 +133,8 @@ def prepare_rescore(
         msg = f"the eval has none of the cases of {execution.id}"
         raise StoreError(msg)
     stored = {(row.eval_id, row.case_id) for row in replies.rows}
-    unmatched = sorted({case_id for _, case_id in stored - set(cases)})
-    return RescorePlan(prepared.select(is_stored, len(cases)), unmatched)
+    unmatched = [] if damaged else sorted({case_id for _, case_id in stored - set(cases)})
+    return RescorePlan(prepared.select(is_stored, len(cases)), unmatched, damaged)
 
 
 def _evals_from_files(replies: _StoredReplies, paths: Sequence[str | Path]) -> list[Eval]:
@@ -139,35 +153,61 @@ def _evals_from_files(replies: _StoredReplies, paths: Sequence[str | Path]) -> l
     return [eval_ for eval_ in changed if eval_.targets]
 
 
-def _stored_evals(store: Store, execution_id: str, replies: _StoredReplies) -> list[Eval]:
-    """Return the evals as they were stored: each case with its own evaluators."""
+def _stored_evals(store: Store, execution_id: str, replies: _StoredReplies, damaged: dict[str, str]) -> list[Eval]:
+    """Return the evals as they were stored: each case with its own evaluators; damaged cases are added to `damaged`."""
     evals = []
     for eval_id in {row.eval_id: None for row in replies.rows}:
         rows = [row for row in replies.rows if row.eval_id == eval_id]
         repeats: dict[str, int] = {}
-        first: dict[str, str] = {}
+        keys: dict[str, list[str]] = {}
         for row in rows:
             repeats[row.case_id] = max(repeats.get(row.case_id, 0), row.repeat + 1)
-            first.setdefault(row.case_id, row.key)
-        cases = list(_stored_cases(store, execution_id, first, repeats))
+            keys.setdefault(row.case_id, []).append(row.key)
+        cases = list(_stored_cases(store, execution_id, keys, repeats, damaged))
         targets = tuple(replies.target(eval_id, name) for name in {row.target: None for row in rows})
         evals.append(_with_cases(Eval(id=eval_id, cases=(), targets=targets), cases))
     return with_project_judges(evals)
 
 
 def _stored_cases(
-    store: Store, execution_id: str, keys: dict[str, str], repeats: dict[str, int]
+    store: Store,
+    execution_id: str,
+    keys: dict[str, list[str]],
+    repeats: dict[str, int],
+    damaged: dict[str, str],
 ) -> Iterator[CheckedCase]:
-    for index, (case_id, key) in enumerate(keys.items()):
+    for index, (case_id, keys_of_case) in enumerate(keys.items()):
+        content = _stored_content(store, execution_id, keys_of_case, damaged)
+        if content is None:
+            continue
+        case, checks = content
+        if not can_fail(checks):
+            problem = f"case {case_id!r}: {NOTHING_CHECKED}; name an eval with --eval"
+            raise SpecError([Problem("", problem, "whole")])
+        yield CheckedCase(case=case, checks=tuple(checks), index=index, repeat=repeats[case_id])
+
+
+def _stored_content(
+    store: Store, execution_id: str, keys: list[str], damaged: dict[str, str]
+) -> tuple[Case, list[ConfiguredEvaluator]] | None:
+    """Return the case of the first run of these that is intact, and its evaluators.
+
+    `None` if all are damaged: they are added to `damaged`.
+    """
+    found: dict[str, str] = {}
+    for key in keys:
         for run in store.stored_runs(execution_id, key):
-            case, configs = case_of(run)
+            try:
+                case, configs = case_of(run)
+            except DamagedRunError as error:
+                found |= error.runs
+                continue
             checks = check_evaluators(configs)
             if may_have_gap(run.content):
                 checks = [_mark_redacted(check, config, case) for check, config in zip(checks, configs, strict=True)]
-            if not can_fail(checks):
-                problem = f"case {case_id!r}: {NOTHING_CHECKED}; name an eval with --eval"
-                raise SpecError([Problem("", problem, "whole")])
-            yield CheckedCase(case=case, checks=tuple(checks), index=index, repeat=repeats[case_id])
+            return case, checks
+    damaged |= found
+    return None
 
 
 def _mark_redacted(check: ConfiguredEvaluator, config: Any, case: Case) -> ConfiguredEvaluator:

@@ -13,11 +13,11 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from agentv import __version__
-from agentv.api.runs import find
+from agentv.api.runs import damaged_execution, find, find_damaged
 from agentv.api.store_files import open_store_file, store_path
 from agentv.errors import StoreError
 from agentv.jsonio import dump_json
-from agentv.model.stored import DEFAULT_PERSIST, ExecutionRow, Outcome, Persist, StoredCommand
+from agentv.model.stored import DAMAGED, DEFAULT_PERSIST, ExecutionRow, Outcome, Persist, StoredCommand
 from agentv.run.records import new_id, now
 from agentv.spec.discovery import find_evals
 from agentv.spec.project import find_project
@@ -168,12 +168,14 @@ def _is_set(value: object) -> bool:
 def find_execution_to_resume(store: Store, name: str) -> ExecutionRow:
     """Return the execution to resume: that of this name, or the newest one that was started from files."""
     if name in ("", "last"):
-        newest = next((row for row in store.executions() if row.command.paths), None)
+        newest = next((row for row in store.executions() if row.command.paths or row.status == DAMAGED), None)
         if newest is None:
             msg = f"{store.name} holds no execution yet: there is nothing to resume"
             raise StoreError(msg)
         name = newest.id
     execution = find(store, name)
+    if execution.status == DAMAGED:
+        raise StoreError(damaged_execution(execution))
     if execution.command.rescored:
         earlier = execution.command.rescored
         fix = f"`agentv rescore {earlier}` does so once more"
@@ -211,11 +213,14 @@ def resume_execution(
 ) -> StoreSession:
     """Resume an execution, and return its session with the outcomes so far."""
     store.resume(execution, is_whole=is_whole)
+    outcomes = store.outcomes(execution.id)
+    # A damaged result is an error until its run is run again.
+    damaged = {key: outcomes[key] for key in find_damaged(store, execution.id) if key in outcomes}
     return StoreSession(
         store=store,
         execution=execution,
         persist=execution.persist,
-        known=store.outcomes(execution.id),
+        known=outcomes | {key: known._replace(status="error", verdict="error") for key, known in damaged.items()},
         rerun=frozenset(rerun),
         is_whole=is_whole,
     )

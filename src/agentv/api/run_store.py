@@ -10,7 +10,7 @@ import msgspec
 
 from agentv.api.runs import case_of, find, record_of, resolve, response_of, translate_damage
 from agentv.api.store_files import existing_store, open_store_file
-from agentv.errors import StoreError
+from agentv.errors import DamagedRunError, StoreError
 from agentv.model.results import RunResult, Verdict
 from agentv.model.run import Run
 from agentv.model.stored import ExecutionRow  # noqa: TC001 - as above
@@ -60,16 +60,27 @@ class RunStore:
         """Yield the runs of an execution in the order of its plan.
 
         `execution` is an id, the beginning of one, `last`, or `None` for all executions, the newest first. `case` and
-        `target` select by id, `status` by the verdict: `pass`, `fail` or `error`.
+        `target` select by id, `status` by the verdict: `pass`, `fail` or `error`. Damaged runs are left out, and named
+        by a `DamagedRunError` after the last run.
         """
+        damaged: dict[str, str] = {}
         rows = self.executions() if execution is None else [find(self._store, execution)]
         for row in rows:
             for stored in self._store.stored_runs(row.id):
+                if stored.damage is not None:
+                    damaged[stored.run_id] = stored.damage
+                    continue
                 if stored.superseded or case not in (None, stored.case_id) or target not in (None, stored.target):
                     continue
-                run = read_stored_run(stored, row.id)
+                try:
+                    run = read_stored_run(stored, row.id)
+                except DamagedRunError as error:
+                    damaged |= error.runs
+                    continue
                 if status is None or (run.result is not None and run.result.status == status):
                     yield run
+        if damaged:
+            raise DamagedRunError(damaged)
 
     def run(self, run_id: str) -> Run:
         """Return one run by its id, or by the beginning of it where that is unique."""
@@ -106,8 +117,8 @@ def read_stored_run(stored: StoredRun, execution_id: str) -> Run:
     """Return the run that a store holds as rows."""
     record, response = record_of(stored), response_of(stored)
     case, evaluators = case_of(stored)
-    with translate_damage():
-        target_settings: dict[str, Any] = msgspec.json.decode(stored.target_settings)
+    with translate_damage(stored):
+        target_settings = msgspec.json.decode(stored.target_settings, type=dict[str, Any])
     result: dict[str, Any] = {}
     if record is not None:
         names = ("attempts", "completed_at", "latency_ms", "tokens_usage", "cost_usd", "thread_id", "error")

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentv.api.trace_files import trace_follower
-from agentv.errors import FormatError, StoreError
+from agentv.errors import DamagedRunError, FormatError, StoreError
 from agentv.formats.incomplete import mark_incomplete
 from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.reader import decode_response
@@ -19,9 +19,11 @@ from agentv.jsonio import parse_json
 from agentv.model.events import RunFinished
 from agentv.model.marks import may_have_gap
 from agentv.model.request import Case
-from agentv.model.response import TRACE_REF, ProviderResponse
-from agentv.model.results import DiffLabels, ResultRecord
-from agentv.run.records import with_conversation
+from agentv.model.response import TRACE_REF, ProviderResponse, ResponseError
+from agentv.model.results import DiffLabels, ResultRecord, RunResult
+from agentv.run.attempt import RunAttempts
+from agentv.run.options import RunOptions
+from agentv.run.records import make_record, now, with_conversation
 from agentv.scoring.scorer import needs_trace_file
 from agentv.spec.environment import resolve_env
 
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from agentv.model.conversation import Message
     from agentv.model.stored import ExecutionRow, StoredResult, StoredRun
     from agentv.protocols import Store
-    from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
     from agentv.scoring.scorer import TraceLoader
 
@@ -102,12 +103,12 @@ def replay_result(
 
     `follow` reads its trace file; by default, that is done with the folders of the planned run.
     """
-    with translate_damage():
+    with translate_damage(stored):
         record = decode_record(stored.line)
         response = ProviderResponse(text=record.candidate, unread=record.unread or ())
         if stored.response is not None:
             response = decode_response(msgspec.json.decode(stored.response))
-        sides = decode_sides(stored.sides)
+        sides = _read_sides(stored.sides)
     line: bytes | None = stored.line
     if (options.include_messages or options.include_trace) and stored.response is not None:
         input_messages = () if planned is None else planned.case.case.input_messages
@@ -130,6 +131,15 @@ def replay_result(
     )
 
 
+def damaged_result(planned: PlannedRun, execution_id: str, reason: DamagedRunError) -> RunFinished:
+    """Return the event of a run whose stored result is damaged: an error, since its verdict is not known."""
+    response = ProviderResponse(success=False, error=ResponseError(kind="protocol", message=str(reason)))
+    result = RunResult(status="error", score=None, error=response.error)
+    record = make_record(execution_id, planned, RunAttempts(response, 0), result, now(), RunOptions(), None)
+    place = str(planned.case.location or "")
+    return RunFinished(record=record, response=response, order=planned.order, file=planned.eval.file or "", place=place)
+
+
 def _trace_follower(planned: PlannedRun) -> TraceLoader:
     eval_, target = planned.eval, planned.target
     store = resolve_env({"trace_store": target.settings.get("trace_store")}, os.environ)["trace_store"]
@@ -137,42 +147,63 @@ def _trace_follower(planned: PlannedRun) -> TraceLoader:
 
 
 @contextmanager
-def translate_damage() -> Iterator[None]:
-    """Raise `StoreError` for stored data that cannot be decoded: SQLite does not detect changed bytes."""
+def translate_damage(run: StoredRun | StoredResult | None = None) -> Iterator[None]:
+    """Raise an error for stored data that is damaged or cannot be decoded: `DamagedRunError` if the run is known."""
+    if run is not None and run.damage is not None:
+        raise DamagedRunError({run.run_id: run.damage})
     try:
         yield
-    except (msgspec.MsgspecError, FormatError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, FormatError, UnicodeDecodeError, RecursionError) as error:
+        if run is not None and run.run_id:
+            raise DamagedRunError({run.run_id: str(error)}) from error
         msg = f"the run store is damaged, a run in it cannot be read ({error}); delete that execution, or move the file"
         raise StoreError(msg) from error
 
 
-@translate_damage()
-def decode_sides(data: bytes | None) -> tuple[DiffLabels | None, ...]:
-    """Decode the stored labels of both sides of each diff."""
+def damaged_execution(execution: ExecutionRow) -> str:
+    """Return the message about an execution whose row in the store is damaged."""
+    fix = f"`agentv executions export {execution.id}` writes those of its runs that are intact; run it anew"
+    return f"execution {execution.id} is damaged: its command, counts and summary cannot be trusted. {fix}"
+
+
+def find_damaged(store: Store, execution_id: str) -> dict[str, str]:
+    """Return the reasons why results of an execution cannot be trusted, by the keys of their runs."""
+    damaged = {row.key: row.damage for row in store.runs(execution_id) if row.damage is not None}
+    results = {stored.key: stored.damage for stored in store.results(execution_id) if stored.damage is not None}
+    return store.damaged_snapshots(execution_id) | damaged | results
+
+
+def _read_sides(data: bytes | None) -> tuple[DiffLabels | None, ...]:
     return () if data is None else tuple([labels and DiffLabels(*labels) for labels in _decode_sides(data)])
 
 
-@translate_damage()
+def sides_of(run: StoredRun | StoredResult) -> tuple[DiffLabels | None, ...]:
+    """Return the stored labels of both sides of each diff."""
+    with translate_damage(run):
+        return _read_sides(run.sides)
+
+
 def record_of(run: StoredRun) -> ResultRecord | None:
     """Return the result record of a run, if it has one."""
-    return None if run.line is None else decode_record(run.line)
+    with translate_damage(run):
+        return None if run.line is None else decode_record(run.line)
 
 
-@translate_damage()
 def case_of(run: StoredRun) -> tuple[Case, list[Any]]:
     """Return the case of a run and the configurations of its evaluators."""
-    return _decode_content(run.content)
+    with translate_damage(run):
+        return _decode_content(run.content)
 
 
-@translate_damage()
 def response_of(run: StoredRun, plain_blocks: tuple[str, ...] = ()) -> ProviderResponse | None:
     """Return the stored part of the reply; blocks of these types are removed from its unread places."""
-    if run.response is None:
-        return None
-    response = decode_response(parse_json(run.response))
-    if may_have_gap(run.response):
-        response = mark_incomplete(response)
-    return replace(response, unread=drop_plain_blocks(response.unread, plain_blocks)) if plain_blocks else response
+    with translate_damage(run):
+        if run.response is None:
+            return None
+        response = decode_response(parse_json(run.response))
+        if may_have_gap(run.response):
+            response = mark_incomplete(response)
+        return replace(response, unread=drop_plain_blocks(response.unread, plain_blocks)) if plain_blocks else response
 
 
 def conversation_of(run: StoredRun) -> tuple[Message, ...]:

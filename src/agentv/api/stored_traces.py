@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.json import Decoder
 
 from agentv.api.resume import folder_of
+from agentv.api.runs import translate_damage
 from agentv.api.trace_files import trace_follower
 from agentv.spec.environment import resolve_env
 from agentv.spec.project import find_project
@@ -59,7 +60,9 @@ class StoredTraces:
             folder = (folder / run.place.rsplit(":", 2)[0]).parent
         project = find_project(folder)
         root = folder if project is None else project.parent
-        settings = resolve_env({"trace_store": _decode_target(run.target_settings).trace_store}, os.environ)
+        with translate_damage(run):
+            target = _decode_target(run.target_settings)
+        settings = resolve_env({"trace_store": target.trace_store}, os.environ)
         # Paths of a target that is defined in the project are relative to the project.
         return trace_follower(str(folder), str(root), settings["trace_store"], (str(root),))(response)
 

@@ -23,7 +23,7 @@ from agentv.cli.options import (
     load_env_file,
 )
 from agentv.cli.outputs import escape_workflow_commands
-from agentv.errors import AgentVError, EvaluationError, SpecError
+from agentv.errors import AgentVError, DamagedRunError, EvaluationError, SpecError
 from agentv.jsonio import dump_json
 from agentv.reports.comparison import render_comparison, render_page
 from agentv.reports.files import escape_controls, open_private, write_all
@@ -80,7 +80,7 @@ def command(**params: Any) -> None:
         comparison = _compare(args)
     except SpecError as error:
         exit_with_problems(error, as_json=args.format == "json")
-    except EvaluationError as error:
+    except (EvaluationError, DamagedRunError) as error:
         fail_error(str(error))
     except AgentVError as error:
         fail_usage(str(error))
@@ -140,7 +140,7 @@ def _exit_code(comparison: Comparison, args: CompareArgs, failures: list[str]) -
             return ExitCode.ERROR
         if comparison.lost_to_errors or comparison.verdict == "nothing measured":
             return ExitCode.ERROR
-    return ExitCode.ERROR if unjudged else ExitCode.OK
+    return ExitCode.ERROR if unjudged or (comparison.damaged and not args.allow_missing) else ExitCode.OK
 
 
 def _print(comparison: Comparison, form: str, failures: list[str]) -> None:

@@ -13,18 +13,19 @@ import click
 from msgspec.structs import asdict, replace
 
 from agentv.api.export import export_runs
-from agentv.api.runs import find, resolve
+from agentv.api.runs import damaged_execution, find, resolve
 from agentv.api.store_files import existing_store, open_store_file
-from agentv.cli.exit_codes import ExitCode, fail_usage, redirect_to_devnull
+from agentv.cli.exit_codes import ExitCode, fail_error, fail_usage, print_error, redirect_to_devnull
 from agentv.cli.options import JSON, POSITIVE, STORE
 from agentv.cli.outputs import print_json
-from agentv.errors import AgentVError
+from agentv.errors import AgentVError, DamagedRunError
 from agentv.formats.run_export import EXECUTION_SCHEMA
+from agentv.model.stored import DAMAGED
 from agentv.reports.files import open_private, write_all
 from agentv.reports.terminal import Style, clean, pluralize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from agentv.api.runs import NamedRuns
     from agentv.model.stored import ActiveWorker, ExecutionRow, RunRow
@@ -63,6 +64,7 @@ def list_executions(limit: int, store: str | None, *, as_json: bool) -> None:
         rows = [_current_state(run_store, row)[0] for row in run_store.executions(limit)]
     if as_json:
         print_json({"schema": "agentv.executions/1", "executions": [_execution_data(row) for row in rows]})
+        _exit_if_execution_damaged(rows)
         return
     for row in rows:
         click.echo(f"{clean(row.id)}  {row.status:<11}  {_counts(row)}  {_source(row)}".rstrip())
@@ -70,6 +72,7 @@ def list_executions(limit: int, store: str | None, *, as_json: bool) -> None:
         click.echo(f"\nnext: agentv executions show {clean(rows[0].id)}")
     else:
         click.echo("no executions yet; `agentv eval` makes one")
+    _exit_if_execution_damaged(rows)
 
 
 @command.command("show")
@@ -151,6 +154,8 @@ def open_run_store(path: str | None) -> Iterator[Store]:
     except BrokenPipeError:
         redirect_to_devnull(sys.stdout)
         sys.exit(ExitCode.OK)
+    except DamagedRunError as error:
+        fail_error(str(error))
     except AgentVError as error:
         fail_usage(str(error))
 
@@ -165,11 +170,14 @@ def _resolve_execution(store: Store, name: str) -> NamedRuns:
 def show_execution(store: Store, execution: ExecutionRow, status: str | None, limit: int, *, as_json: bool) -> None:
     """Print an execution with its runs, those that did not pass first."""
     execution, workers = _current_state(store, execution)
-    rows = [row for row in store.runs(execution.id) if status in (None, run_status(row))]
+    rows = [row for row in store.runs(execution.id) if row.damage is not None or status in (None, run_status(row))]
+    damaged = [(execution.id, row) for row in rows]
     if as_json:
         runs = [run_data(row, execution.id) for row in rows]
         data = {**_execution_data(execution), "workers": [worker._asdict() for worker in workers]}
         print_json({"schema": EXECUTION_SCHEMA, **data, "summary": execution.summary, "runs": runs})
+        _exit_if_execution_damaged([execution])
+        exit_if_damaged(damaged)
         return
     name = clean(execution.id)  # an imported id may contain anything
     click.echo(f"{name}  {execution.status}  {_counts(execution)}  {_source(execution)}".rstrip())
@@ -190,6 +198,24 @@ def show_execution(store: Store, execution: ExecutionRow, status: str | None, li
         # An id with control characters is not for typing.
         which = f"{name} --case {shlex.quote(case_id)}" if case_id.isprintable() else f"{name}-{clean(rows[0].key)}"
         click.echo(f"\nnext: agentv runs show {which}")
+    _exit_if_execution_damaged([execution])
+    exit_if_damaged(damaged)
+
+
+def exit_if_damaged(rows: Iterable[tuple[str, RunRow]]) -> None:
+    """Name the damaged runs of a list that was printed, and exit; the ids are those of their executions."""
+    damaged = {f"{name}-{row.key}": row.damage for name, row in rows if row.damage is not None}
+    if damaged:
+        print_error(f"agentv: {DamagedRunError(damaged)}")
+        sys.exit(ExitCode.ERROR)
+
+
+def _exit_if_execution_damaged(rows: Iterable[ExecutionRow]) -> None:
+    """Name the damaged executions of a list that was printed, and exit."""
+    for row in rows:
+        if row.status == DAMAGED:
+            print_error(f"agentv: {damaged_execution(row)}")
+            sys.exit(ExitCode.ERROR)
 
 
 def run_status(row: RunRow) -> str:
@@ -200,6 +226,8 @@ def run_status(row: RunRow) -> str:
 def run_data(row: RunRow, execution_id: str) -> dict[str, Any]:
     """Return a run of a list as JSON data, in the words of `agentv.run/2`."""
     data = row._asdict()
+    if data["damage"] is None:
+        del data["damage"]
     usage = {name: data.pop(name) for name in ("input_tokens", "output_tokens", "total_tokens")}
     result = {"status": data.pop("verdict"), "score": data.pop("score")}
     return {
@@ -213,6 +241,10 @@ def run_data(row: RunRow, execution_id: str) -> dict[str, Any]:
 
 def print_run_row(row: RunRow, execution_id: str, style: Style) -> None:
     """Print a run in one line, with its id below."""
+    if row.damage is not None:
+        click.echo(f"{style.paint('red', 'DAMAGED')} {clean(row.case_id)}  {clean(row.target)}  {clean(row.damage)}")
+        click.echo(style.paint("dim", clean(f"    {execution_id}-{row.key}")))
+        return
     verdict = style.verdict(row.verdict) if row.verdict else row.status
     repeat = f" #{row.repeat + 1}" if row.repeat else ""
     numbers = [
@@ -233,19 +265,26 @@ def write_export(store: Store, selection: NamedRuns, form: str, out: str | None)
     if out is None:
         for line in lines:
             click.echo(line)
+        _exit_if_execution_damaged([selection.execution])
         return
     for part in (store.name, f"{store.name}-wal", f"{store.name}-shm"):
         if Path(out).exists() and Path(part).exists() and Path(out).samefile(part):
             fail_usage(f"--out {out} would overwrite the store that the runs are read from; choose another name")
     count = 0
+    damage: DamagedRunError | None = None
     try:
         file, _ = open_private(Path(out))
         for line in lines:
             write_all(file, line + b"\n")
             count += 1
+    except DamagedRunError as error:
+        damage = error
     except OSError as error:
         fail_usage(f"{out} cannot be written: {error.strerror}")
     click.echo(f"wrote {pluralize(count, 'line')} to {out}", err=True)
+    if damage is not None:
+        raise damage
+    _exit_if_execution_damaged([selection.execution])
 
 
 def _current_state(store: Store, row: ExecutionRow) -> tuple[ExecutionRow, list[ActiveWorker]]:

@@ -14,7 +14,7 @@ from agentv.api.execution import execute
 from agentv.api.rescore import prepare_rescore
 from agentv.api.runs import find
 from agentv.api.store_files import existing_store, open_store_file
-from agentv.cli.exit_codes import exit_with_problems, fail_usage, report_abort
+from agentv.cli.exit_codes import exit_with_problems, fail_error, fail_usage, report_abort
 from agentv.cli.interrupts import handled_interrupts
 from agentv.cli.options import (
     JSON_LINES,
@@ -31,7 +31,7 @@ from agentv.cli.options import (
 )
 from agentv.cli.outputs import input_files, make_printer, open_files
 from agentv.cli.store_session import with_judge_cache
-from agentv.errors import AgentVError, SpecError
+from agentv.errors import AgentVError, DamagedRunError, SpecError
 from agentv.model.stored import StoredCommand
 from agentv.reports.terminal import clean
 
@@ -76,6 +76,8 @@ def command(**params: Any) -> None:
         rescored = prepare_rescore(store, execution, args.options, evals)
     except SpecError as error:
         exit_with_problems(error, as_json=args.as_json)
+    except DamagedRunError as error:
+        fail_error(str(error))
     except AgentVError as error:
         fail_usage(str(error))
     used = f"{', '.join(evals)} as it is now" if evals else "the evaluators that were stored with each run"
@@ -84,7 +86,10 @@ def command(**params: Any) -> None:
     if rescored.unmatched and not args.quiet:
         some = ", ".join(rescored.unmatched[:MAX_NAMED]) + (", …" if len(rescored.unmatched) > MAX_NAMED else "")
         click.echo(f"{len(rescored.unmatched):,} kept cases are not in the eval and left out: {some}", err=True)
-    sys.exit(_run(store, execution, rescored, args))
+    code = _run(store, execution, rescored, args)
+    if rescored.damaged:
+        fail_error(f"left out: {DamagedRunError(rescored.damaged)}")
+    sys.exit(code)
 
 
 def _current_files(store: Any, execution: ExecutionRow) -> tuple[str, ...]:

@@ -11,14 +11,14 @@ import click
 from msgspec import UNSET
 
 from agentv.api.export import import_runs
-from agentv.api.runs import conversation_of, decode_sides, find, record_of, resolve, translate_damage
+from agentv.api.runs import conversation_of, find, record_of, resolve, sides_of, translate_damage
 from agentv.api.store_files import locate_store, open_store_file
 from agentv.cli import executions
 from agentv.cli.executions import EXPORT_FILE, FORMAT, ID, MAX_RUNS, STATUS, open_run_store
 from agentv.cli.exit_codes import fail_usage
 from agentv.cli.options import JSON, POSITIVE, STORE
 from agentv.cli.outputs import print_json
-from agentv.errors import AgentVError, FormatError
+from agentv.errors import AgentVError, DamagedRunError, FormatError
 from agentv.formats.run_export import write_run
 from agentv.matching.text import name_match
 from agentv.model.results import RunResult
@@ -54,6 +54,7 @@ def list_runs(limit: int, store: str | None, *, as_json: bool, **filters: str | 
     if as_json:
         runs = [executions.run_data(row, execution_id) for execution_id, row in rows]
         print_json({"schema": "agentv.runs/2", "runs": runs})
+        executions.exit_if_damaged(rows)
         return
     for execution_id, row in rows:
         executions.print_run_row(row, execution_id, Style.of(sys.stdout))
@@ -64,6 +65,7 @@ def list_runs(limit: int, store: str | None, *, as_json: bool, **filters: str | 
         )
     else:
         click.echo("no such runs" if any(filters.values()) else "no runs yet; `agentv eval` makes some")
+    executions.exit_if_damaged(rows)
 
 
 def _find_runs(
@@ -71,7 +73,7 @@ def _find_runs(
 ) -> Iterator[tuple[str, RunRow]]:
     """Yield the runs that pass all filters with the ids of their executions, the last started first."""
     for execution_id, row in store.recent_runs(find(store, execution).id if execution else None):
-        if (
+        if row.damage is not None or (
             (case_id is None or name_match(case_id, row.case_id))
             and target in (None, row.target)
             and status in (None, executions.run_status(row))
@@ -105,14 +107,26 @@ def show(  # noqa: PLR0913 - one for each option
             executions.show_execution(run_store, selection.execution, status, limit, as_json=as_json)
             return
         runs = (run for key in keys for run in run_store.stored_runs(selection.execution.id, key))
+        damaged: dict[str, str] = {}
         for number, run in enumerate(runs):
-            if as_json:
-                with translate_damage():
-                    line = write_run(run, selection.execution.id)
-                click.echo(line)
-            else:
-                click.echo("\n" if number else "", nl=False)
-                _show_run(run, selection.execution.id)
+            try:
+                _print_run(run, selection.execution.id, is_first=number == 0, as_json=as_json)
+            except DamagedRunError as error:
+                damaged |= error.runs
+        if damaged:
+            raise DamagedRunError(damaged)
+
+
+def _print_run(run: StoredRun, execution_id: str, *, is_first: bool, as_json: bool) -> None:
+    if as_json:
+        with translate_damage(run):
+            line = write_run(run, execution_id)
+        click.echo(line)
+        return
+    with translate_damage(run):  # before anything of a damaged run is printed
+        record_of(run)
+    click.echo("" if is_first else "\n", nl=False)
+    _show_run(run, execution_id)
 
 
 @command.command("export")
@@ -199,7 +213,7 @@ def _show_run(run: StoredRun, execution_id: str) -> None:
     if record is None:
         click.echo(f"{run.status}: there is no result yet")
         return
-    sides = decode_sides(run.sides) or (None,) * len(record.evaluators)
+    sides = sides_of(run) or (None,) * len(record.evaluators)
     result = RunResult(
         status=record.status,
         score=record.score,

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from agentv.api import resume as api
 from agentv.api.judges import open_judge_cache
 from agentv.api.reporting import replay_execution
+from agentv.api.runs import find_damaged
 from agentv.api.store_files import existing_store, open_store_file, store_path
 from agentv.cli.exit_codes import report_abort
 from agentv.cli.outputs import STEP_SUMMARY, in_github, make_printer, open_files
@@ -69,6 +70,7 @@ def find_resumable(args: EvalArgs) -> ResumePlan:
     is_same = same_paths and args.targets in ((), earlier.targets) and same_options
     has_gates = args.min_pass_rate is not None or args.max_regressions is not None
     can_replay = is_same and not statuses and not has_gates and not _needs_replies(args)
+    is_complete = can_replay and api.is_unchanged(execution, earlier_paths)
     return ResumePlan(
         store=store,
         execution=execution,
@@ -77,7 +79,7 @@ def find_resumable(args: EvalArgs) -> ResumePlan:
         options=merged,
         statuses=frozenset(statuses),
         is_same=is_same,
-        is_complete=can_replay and api.is_unchanged(execution, earlier_paths),
+        is_complete=is_complete and not find_damaged(store, execution.id),
     )
 
 

@@ -232,6 +232,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """Cases that B lost beyond chance, corrected for the number of cases."""
     missing: tuple[str, ...] = ()
     """Sentences on data that a side lacks, so that a regression could be hidden."""
+    damaged: tuple[str, ...] = ()
+    """Ids of stored runs that are damaged, and left out."""
     clear_losses: int
     """Number of cases that A passed in every run and B failed in every run."""
     a: Side

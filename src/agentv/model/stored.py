@@ -11,6 +11,8 @@ from agentv.model.results import ResultRecord, Verdict
 RunStatus = Literal["queued", "running", "completed", "error", "cancelled"]
 Persist = Literal["summary", "messages", "full"]
 DEFAULT_PERSIST: Persist = "messages"
+DAMAGED = "damaged"
+"""Status of an execution whose row in the store cannot be trusted; its runs are checked one by one."""
 
 
 class StoredCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -38,7 +40,7 @@ class ExecutionRow(Struct, frozen=True, kw_only=True):
     id: str
     """Id of the execution."""
     status: str
-    """`running`, `interrupted`, `imported`, or its outcome: `pass`, `fail`, `error`."""
+    """`running`, `interrupted`, `imported`, `damaged`, or its outcome: `pass`, `fail`, `error`."""
     persist: Persist = DEFAULT_PERSIST
     """Extent to which replies are stored."""
     command: StoredCommand = StoredCommand()
@@ -137,6 +139,10 @@ class StoredResult(NamedTuple):
     """The reply as JSON, as far as it was stored."""
     sides: bytes | None
     """Labels of diffs, as JSON."""
+    run_id: str = ""
+    """Id of the run, for messages."""
+    damage: str | None = None
+    """Reason why the other fields cannot be trusted; `None` if no damage was found."""
 
 
 class RunRow(NamedTuple):
@@ -186,6 +192,8 @@ class RunRow(NamedTuple):
     """Places of the reply that were not understood; `None` if there are none."""
     own_id: str | None = None
     """Id that an imported run had before; `None` if it is made of the execution and the key."""
+    damage: str | None = None
+    """Reason why the other fields cannot be trusted; `None` if no damage was found."""
 
 
 class StoredRun(NamedTuple):
@@ -233,6 +241,10 @@ class StoredRun(NamedTuple):
     """All attempts, each with the number of its round."""
     own_id: str | None = None
     """Id that an imported run had before; `None` if it is made of the execution and the key."""
+    run_id: str = ""
+    """Id of the run, for messages."""
+    damage: str | None = None
+    """Reason why the other fields cannot be trusted; `None` if no damage was found."""
 
 
 class ActiveWorker(NamedTuple):

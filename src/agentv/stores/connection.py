@@ -15,7 +15,8 @@ from msgspec import MsgspecError
 
 from agentv.errors import StoreError
 from agentv.files import PRIVATE_MODE, restrict_to_owner
-from agentv.stores.migrations import REPLACE_IT, check_header, migrate
+from agentv.stores.checksums import CHECKSUM_FUNCTION, row_checksum
+from agentv.stores.migrations import REPLACE_IT, check_header, is_outdated, migrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,10 +76,17 @@ class Connection:
         with self.translate_errors():
             self.db = self._open(path)
             try:
+                is_copy = self._file is None and is_outdated(self.db)
+                if is_copy:
+                    self.db = _copy(self.db)
                 migrate(self.db, self.name)
+                if is_copy:
+                    self.db.execute("PRAGMA query_only = ON")  # what is written into a copy would be lost
             except BaseException:
                 self.db.close()
                 raise
+            self.db.text_factory = _decode_text
+            self.db.create_function(CHECKSUM_FUNCTION, -1, row_checksum, deterministic=True)
 
     def _open(self, path: Path) -> sqlite3.Connection:
         check_header(path, self.name)
@@ -93,8 +101,12 @@ class Connection:
             _enable_wal(db)
             db.execute("PRAGMA synchronous = FULL")
             db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-        except BaseException:
+        except BaseException as error:
             db.close()
+            # The file may be written, but no log beside it.
+            if isinstance(error, sqlite3.Error) and not os.access(path.parent, os.W_OK):
+                self._file = None
+                return _open_read_only(path)
             raise
         return db
 
@@ -145,6 +157,14 @@ class Connection:
             raise StoreError(msg) from error
 
 
+def _decode_text(data: bytes) -> str | bytes:
+    """Decode a text; one that is damaged stays as bytes, so that the rows around it can be read."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
 def _enable_wal(db: sqlite3.Connection) -> None:
     """Switch to a write-ahead log; in a new file, SQLite does not wait for other processes that do the same."""
     deadline = monotonic() + BUSY_TIMEOUT_S
@@ -172,6 +192,18 @@ def _open_read_only(path: Path) -> sqlite3.Connection:
         else:
             return db
     raise reason or PermissionError(EACCES, "Permission denied")
+
+
+def _copy(db: sqlite3.Connection) -> sqlite3.Connection:
+    """Copy a read-only store into a temporary file, in which its tables can be updated; SQLite deletes the file."""
+    copy = sqlite3.connect("", isolation_level=None)
+    try:
+        db.backup(copy)
+    except BaseException:
+        copy.close()
+        raise
+    db.close()
+    return copy
 
 
 ELSEWHERE = "name another place with `store`, or use --no-store"

@@ -9,8 +9,13 @@ import os
 import platform
 import time
 from contextlib import suppress
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import MsgspecError
+
+from agentv.stores.checksums import check_types
 
 if TYPE_CHECKING:
     import sqlite3
@@ -90,7 +95,7 @@ class LeaseTable:
     def heartbeats(self) -> list[Heartbeat]:
         """Return the last heartbeats of all processes that have a lease, expired ones included."""
         rows = self._db.execute("SELECT id, machine, names, pid, born, beat, seen_at FROM owners").fetchall()
-        return [Heartbeat(ProcessIdentity(*owner), beat, float(seen_at)) for *owner, beat, seen_at in rows]
+        return [_heartbeat(*row) for row in rows]
 
     def is_valid(self, heartbeat: Heartbeat) -> bool:
         """Tell whether the lease of this heartbeat is valid."""
@@ -101,10 +106,19 @@ class LeaseTable:
         self._db.execute("DELETE FROM owners WHERE id = ?", (owner_id,))
 
 
+def _heartbeat(*row: Any) -> Heartbeat:
+    """Return the heartbeat of a row; one that is damaged has expired, and a process that is alive soon writes anew."""
+    *owner, beat, seen_at = row
+    try:
+        return check_types((check_types(owner, ProcessIdentity), beat, float(seen_at)), Heartbeat)
+    except (MsgspecError, ValueError, TypeError):
+        return Heartbeat(ProcessIdentity(owner[0], "", "", 0, ""), -inf, -inf)
+
+
 def _exists(owner: ProcessIdentity) -> bool:
     try:
         os.kill(owner.pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # the latter for a number that no process can have
         return False
     except OSError:  # a process of another user, or the system does not tell
         return True

@@ -49,6 +49,11 @@ def migrate(connection: sqlite3.Connection, name: str) -> None:
         _apply_migration(connection, number, migrations[number - 1].read_text(encoding="utf-8"))
 
 
+def is_outdated(connection: sqlite3.Connection) -> bool:
+    """Tell whether the tables of a store are of an earlier version."""
+    return 0 < _version(connection) < len(migration_files())
+
+
 @cache
 def known_names() -> frozenset[tuple[str, str]]:
     """Return the tables and indexes that the migrations make, each as its kind and its name."""

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import sqlite3
 from array import array
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from msgspec import json
+import msgspec
+from msgspec import MsgspecError, json
 from msgspec.structs import replace
 
 from agentv.errors import StoreError
 from agentv.model.events import Attempt
 from agentv.model.response import ResponseError, Unread
-from agentv.model.stored import ExecutionRow, Outcome, RunRow, StoredCommand, StoredResult, StoredRun
+from agentv.model.stored import (
+    DAMAGED,
+    ExecutionRow,
+    Outcome,
+    RunRow,
+    RunStatus,
+    StoredCommand,
+    StoredResult,
+    StoredRun,
+)
+from agentv.stores.checksums import (
+    CHANGED,
+    RUN_COLUMNS,
+    check_types,
+    find_payload_damage,
+    find_snapshot_damage,
+    row_checksum,
+)
 from agentv.stores.connection import Connection
+from agentv.stores.statements import snapshot_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,19 +42,26 @@ if TYPE_CHECKING:
 
 STORED_RUNS = """
     SELECT runs.seq, key, position, eval_id, case_id, persona_id, target, repeat, place, status, rounds, started_at,
-        created_at, updated_at, superseded, cases.data, targets.data, record, response, sides, own_id
+        created_at, updated_at, superseded, cases.data, targets.data, record, response, sides, own_id,
+        {columns}, runs.checksum, payloads.checksum, response_checksum
     FROM runs
-    JOIN snapshots AS cases ON cases.id = runs.content
-    JOIN snapshots AS targets ON targets.id = runs.target_settings
+    LEFT JOIN snapshots AS cases ON cases.id = runs.content
+    LEFT JOIN snapshots AS targets ON targets.id = runs.target_settings
     LEFT JOIN payloads ON payloads.run = runs.seq
-"""
+""".replace("{columns}", ", ".join(f"runs.{name}" for name in RUN_COLUMNS))
 FINISHED_RUNS = """
-    SELECT seq FROM runs WHERE execution = ? AND status IN ('completed', 'error') AND superseded = 0
+    SELECT seq FROM runs WHERE execution = ? AND status NOT IN ('queued', 'running', 'cancelled') AND superseded = 0
 """
-RESULTS = "SELECT key, position, place, record, response, sides FROM runs JOIN payloads ON run = seq WHERE seq"
+"""Runs with a result; an unknown status is damage, and not a reason to leave a run out."""
+RESULTS = """
+    SELECT key, position, place, record, response, sides, payloads.checksum, response_checksum
+    FROM runs LEFT JOIN payloads ON run = seq WHERE seq
+"""
 VERDICT = "iif(status IN ('completed', 'error'), verdict, NULL), iif(status IN ('completed', 'error'), score, NULL)"
 """Verdict and score of a run; `NULL` if it was claimed again since and has no new result yet."""
 _decode_unread = json.Decoder(tuple[Unread, ...]).decode
+ROW_FIELDS = tuple([name for name in RunRow._fields if name != "damage"])
+ROW_COLUMNS = ", ".join([*ROW_FIELDS, *RUN_COLUMNS, "checksum"]).replace("verdict, score", VERDICT, 1)
 BLOCK = 256
 """Payloads that are read in one query: SQLite would sort all of them in memory."""
 COUNTS = """
@@ -63,17 +90,21 @@ class StoreQueries(Connection):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._execution_seqs: dict[str, int] = {}
+        self._damaged: set[str] = set()
+        """Keys of the runs in which damage was found so far."""
 
     def executions(self, limit: int = -1) -> list[ExecutionRow]:
         """Return the executions, newest first, without their summaries."""
         with self.translate_errors():
-            rows = self.db.execute(f"SELECT {EXECUTION_COLUMNS} FROM executions ORDER BY seq DESC LIMIT ?", (limit,))  # noqa: S608 - names of columns, ours
-            return [self._with_counts(_execution_row(row)) for row in rows.fetchall()]
+            query = f"SELECT {EXECUTION_COLUMNS}, summary, checksum FROM executions ORDER BY seq DESC LIMIT ?"  # noqa: S608 - names of columns, ours
+            rows = [_execution_row(row) for row in self.db.execute(query, (limit,)).fetchall()]
+            return [self._with_counts(replace(row, summary=None)) for row in rows]
 
     def find_execution(self, name: str) -> list[ExecutionRow]:
         """Return the execution of this id, or all whose id begins with it."""
+        columns = f"{EXECUTION_COLUMNS}, summary, checksum"
+        query = f"SELECT {columns} FROM executions WHERE substr(id, 1, ?) = ? ORDER BY seq DESC"  # noqa: S608 - as above
         with self.translate_errors():
-            query = f"SELECT {EXECUTION_COLUMNS}, summary FROM executions WHERE substr(id, 1, ?) = ? ORDER BY seq DESC"  # noqa: S608 - as above
             rows = [_execution_row(row) for row in self.db.execute(query, (len(name), name)).fetchall()]
             return [self._with_counts(row) for row in rows if row.id == name] or [
                 self._with_counts(row) for row in rows
@@ -83,7 +114,7 @@ class StoreQueries(Connection):
         """Add the number of partly understood replies, and the counts of an execution that is not finished."""
         partly = self.db.execute(PARTLY_UNDERSTOOD, (row.seq,)).fetchone()[0]
         row = replace(row, partly_understood=partly) if partly else row
-        if row.status != "running":
+        if row.status not in ("running", DAMAGED):
             return row
         runs, passed, failed, errors = self.db.execute(COUNTS, (row.seq,)).fetchone()
         return replace(row, planned=max(row.planned, runs), runs=runs, passed=passed, failed=failed, errors=errors)
@@ -98,13 +129,13 @@ class StoreQueries(Connection):
         query = "SELECT key, status, verdict, rounds, superseded, owner IS NOT NULL FROM runs WHERE execution = ?"
         with self.translate_errors():
             rows = self.db.execute(query, (self.execution_seq(execution_id),))
-            return {row[0]: Outcome._make(row[1:]) for row in rows}
+            return {row[0]: _outcome(*row[1:]) for row in rows}
 
     def results(
         self, execution_id: str, keys: Sequence[str] | None = None, *, replies: bool = True
     ) -> Iterator[StoredResult]:
         """Yield the results of an execution in plan order, or those of these keys; with or without replies."""
-        query = RESULTS if replies else RESULTS.replace("response", "NULL")
+        query = RESULTS if replies else RESULTS.replace("response,", "NULL,")
         execution = self.execution_seq(execution_id)
         with self.translate_errors():
             if keys is None:
@@ -114,23 +145,72 @@ class StoreQueries(Connection):
                 rows = [self.db.execute(query_key, (execution, key)).fetchone() for key in keys]
             seqs = array("q", [row[0] for row in rows if row])
             for start in range(0, len(seqs), BLOCK):
-                block = seqs[start : start + BLOCK]
-                results = self.db.execute(f"{query} IN ({', '.join('?' * len(block))})", block.tolist())
-                yield from sorted(map(StoredResult._make, results), key=itemgetter(1))
+                yield from self._read_results(
+                    execution_id, query, seqs[start : start + BLOCK].tolist(), replies=replies
+                )
+
+    def _read_results(self, execution_id: str, query: str, seqs: list[int], *, replies: bool) -> list[StoredResult]:
+        """Return the results of a block in plan order; if it cannot be read as a whole, each run by itself."""
+        try:
+            rows = self.db.execute(f"{query} IN ({', '.join('?' * len(seqs))})", seqs).fetchall()
+        except sqlite3.DatabaseError as error:
+            if len(seqs) == 1:
+                return [self._unreadable_result(execution_id, seqs[0], error)]
+            single = [self._read_results(execution_id, query, [seq], replies=replies) for seq in seqs]
+            return [result for results in single for result in results]
+        results = [_stored_result(row, execution_id, replies=replies) for row in rows]
+        self._damaged.update(result.key for result in results if result.damage is not None)
+        return sorted(results, key=itemgetter(1))
+
+    def _unreadable_result(self, execution_id: str, seq: int, error: sqlite3.DatabaseError) -> StoredResult:
+        key = self._key(seq)
+        self._damaged.add(key)
+        return StoredResult(key, 0, "", b"", None, None, run_id=f"{execution_id}-{key}", damage=str(error))
+
+    def _key(self, seq: int) -> str:
+        """Return the key of a run that cannot be read completely."""
+        try:
+            (key,) = self.db.execute("SELECT key FROM runs WHERE seq = ?", (seq,)).fetchone()
+        except (sqlite3.DatabaseError, TypeError):
+            return f"row-{seq}"
+        return key if isinstance(key, str) else repr(key)
 
     def runs(self, execution_id: str) -> Iterator[RunRow]:
         """Yield the runs of an execution in plan order, without texts."""
-        names = ", ".join(RunRow._fields).replace("verdict, score", VERDICT)
-        query = f"SELECT {names} FROM runs WHERE execution = ? AND superseded = 0 ORDER BY position"  # noqa: S608 - names of columns, ours
+        query = f"SELECT {ROW_COLUMNS} FROM runs WHERE execution = ? AND superseded = 0 ORDER BY position"  # noqa: S608 - names of columns, ours
         with self.translate_errors():
-            yield from map(_run_row, self.db.execute(query, (self.execution_seq(execution_id),)))
+            for run in map(_run_row, self.db.execute(query, (self.execution_seq(execution_id),))):
+                if run.damage is not None:
+                    self._damaged.add(run.key)
+                yield run
+
+    def damaged_snapshots(self, execution_id: str) -> dict[str, str]:
+        """Return the reasons why the case or the target of finished runs cannot be trusted, by the keys of the runs."""
+        query = FINISHED_RUNS.replace("SELECT seq", "SELECT key, content, target_settings")
+        known: dict[Any, bool] = {}
+        damaged: dict[str, str] = {}
+        with self.translate_errors():
+            for key, *ids in self.db.execute(query, (self.execution_seq(execution_id),)).fetchall():
+                for number, name in zip(ids, ("case", "target"), strict=True):
+                    if number not in known:
+                        known[number] = self._is_intact(number)
+                    if not known[number]:
+                        damaged[key] = f"{CHANGED}: {name}"
+        self._damaged.update(damaged)
+        return damaged
+
+    def _is_intact(self, snapshot: Any) -> bool:
+        try:
+            row = self.db.execute("SELECT data FROM snapshots WHERE id = ?", (snapshot,)).fetchone()
+        except sqlite3.DatabaseError:
+            return False
+        return row is not None and isinstance(row[0], bytes) and snapshot_id(row[0]) == snapshot
 
     def recent_runs(self, execution_id: str | None = None) -> Iterator[tuple[str, RunRow]]:
         """Yield the runs of all executions or of one, the last started first, with the ids of their executions."""
-        names = ", ".join(RunRow._fields).replace("verdict, score", VERDICT)
         execution = None if execution_id is None else self.execution_seq(execution_id)
         query = f"""
-            SELECT (SELECT id FROM executions WHERE seq = execution), {names} FROM runs
+            SELECT (SELECT id FROM executions WHERE seq = execution), {ROW_COLUMNS} FROM runs
             WHERE superseded = 0 AND (?1 IS NULL OR execution = ?1) ORDER BY seq DESC
         """  # noqa: S608 - names of columns, ours
         with self.translate_errors():
@@ -163,9 +243,14 @@ class StoreQueries(Connection):
         where = "execution = ?" if key is None else "execution = ? AND key = ?"
         values = (self.execution_seq(execution_id), *(() if key is None else (key,)))
         with self.translate_errors():
-            for seq, *row, own_id in self.db.execute(f"{STORED_RUNS} WHERE {where} ORDER BY position, key", values):
-                run = StoredRun._make((*row, self._attempts(seq), own_id))
-                yield run._replace(superseded=bool(run.superseded))
+            query = f"SELECT seq FROM runs WHERE {where} ORDER BY position, key"  # noqa: S608 - one of two, above
+            for (seq,) in self.db.execute(query, values).fetchall():
+                try:
+                    row = self.db.execute(f"{STORED_RUNS} WHERE runs.seq = ?", (seq,)).fetchone()
+                    run = _stored_run(row, self._attempts(seq))
+                except (sqlite3.DatabaseError, MsgspecError, UnicodeDecodeError) as error:
+                    run = UNREADABLE._replace(key=self._key(seq), damage=str(error))
+                yield run._replace(run_id=f"{execution_id}-{run.key}")
 
     def _attempts(self, seq: int) -> tuple[tuple[int, Attempt], ...]:
         rows = self.db.execute(
@@ -186,9 +271,63 @@ class StoreQueries(Connection):
         return seq
 
 
+def _outcome(status: Any, verdict: Any, *row: Any) -> Outcome:
+    """Return the state of a run; one with an unknown status is damaged, and has an error for a verdict."""
+    is_known = status in get_args(RunStatus)
+    return Outcome(status, verdict, *row) if is_known else Outcome("error", "error", *row)
+
+
+def _stored_run(row: tuple[Any, ...], attempts: tuple[tuple[int, Attempt], ...]) -> StoredRun:
+    """Return a run with its data and the damage that was found in it."""
+    end = len(RUN_COLUMNS) + 3
+    _, *fields, own_id = row[:-end]
+    *columns, checksum, payload_checksum, response_checksum = row[-end:]
+    superseded = StoredRun._fields.index("superseded")
+    fields[superseded] = bool(fields[superseded])
+    run = check_types((*fields, attempts, own_id), StoredRun)
+    damage = find_snapshot_damage(run, *columns[-2:])
+    if run.status in FINISHED:
+        damage = (
+            damage or _row_damage(columns, checksum) or find_payload_damage(run, payload_checksum, response_checksum)
+        )
+    return run._replace(damage=damage)
+
+
+def _stored_result(row: tuple[Any, ...], execution_id: str, *, replies: bool) -> StoredResult:
+    *fields, checksum, response_checksum = row
+    run_id = f"{execution_id}-{fields[0]}"
+    try:
+        result = check_types(fields, StoredResult)
+    except MsgspecError as error:
+        return StoredResult(str(fields[0]), 0, "", b"", None, None, run_id=run_id, damage=str(error))
+    damage = find_payload_damage(result, checksum, response_checksum, has_reply=replies)
+    return result._replace(run_id=run_id, damage=damage)
+
+
+def _row_damage(columns: Sequence[Any], checksum: int | None) -> str | None:
+    """Return the reason why the columns of a run with a result cannot be trusted."""
+    return CHANGED if checksum is not None and row_checksum(*columns) != checksum else None
+
+
 def _run_row(row: tuple[Any, ...]) -> RunRow:
-    run = RunRow._make(row)
-    return run if run.unread is None else run._replace(unread=_decode_unread(run.unread))  # type: ignore[arg-type]  # a blob
+    """Return a run of a list; one whose columns are damaged has its key, its case and the reason."""
+    fields, columns, checksum = row[: len(ROW_FIELDS)], row[len(ROW_FIELDS) : -1], row[-1]
+    values = dict(zip(ROW_FIELDS, fields, strict=True))
+    try:
+        if values["unread"] is not None:
+            values["unread"] = _decode_unread(values["unread"])
+        run = check_types(tuple(values.values()), RunRow)
+    except (MsgspecError, UnicodeDecodeError, TypeError) as error:
+        key, eval_id, case_id, target = [str(values[name]) for name in ("key", "eval_id", "case_id", "target")]
+        return DAMAGED_ROW._replace(key=key, eval_id=eval_id, case_id=case_id, target=target, damage=str(error))
+    return run._replace(damage=_row_damage(columns, checksum)) if run.status in FINISHED else run
+
+
+FINISHED = ("completed", "error")
+_NULLS = dict.fromkeys(RunRow._fields)
+DAMAGED_ROW = RunRow(**{**_NULLS, "position": 0, "repeat": 0, "place": "", "status": "error", "rounds": 0})  # type: ignore[arg-type]  # the names follow
+UNREADABLE = StoredRun("", 0, "", "", None, "", 0, "", "error", 0, None, "", "", False, b"", b"", None, None, None, ())  # noqa: FBT003 - positional by type
+"""A run of which nothing but the key can be read."""
 
 
 def _attempt(
@@ -204,8 +343,17 @@ def _attempt(
 
 
 def _execution_row(row: tuple[Any, ...]) -> ExecutionRow:
-    names = [name.strip() for name in EXECUTION_COLUMNS.split(",")]
-    values = dict(zip(names, row, strict=False))
-    values["command"] = json.decode(values["command"], type=StoredCommand)
-    summary = row[len(names)] if len(row) > len(names) else None
-    return ExecutionRow(**values, summary=None if summary is None else json.decode(summary))
+    """Return an execution; one that is damaged has that status, and no counts and summary of its own."""
+    *columns, summary, checksum = row
+    values = dict(zip(EXECUTION_COLUMNS.split(", "), columns, strict=True))
+    damaged = ExecutionRow(
+        seq=values["seq"], id=str(values["id"]), status=DAMAGED, started_at=str(values["started_at"])
+    )
+    try:
+        values["command"] = json.decode(values["command"], type=StoredCommand)
+        values["summary"] = None if summary is None else json.decode(summary)
+        execution = msgspec.convert(values, ExecutionRow, builtin_types=(bytes,))
+    except (MsgspecError, UnicodeDecodeError, TypeError):
+        return damaged
+    is_intact = checksum is None or row_checksum(*columns[1:], summary) == checksum
+    return execution if is_intact else damaged

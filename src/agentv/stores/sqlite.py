@@ -12,6 +12,7 @@ from agentv.errors import StoreError
 from agentv.jsonio import dump_json
 from agentv.model.results import ResultRecord
 from agentv.model.stored import ActiveWorker
+from agentv.stores.checksums import CHECKSUM_FUNCTION, RUN_COLUMNS, payload_checksums
 from agentv.stores.connection import timestamp
 from agentv.stores.leases import LeaseTable, this_process
 from agentv.stores.queries import EXECUTION_COLUMNS, StoreQueries
@@ -45,6 +46,7 @@ INSERT_RUN = """
         completed_at, latency_ms, input_tokens, output_tokens, total_tokens, cost_usd, thread_id, unread, own_id)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+UPDATE_CHECKSUM = f"UPDATE runs SET checksum = {CHECKSUM_FUNCTION}({', '.join(RUN_COLUMNS)}) WHERE seq = ?"  # noqa: S608 - names of columns, ours
 _decode = json.Decoder(ResultRecord).decode
 
 
@@ -77,7 +79,14 @@ class StoreEdits(StoreQueries):
             f"INSERT INTO executions ({', '.join(names)}) VALUES (:{', :'.join(names)})",  # noqa: S608 - names of columns, ours
             {name: values[name] for name in names},
         )
-        return int(cursor.lastrowid or 0)
+        seq = int(cursor.lastrowid or 0)
+        if execution.completed_at is not None:
+            self._write_execution_checksum(seq)
+        return seq
+
+    def _write_execution_checksum(self, seq: int) -> None:
+        columns = f"{EXECUTION_COLUMNS.partition(', ')[2]}, summary"
+        self.db.execute(f"UPDATE executions SET checksum = {CHECKSUM_FUNCTION}({columns}) WHERE seq = ?", (seq,))  # noqa: S608 - names of columns, ours
 
     def _insert_run(self, execution: int, run: StoredRun) -> None:
         record = None if run.line is None else _decode(run.line)
@@ -102,8 +111,10 @@ class StoreEdits(StoreQueries):
                 run.own_id,
             ),
         ).lastrowid
-        if record is not None and seq is not None:
-            execute_rows(self.db, PAYLOAD, [(seq, run.line, run.response, run.sides)])
+        if record is not None and run.line is not None and seq is not None:
+            payload = (run.line, run.response, run.sides)
+            execute_rows(self.db, PAYLOAD, [(seq, *payload, *payload_checksums(run.key, *payload))])
+            self.db.execute(UPDATE_CHECKSUM, (seq,))
             execute_rows(self.db, RESULT, result_rows([(seq, record)]))
         if seq is not None:
             execute_rows(self.db, ATTEMPT, [attempt_row(seq, number, attempt) for number, attempt in run.attempt_log])
@@ -152,11 +163,14 @@ INSERT_CLAIM = """
 RECLAIM = """
     ON CONFLICT (execution, key) DO UPDATE
     SET status = 'queued', rounds = rounds + 1, owner = excluded.owner, position = excluded.position,
-        place = excluded.place, started_at = excluded.started_at, updated_at = excluded.updated_at, superseded = 0
+        place = excluded.place, started_at = excluded.started_at, updated_at = excluded.updated_at, superseded = 0,
+        eval_id = excluded.eval_id, case_id = excluded.case_id, target = excluded.target, repeat = excluded.repeat,
+        content = excluded.content, target_settings = excluded.target_settings
     WHERE owner IS NULL AND (status IN ('queued', 'running', 'cancelled')
-        OR rounds = ? AND (status = 'error' AND ? OR verdict = 'fail' AND ?))
+        OR rounds = ? AND (status <> 'completed' AND ? OR verdict = 'fail' AND ? OR ?))
     RETURNING seq, rounds
 """
+"""Columns that follow from the key are set too: they may be damaged."""
 UPDATE_STARTED = """
     UPDATE runs SET status = 'running', started_at = it.column1, updated_at = it.column2
     FROM (VALUES {rows}) AS it WHERE seq = it.column3 AND status = 'queued'
@@ -165,11 +179,14 @@ UPDATE_RESULT = """
     UPDATE runs SET status = it.column1, verdict = it.column2, score = it.column3, started_at = it.column4,
         completed_at = it.column5, latency_ms = it.column6, input_tokens = it.column7, output_tokens = it.column8,
         total_tokens = it.column9, cost_usd = it.column10, thread_id = it.column11, unread = it.column12,
-        updated_at = it.column13, owner = NULL
+        updated_at = it.column13, owner = NULL, checksum = row_checksum(key, eval_id, case_id, persona_id, target,
+            repeat, it.column2, CAST(it.column3 AS REAL), it.column5, CAST(it.column6 AS REAL), it.column7,
+            it.column8, it.column9, CAST(it.column10 AS REAL), it.column11, it.column12, content, target_settings)
     FROM (VALUES {rows}) AS it WHERE seq = it.column14
 """
+"""The checksum is that of `RUN_COLUMNS`, in their order, with values as the columns store them."""
 REOPEN = """
-    UPDATE executions SET status = 'running', completed_at = NULL, summary = NULL
+    UPDATE executions SET status = 'running', completed_at = NULL, summary = NULL, checksum = NULL
     WHERE seq = ? AND completed_at IS NOT NULL
 """
 UPDATE_COUNTS = """
@@ -226,7 +243,7 @@ class SqliteStore(StoreEdits):
             self._write_heartbeat()
             self._release_expired_leases()
             self.db.execute(
-                "UPDATE executions SET status = 'running', inputs = ?, planned = ? WHERE id = ?",
+                "UPDATE executions SET status = 'running', inputs = ?, planned = ?, checksum = NULL WHERE id = ?",
                 (execution.inputs, execution.planned, execution.id),
             )
             self.db.execute(REOPEN, (self.execution_seq(execution.id),))
@@ -322,7 +339,8 @@ class SqliteStore(StoreEdits):
         statement = f"{with_placeholders(INSERT_CLAIM, 1, len(rows[0]))} {RECLAIM}"
         for claim, row in zip(claims, rows, strict=True):
             if claim.key not in claimed:
-                values = (None, *row[1:], claim.rounds, "error" in rerun, "fail" in rerun)
+                is_damaged = "error" in rerun and claim.key in self._damaged
+                values = (None, *row[1:], claim.rounds, "error" in rerun, "fail" in rerun, is_damaged)
                 reclaimed = self.db.execute(statement, values).fetchone()
                 if reclaimed:
                     claimed[claim.key] = reclaimed
@@ -337,7 +355,9 @@ class SqliteStore(StoreEdits):
         rerun = [(seq,) for seq, rounds, _ in rows if rounds > 1]
         if rerun:
             self.db.executemany("DELETE FROM evaluator_results WHERE run = ?", rerun)
-        execute_rows(self.db, PAYLOAD, [(seq, row.line, row.response, row.sides) for seq, _, row in rows])
+        payloads = [(seq, row.key, (row.line, row.response, row.sides)) for seq, _, row in rows]
+        checked = [(seq, *payload, *payload_checksums(key, *payload)) for seq, key, payload in payloads]
+        execute_rows(self.db, PAYLOAD, checked)
         attempts = [attempt_row(seq, rounds, attempt) for seq, rounds, row in rows for attempt in row.attempts]
         execute_rows(self.db, ATTEMPT, attempts)
         execute_rows(self.db, RESULT, result_rows([(seq, row.record) for seq, _, row in rows]))
@@ -359,26 +379,31 @@ class SqliteStore(StoreEdits):
         execution = self.execution_seq(execution_id)
         with self.transaction():
             self._release_claims(self._owner.id, "cancelled")
-            if summary is None or summary.runs < summary.planned or self.has_unfinished_runs(execution):
-                self.db.execute(UPDATE_COUNTS, {"execution": execution, "now": timestamp()})
-                if summary is not None and summary.runs < summary.planned:
-                    update = "UPDATE executions SET status = ?, summary = ? WHERE seq = ? AND runs < planned"
-                    self.db.execute(update, (summary.status, dump_json(summary), execution))
-                return
-            self.db.execute(
-                "UPDATE executions SET status = ?, runs = ?, passed = ?, failed = ?, errors = ?, completed_at = ?,"
-                " summary = ? WHERE seq = ?",
-                (
-                    summary.status,
-                    summary.runs,
-                    summary.passed,
-                    summary.failed,
-                    summary.errors,
-                    summary.completed_at,
-                    dump_json(summary),
-                    execution,
-                ),
-            )
+            self._write_outcome(execution, summary)
+            self._write_execution_checksum(execution)
+
+    def _write_outcome(self, execution: int, summary: Summary | None) -> None:
+        """Write the status, the counts and the summary of a finished execution."""
+        if summary is None or summary.runs < summary.planned or self.has_unfinished_runs(execution):
+            self.db.execute(UPDATE_COUNTS, {"execution": execution, "now": timestamp()})
+            if summary is not None and summary.runs < summary.planned:
+                update = "UPDATE executions SET status = ?, summary = ? WHERE seq = ? AND runs < planned"
+                self.db.execute(update, (summary.status, dump_json(summary), execution))
+            return
+        self.db.execute(
+            "UPDATE executions SET status = ?, runs = ?, passed = ?, failed = ?, errors = ?, completed_at = ?,"
+            " summary = ? WHERE seq = ?",
+            (
+                summary.status,
+                summary.runs,
+                summary.passed,
+                summary.failed,
+                summary.errors,
+                summary.completed_at,
+                dump_json(summary),
+                execution,
+            ),
+        )
 
     def release_dead_claims(self) -> None:
         """Release the claims of dead processes, as far as the file can be written: their runs wait to be resumed."""

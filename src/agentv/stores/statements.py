@@ -54,8 +54,12 @@ class SupersededRuns:
 
 ROWS = "{rows}"
 """Place of the rows in a statement for `execute_rows`."""
-SNAPSHOT = "INSERT OR IGNORE INTO snapshots (id, data) VALUES {rows}"
-PAYLOAD = "INSERT OR REPLACE INTO payloads (run, record, response, sides) VALUES {rows}"
+SNAPSHOT = """
+    INSERT INTO snapshots (id, data) VALUES {rows}
+    ON CONFLICT (id) DO UPDATE SET data = excluded.data WHERE data IS NOT excluded.data
+"""
+"""The id is a hash of the data: other data with this id is damaged, and repaired."""
+PAYLOAD = "INSERT OR REPLACE INTO payloads (run, record, response, sides, checksum, response_checksum) VALUES {rows}"
 ATTEMPT = "INSERT INTO attempts (run, round, number, latency_ms, waited_ms, thread_id, error) VALUES {rows}"
 RESULT = "INSERT INTO evaluator_results (run, position, name, type, kind, status, score, weight) VALUES {rows}"
 _ROWS_PER_STATEMENT = (256, 64, 16, 4, 1)

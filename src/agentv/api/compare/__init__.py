@@ -103,6 +103,7 @@ def _compare_pairs(first: SideTable, second: SideTable, pairs: Pairs, options: C
         regressed=_case_list([pair.name for pair in decision.regressed]),
         clear_losses=sum(pair.is_clear_loss for pair in pairs.lost),
         missing=tuple(missing_data(first, second, pairs, options)),
+        damaged=(*first.source.damaged, *second.source.damaged),
         a=_side(first, [name for name, _ in pairs.targets], chosen=options.target_a),
         b=_side(second, [name for _, name in pairs.targets], chosen=options.target_b),
         confidence=options.confidence,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from agentv.errors import FormatError
+from agentv.errors import DamagedRunError, FormatError
 from agentv.evaluators.trajectory.wording import call_label
 from agentv.model.comparison import CallPair, CaseReference, CaseSide, Measure, Measures
 from agentv.model.conversation import ToolCall
@@ -157,6 +157,8 @@ class SideTable:
                     f" {record.target!r}: give the results of one execution"
                 )
                 raise FormatError(msg)
+        if not self.columns and source.damaged:
+            raise DamagedRunError(source.damaged)
         if not self.columns:
             msg = f"{source.name} holds no results"
             raise FormatError(msg)

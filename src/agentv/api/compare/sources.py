@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agentv.api.evaluate import Execution
-from agentv.api.runs import case_of, decode_record, decode_sides, find, replay_result
+from agentv.api.runs import case_of, decode_record, find, replay_result, sides_of, translate_damage
 from agentv.api.store_files import existing_store
-from agentv.errors import FormatError, StoreError
+from agentv.errors import DamagedRunError, FormatError, StoreError
 from agentv.model.results import RESULT_SCHEMA, ResultRecord
+from agentv.model.stored import DAMAGED
 from agentv.run.options import RunOptions
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ class ComparisonSource:
     name: str
     cut_off = False
     """True if the last line was incomplete and is left out; known after all were read."""
+    damaged: dict[str, str] = {}
+    """Reasons why stored runs are left out, by their ids; known after all were read."""
 
     def records(self) -> Iterator[tuple[int, ResultRecord]]:
         """Yield the place and the record of every result."""
@@ -155,18 +158,33 @@ class StoredExecution(ComparisonSource):
         self._execution = execution
         self._store = store
         self._keys: list[str] = []
+        self.damaged: dict[str, str] = {}
 
     def records(self) -> Iterator[tuple[int, ResultRecord]]:
         """Yield the index and the record of each result."""
         self._keys = []
-        for index, stored in enumerate(self._store.results(self.name)):
+        self.damaged = {}
+        for stored in self._store.results(self.name):
+            try:
+                with translate_damage(stored):
+                    record = decode_record(stored.line)
+            except DamagedRunError as error:
+                self.damaged |= error.runs
+                continue
             self._keys.append(stored.key)
-            yield index, decode_record(stored.line)
+            yield len(self._keys) - 1, record
 
     def missing_data(self) -> list[str]:
         """Return how many of the planned runs have no result."""
+        sentences = [str(DamagedRunError(self.damaged))] if self.damaged else []
         planned, done = self._execution.planned, self._execution.runs
-        return [f"only {done:,} of {planned:,} runs have a result ({self._execution.status})"] if done < planned else []
+        if self._execution.status == DAMAGED:
+            sentences.append("the row of the execution is damaged: the number of its runs is not known")
+        elif done < planned:
+            sentences.append(f"only {done:,} of {planned:,} runs have a result ({self._execution.status})")
+        elif done > (found := len(self._keys) + len(self.damaged)):
+            sentences.append(f"only {found:,} of {done:,} results are in the store: it is damaged")
+        return sentences
 
     def _stored_result(self, place: int) -> StoredResult:
         return next(self._store.results(self.name, [self._keys[place]]))
@@ -177,7 +195,7 @@ class StoredExecution(ComparisonSource):
 
     def sides(self, place: int) -> Sequence[DiffLabels | None]:
         """Return the stored labels, which runs that did not pass have."""
-        return decode_sides(self._stored_result(place).sides)
+        return sides_of(self._stored_result(place))
 
     def question(self, place: int) -> tuple[Message, ...] | None:
         """Return the question of the case as it was stored."""
