@@ -8,7 +8,7 @@ from agentv.formats.embedded_calls import THINKING
 from agentv.formats.fields import OBJECT, Report, clean_text
 from agentv.formats.messages import as_list, decode_messages, is_langchain
 from agentv.formats.tool_calls import parse_arguments
-from agentv.formats.usage import add_usage, read_usage
+from agentv.formats.usage import add_usage, lift_usage, read_usage
 from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse, TokensUsage
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -60,7 +60,7 @@ def decode_langchain(messages: Iterable[Any], name: str = "messages") -> Provide
             report.skip((name, position), "a message that was written as its base class, without its calls,")
     return ProviderResponse(
         text=next((clean_text(message.text) for message in reversed(decoded) if message.role == "assistant"), ""),
-        output_messages=decoded,
+        output_messages=lift_usage(decoded),
         reasoning=_reasoning(decoded),
         tokens_usage=usage,
         metadata=({"malformed": report.malformed} if report.malformed else {}) | _model(items) or None,
