@@ -501,7 +501,7 @@ def test_near_misses_are_errors(name: str, meant: str) -> None:
 
 
 def test_other_braces_are_fine() -> None:
-    assert problems("agent", '{"prompt": 1}', "{}", "{x}", "${PROMPT}", "{a,b}", "{{a}}", "{prompt}{workspace}") == []
+    assert problems("agent", '{"prompt": 1}', "{}", "{x}", "${PROMPT}", "{a,b}", "{ {a} }", "{prompt}{workspace}") == []
 
 
 def test_commands_that_are_wrong() -> None:

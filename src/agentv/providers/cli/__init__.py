@@ -73,8 +73,9 @@ def _check_argument(argument: str, mode: Mode, path: str) -> Iterator[Problem]:
         yield Problem(path, "holds a NUL, which no argument can")
     for name in _NAME_IN_TWO_BRACES.findall(argument):
         meant = name if name in PLACEHOLDERS else closest(name, PLACEHOLDERS, 0.7)
-        if meant is not None:
-            yield Problem(path, f"`{{{{ {name} }}}}` is not replaced in a command: write `{{{meant}}}`")
+        written = f"`{{{{ {name} }}}}` is not replaced in a command"
+        others = f"the placeholders are {', '.join(f'`{{{placeholder}}}`' for placeholder in PLACEHOLDERS)}"
+        yield Problem(path, f"{written}: write `{{{meant}}}`" if meant else f"{written}: {others}")
     for name in _NAME_IN_BRACES.findall(_NAME_IN_TWO_BRACES.sub("", argument)):
         if name in _REFUSED.get(mode, ()):
             yield Problem(path, f"`{{{name}}}` is for `mode: single`; with `mode: {mode}` {_INSTEAD[mode]}")
