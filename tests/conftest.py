@@ -62,3 +62,8 @@ def context_of() -> Callable[..., agentv.Context]:
         return context
 
     return record
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Start one worker more than there are processors: many tests wait for a process or a server."""
+    return (os.cpu_count() or 1) + 1

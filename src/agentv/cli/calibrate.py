@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from agentv.api.calibrate import calibrate, find_subject
 from agentv.api.judges import open_judge_cache
 from agentv.api.store_files import store_path
-from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_error, fail_usage
 from agentv.cli.options import (
     ENV_FILE,
     JSON,
@@ -25,7 +24,9 @@ from agentv.cli.options import (
     take_run_options,
 )
 from agentv.cli.outputs import escape_workflow_commands
+from agentv.cli.problems import exit_with_problems, fail_error, fail_usage
 from agentv.errors import AgentVError, SpecError
+from agentv.exit_codes import ExitCode
 from agentv.jsonio import dump_json
 from agentv.reports.calibration import render_calibration
 from agentv.reports.terminal import Style, clean

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentv.api.compare import compare
-from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_error, fail_usage, print_error, redirect_to_devnull
 from agentv.cli.options import (
     ENV_FILE,
     MAX_JUDGE_COST,
@@ -23,7 +22,9 @@ from agentv.cli.options import (
     load_env_file,
 )
 from agentv.cli.outputs import escape_workflow_commands
+from agentv.cli.problems import exit_with_problems, fail_error, fail_usage, print_error, redirect_to_devnull
 from agentv.errors import AgentVError, DamagedRunError, EvaluationError, SpecError
+from agentv.exit_codes import ExitCode
 from agentv.jsonio import dump_json
 from agentv.reports.comparison import render_comparison, render_page
 from agentv.reports.files import escape_controls, open_private, write_all

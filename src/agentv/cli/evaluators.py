@@ -11,9 +11,9 @@ import yaml
 from msgspec import to_builtins
 
 from agentv.api.score import Scorer
-from agentv.cli.exit_codes import fail_usage
 from agentv.cli.options import JSON
 from agentv.cli.outputs import print_json
+from agentv.cli.problems import fail_usage
 from agentv.errors import PluginError
 from agentv.evaluators.judge.prompt import scripted
 from agentv.matching.diff import quote

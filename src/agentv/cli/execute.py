@@ -17,13 +17,14 @@ from msgspec.structs import replace
 from agentv.api.evaluate import load
 from agentv.api.execution import execute, prepare
 from agentv.api.untrusted import Permissions
-from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_usage, report_abort
 from agentv.cli.interrupts import handled_interrupts
 from agentv.cli.options import load_env_file
 from agentv.cli.outputs import annotate, make_printer, open_github_reporters, open_outputs, print_json
+from agentv.cli.problems import exit_with_problems, fail_usage, report_abort
 from agentv.cli.store_session import find_resumable, open_session, print_complete, resume_command, with_judge_cache
 from agentv.cli.watch import watch, watch_conflict
 from agentv.errors import AgentVError, SpecError
+from agentv.exit_codes import ExitCode
 from agentv.process.orphans import end_own_children, mark_own_children
 from agentv.providers.python.printing import set_display
 from agentv.reports.progress import LiveProgress, PlainProgress, can_redraw

@@ -15,10 +15,11 @@ from msgspec.structs import asdict, replace
 from agentv.api.export import export_runs
 from agentv.api.runs import damaged_execution, find, resolve
 from agentv.api.store_files import existing_store, open_store_file
-from agentv.cli.exit_codes import ExitCode, fail_error, fail_usage, print_error, redirect_to_devnull
 from agentv.cli.options import JSON, POSITIVE, STORE
 from agentv.cli.outputs import print_json
+from agentv.cli.problems import fail_error, fail_usage, print_error, redirect_to_devnull
 from agentv.errors import AgentVError, DamagedRunError
+from agentv.exit_codes import ExitCode
 from agentv.formats.run_export import EXECUTION_SCHEMA
 from agentv.model.stored import DAMAGED
 from agentv.reports.files import open_private, write_all

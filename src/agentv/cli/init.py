@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from agentv.cli.exit_codes import fail_usage
+from agentv.cli.problems import fail_usage
 from agentv.spec.schema import schema_text
 
 TEMPLATES = Path(__file__).parent / "template"

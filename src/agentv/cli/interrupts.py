@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from agentv.cli.exit_codes import ExitCode
+from agentv.exit_codes import ExitCode
 from agentv.process import orphans
 from agentv.providers.python.exits import exit_process, running_agents
 from agentv.providers.python.printing import is_captured

@@ -12,8 +12,9 @@ from typing import Any
 import click
 
 from agentv import __version__
-from agentv.cli.exit_codes import ExitCode, print_error, print_problems, redirect_to_devnull
+from agentv.cli.problems import print_error, print_problems, redirect_to_devnull
 from agentv.errors import AgentVError
+from agentv.exit_codes import ExitCode
 from agentv.other_tools import command_meant
 from agentv.suggestions import suggest
 

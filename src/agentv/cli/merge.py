@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from agentv.api.merge import ShardFiles, merge
-from agentv.cli.exit_codes import fail_usage, report_abort
 from agentv.cli.options import JSON_LINES, OUT, QUIET, VERBOSE, OutputArgs
 from agentv.cli.outputs import make_printer, open_files, open_github_reporters
+from agentv.cli.problems import fail_usage, report_abort
 from agentv.errors import FormatError, OutputError
 from agentv.redaction import Redactor
 

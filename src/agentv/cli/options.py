@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
-from agentv.cli.exit_codes import fail_usage
+from agentv.cli.problems import fail_usage
 from agentv.errors import FormatError
 from agentv.formats.plain_blocks import plain_block_problem
 from agentv.run.options import RunOptions

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
-from agentv.cli.exit_codes import fail_usage
+from agentv.cli.problems import fail_usage
 from agentv.errors import AgentVError
 from agentv.jsonio import dump_json
 from agentv.reports.console import Console

@@ -14,7 +14,6 @@ from agentv.api.execution import execute
 from agentv.api.rescore import prepare_rescore
 from agentv.api.runs import find
 from agentv.api.store_files import existing_store, open_store_file
-from agentv.cli.exit_codes import exit_with_problems, fail_error, fail_usage, report_abort
 from agentv.cli.interrupts import handled_interrupts
 from agentv.cli.options import (
     JSON_LINES,
@@ -30,6 +29,7 @@ from agentv.cli.options import (
     take_run_options,
 )
 from agentv.cli.outputs import input_files, make_printer, open_files
+from agentv.cli.problems import exit_with_problems, fail_error, fail_usage, report_abort
 from agentv.cli.store_session import with_judge_cache
 from agentv.errors import AgentVError, DamagedRunError, SpecError
 from agentv.model.stored import StoredCommand

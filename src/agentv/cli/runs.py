@@ -15,9 +15,9 @@ from agentv.api.runs import conversation_of, find, record_of, resolve, sides_of,
 from agentv.api.store_files import locate_store, open_store_file
 from agentv.cli import executions
 from agentv.cli.executions import EXPORT_FILE, FORMAT, ID, MAX_RUNS, STATUS, open_run_store
-from agentv.cli.exit_codes import fail_usage
 from agentv.cli.options import JSON, POSITIVE, STORE
 from agentv.cli.outputs import print_json
+from agentv.cli.problems import fail_usage
 from agentv.errors import AgentVError, DamagedRunError, FormatError
 from agentv.formats.run_export import write_run
 from agentv.matching.text import name_match

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from agentv.cli.exit_codes import fail_usage
+from agentv.cli.problems import fail_usage
 from agentv.spec.schema import schema_text
 
 

@@ -16,8 +16,8 @@ from agentv.api.judges import open_judge_cache
 from agentv.api.reporting import replay_execution
 from agentv.api.runs import find_damaged
 from agentv.api.store_files import existing_store, open_store_file, store_path
-from agentv.cli.exit_codes import report_abort
 from agentv.cli.outputs import STEP_SUMMARY, in_github, make_printer, open_files
+from agentv.cli.problems import report_abort
 from agentv.errors import AgentVError
 from agentv.redaction import Redactor
 from agentv.reports.terminal import pluralize

@@ -9,10 +9,11 @@ from typing import Any
 import click
 
 from agentv.api.targets import check_target, choose, find_targets, list_targets
-from agentv.cli.exit_codes import ExitCode, exit_with_problems, fail_usage
 from agentv.cli.options import ENV_FILE, JSON, PLAIN_BLOCKS, TRUST_PROJECT, load_env_file
 from agentv.cli.outputs import print_json
+from agentv.cli.problems import exit_with_problems, fail_usage
 from agentv.errors import AgentVError, SpecError
+from agentv.exit_codes import ExitCode
 from agentv.jsonio import dump_json
 from agentv.model.targets import TARGETS_SCHEMA
 from agentv.reports.targets import render_check, render_targets

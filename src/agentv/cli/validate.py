@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentv.cli.exit_codes import exit_with_problems, fail_usage, problem_data
 from agentv.cli.options import TRUST_PROJECT
+from agentv.cli.problems import exit_with_problems, fail_usage, problem_data
 from agentv.errors import AgentVError, SpecError
 from agentv.jsonio import dump_json
 from agentv.model.request import Scope

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from agentv.cli.exit_codes import ExitCode
 from agentv.errors import AgentVError, SpecError
+from agentv.exit_codes import ExitCode
 from agentv.reports.terminal import Style, clean, render_problems
 from agentv.spec.discovery import IGNORED_FOLDERS
 from agentv.spec.project import display_path

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import UNSET
 
+from agentv.exit_codes import decide_exit_code
 from agentv.model.judging import JudgeSums, JudgeUsage, add_tokens
 from agentv.model.response import TokensUsage
 from agentv.model.results import Coverage, Distribution, OutcomeCounts, RepeatedCase, RepeatedTarget, Repeats, Summary
@@ -31,8 +32,6 @@ MAX_TAGS = 1_000
 """Tags that are counted; one for each case would take memory without an end."""
 DIGITS = 6
 _DIGITS = re.compile(r"0*(\d+)")
-PASS, FAIL, ERROR, INTERRUPTED = 0, 1, 3, 130
-"""Exit codes that an execution can have."""
 TOKEN_COUNTS = tuple(name for name in TokensUsage.__struct_fields__ if name.endswith("_tokens"))
 
 
@@ -405,13 +404,10 @@ class Totals:
 
 def _outcome(counts: OutcomeCounts, end: ExecutionEnd, gates: list[GateOutcome]) -> tuple[str, int]:
     """Return the status and the exit code of an execution; conditions replace the rule that every run has to pass."""
-    if end.interrupted:
-        return "interrupted", INTERRUPTED
-    if counts.errors or end.broken or end.stopped is not None:
-        return "error", ERROR
-    if gates:
-        return ("pass", PASS) if all(each.is_met for each in gates) else ("fail", FAIL)
-    return ("fail", FAIL) if counts.failed else ("pass", PASS)
+    has_failed = not all(gate.is_met for gate in gates) if gates else counts.failed > 0
+    has_errors = counts.errors > 0 or end.broken or end.stopped is not None
+    status, code = decide_exit_code(failed=has_failed, errors=has_errors, interrupted=end.interrupted)
+    return status, int(code)
 
 
 def _distribution(values: array[float]) -> Distribution | None:

@@ -1,36 +1,21 @@
-"""Exit codes, and the output of errors as text and as JSON."""
+"""Output of errors and problems, as text and as JSON, and the exit codes that go with them."""
 
 from __future__ import annotations
 
 import os
 import sys
-from enum import IntEnum
 from typing import IO, TYPE_CHECKING, NoReturn
 
 import click
 
 from agentv.errors import Problem
+from agentv.exit_codes import ExitCode
 from agentv.reports.terminal import Style, clean, render_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agentv.errors import AgentVError, SpecError
-
-
-class ExitCode(IntEnum):
-    """Exit codes of the command line."""
-
-    OK = 0
-    FAILED = 1
-    """Some runs failed."""
-    USAGE = 2
-    """Wrong files or command line; nothing was run."""
-    ERROR = 3
-    """Some runs could not be measured, or results could not be written."""
-    BUG = 4
-    """An unexpected exception."""
-    INTERRUPTED = 130
 
 
 def report_abort(error: AgentVError, resume_command: str | None = None, *, has_begun: bool = True) -> ExitCode:
