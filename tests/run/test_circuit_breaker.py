@@ -113,7 +113,7 @@ def test_a_target_that_starts_slowly_is_not_given_up() -> None:
 
 def test_a_target_that_comes_back_loses_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(circuit_breaker, "FIRST_COOLDOWN_S", 0.01)
-    agent, _ = agent_of(lambda number: DOWN if 5 <= number < 25 else None)
+    agent, _ = agent_of(lambda number: DOWN if 5 <= number < 20 else None)
     summary = agentv.evaluate(eval_of(40), target=agent, max_concurrency=10, retries=5).summary
     assert (summary.passed, summary.runs) == (40, 40)
 

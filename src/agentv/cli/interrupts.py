@@ -36,6 +36,8 @@ SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
 TICK_S = 0.2
 FORCE_AFTER_S = 10.0
 """Time from the second signal to a forced end: programs get 2 s to end and 5 s to be killed."""
+STUCK_AFTER_S = 1.0
+"""Time that an agent may block the event loop after the second signal."""
 WARN_AFTER_S = 5.0
 """Time after which a blocked event loop is told."""
 UNBLOCK_S = 10.0
@@ -121,6 +123,10 @@ class Interrupts:
         """True if the event loop has not run for a while."""
         return self._blocked_s >= 2 * TICK_S
 
+    def _is_stuck(self) -> bool:
+        """Return whether an agent blocks the event loop, so that nothing in it can end in order."""
+        return self._blocked_s >= STUCK_AFTER_S and _agent_place() is not None
+
     def watch(self) -> None:
         """Receive signals and watch the event loop, until the execution is over."""
         state: tuple[int, object] = (0, None)
@@ -138,7 +144,7 @@ class Interrupts:
             before, state = state, (self._ticks, self._current_task())
             self._blocked_s = self._blocked_s + min(now - last, 2 * TICK_S) if state == before else 0.0
             last = now
-            if self._force_at is not None and now >= self._force_at:
+            if self._force_at is not None and (now >= self._force_at or self._is_stuck()):
                 _end_now("Stopped: something did not end in time.")
             if self._loop is not None and self.is_blocked:
                 self._unblock()
