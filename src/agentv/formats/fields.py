@@ -7,6 +7,7 @@ from msgspec import Meta, convert
 
 from agentv.jsonio import CONVERT_ERRORS, DEPTH_MARKER, TOO_LONG, is_deep, replace_surrogates, safe_str, truncate_depth
 from agentv.model.response import Unread
+from agentv.redaction.shortening import shorten
 
 Path = tuple[str | int, ...]
 OBJECT = (dict, Mapping)
@@ -108,7 +109,7 @@ def describe_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return f'"{value}"' if len(value) <= _MAX_SHOWN else f'"{value[:_MAX_SHOWN]}…"'
+        return f'"{shorten(value, _MAX_SHOWN + 1)}"'
     if isinstance(value, (int, float)):
         return str(value) if isinstance(value, float) or abs(value) < 10**_MAX_SHOWN else TOO_LONG
     if isinstance(value, OBJECT):

@@ -13,6 +13,7 @@ from agentv.formats.unread import with_unread_fields
 from agentv.jsonio import dump_json, scrub_text
 from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse
+from agentv.redaction.shortening import shorten
 
 INTERRUPT = "__interrupt__"
 MAX_STATE_BYTES = 100_000
@@ -283,7 +284,7 @@ def describe_interrupts(interrupts: Sequence[Mapping[str, Any]]) -> str:
 def excerpt(value: Any) -> str:
     """Return a value as text of limited length for a message."""
     text = scrub_text(value) if isinstance(value, str) else dump_json(value).decode()
-    return text if len(text) <= MAX_EXCERPT else text[:MAX_EXCERPT] + "…"
+    return shorten(text, MAX_EXCERPT + 1)
 
 
 def message_ids(state: Mapping[str, Any], key: str) -> set[str]:

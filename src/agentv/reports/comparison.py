@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UnsetType
 
+from agentv.redaction.shortening import shorten
 from agentv.reports.console import judge_usage_text
 from agentv.reports.diff import COLORS, MIN_COLUMN, render_evaluator
 from agentv.reports.markdown import MAX_BODY, MAX_PAGE, byte_size, code_span, fenced_block
@@ -359,7 +360,7 @@ def _decided_cases(judged: JudgePreference) -> tuple[list[CasePreference], int]:
 
 def _reason(case: CasePreference) -> str:
     text = " ".join(case.reason.split())
-    return text if len(text) <= MAX_REASON else f"{text[: MAX_REASON - 1]}…"
+    return shorten(text, MAX_REASON)
 
 
 def _cell(text: str) -> str:
