@@ -118,7 +118,7 @@ class Connection:
     def transaction(self) -> Iterator[None]:
         """Run a block as one transaction: it is on the disk afterwards, or has no effect."""
         with self.translate_errors():
-            self._check_file()
+            self.check_file()
             self.db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -128,7 +128,7 @@ class Connection:
                     self.db.execute("ROLLBACK")
                 raise
 
-    def _check_file(self) -> None:
+    def check_file(self) -> None:
         """Raise `StoreError` if the file was deleted or replaced: SQLite would go on writing into the deleted one."""
         try:
             status = self._path.stat()

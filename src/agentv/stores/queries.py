@@ -97,20 +97,18 @@ class StoreQueries(Connection):
         """Return the executions, newest first, without their summaries."""
         with self.translate_errors():
             query = f"SELECT {EXECUTION_COLUMNS}, summary, checksum FROM executions ORDER BY seq DESC LIMIT ?"  # noqa: S608 - names of columns, ours
-            rows = [_execution_row(row) for row in self.db.execute(query, (limit,)).fetchall()]
-            return [self._with_counts(replace(row, summary=None)) for row in rows]
+            rows = [decode_execution(row) for row in self.db.execute(query, (limit,)).fetchall()]
+            return [self.with_counts(replace(row, summary=None)) for row in rows]
 
     def find_execution(self, name: str) -> list[ExecutionRow]:
         """Return the execution of this id, or all whose id begins with it."""
         columns = f"{EXECUTION_COLUMNS}, summary, checksum"
         query = f"SELECT {columns} FROM executions WHERE substr(id, 1, ?) = ? ORDER BY seq DESC"  # noqa: S608 - as above
         with self.translate_errors():
-            rows = [_execution_row(row) for row in self.db.execute(query, (len(name), name)).fetchall()]
-            return [self._with_counts(row) for row in rows if row.id == name] or [
-                self._with_counts(row) for row in rows
-            ]
+            rows = [decode_execution(row) for row in self.db.execute(query, (len(name), name)).fetchall()]
+            return [self.with_counts(row) for row in rows if row.id == name] or [self.with_counts(row) for row in rows]
 
-    def _with_counts(self, row: ExecutionRow) -> ExecutionRow:
+    def with_counts(self, row: ExecutionRow) -> ExecutionRow:
         """Add the number of partly understood replies, and the counts of an execution that is not finished."""
         partly = self.db.execute(PARTLY_UNDERSTOOD, (row.seq,)).fetchone()[0]
         row = replace(row, partly_understood=partly) if partly else row
@@ -179,7 +177,7 @@ class StoreQueries(Connection):
         """Yield the runs of an execution in plan order, without texts."""
         query = f"SELECT {ROW_COLUMNS} FROM runs WHERE execution = ? AND superseded = 0 ORDER BY position"  # noqa: S608 - names of columns, ours
         with self.translate_errors():
-            for run in map(_run_row, self.db.execute(query, (self.execution_seq(execution_id),))):
+            for run in map(decode_run_row, self.db.execute(query, (self.execution_seq(execution_id),))):
                 if run.damage is not None:
                     self._damaged.add(run.key)
                 yield run
@@ -215,7 +213,7 @@ class StoreQueries(Connection):
         """  # noqa: S608 - names of columns, ours
         with self.translate_errors():
             for name, *row in self.db.execute(query, (execution,)):
-                yield name, _run_row(tuple(row))
+                yield name, decode_run_row(tuple(row))
 
     def target_records(self, target: str, limit: int) -> Iterator[bytes]:
         """Yield the result records of a target's finished runs in all executions, the newest first."""
@@ -309,7 +307,7 @@ def _row_damage(columns: Sequence[Any], checksum: int | None) -> str | None:
     return CHANGED if checksum is not None and row_checksum(*columns) != checksum else None
 
 
-def _run_row(row: tuple[Any, ...]) -> RunRow:
+def decode_run_row(row: tuple[Any, ...]) -> RunRow:
     """Return a run of a list; one whose columns are damaged has its key, its case and the reason."""
     fields, columns, checksum = row[: len(ROW_FIELDS)], row[len(ROW_FIELDS) : -1], row[-1]
     values = dict(zip(ROW_FIELDS, fields, strict=True))
@@ -342,7 +340,7 @@ def _attempt(
     )
 
 
-def _execution_row(row: tuple[Any, ...]) -> ExecutionRow:
+def decode_execution(row: tuple[Any, ...]) -> ExecutionRow:
     """Return an execution; one that is damaged has that status, and no counts and summary of its own."""
     *columns, summary, checksum = row
     values = dict(zip(EXECUTION_COLUMNS.split(", "), columns, strict=True))

@@ -15,7 +15,9 @@ from agentv.model.stored import ActiveWorker
 from agentv.stores.checksums import CHECKSUM_FUNCTION, RUN_COLUMNS, payload_checksums
 from agentv.stores.connection import timestamp
 from agentv.stores.leases import LeaseTable, this_process
-from agentv.stores.queries import EXECUTION_COLUMNS, StoreQueries
+from agentv.stores.listing import ListingQueries
+from agentv.stores.queries import EXECUTION_COLUMNS
+from agentv.stores.run_index import INDEX, index_row
 from agentv.stores.statements import (
     ATTEMPT,
     NO_RESULT,
@@ -50,7 +52,7 @@ UPDATE_CHECKSUM = f"UPDATE runs SET checksum = {CHECKSUM_FUNCTION}({', '.join(RU
 _decode = json.Decoder(ResultRecord).decode
 
 
-class StoreEdits(StoreQueries):
+class StoreEdits(ListingQueries):
     """Changes to stored executions."""
 
     _superseded: SupersededRuns | None = None
@@ -116,6 +118,7 @@ class StoreEdits(StoreQueries):
             execute_rows(self.db, PAYLOAD, [(seq, *payload, *payload_checksums(run.key, *payload))])
             self.db.execute(UPDATE_CHECKSUM, (seq,))
             execute_rows(self.db, RESULT, result_rows([(seq, record)]))
+            execute_rows(self.db, INDEX, [index_row(seq, record)])
         if seq is not None:
             execute_rows(self.db, ATTEMPT, [attempt_row(seq, number, attempt) for number, attempt in run.attempt_log])
 
@@ -361,6 +364,7 @@ class SqliteStore(StoreEdits):
         attempts = [attempt_row(seq, rounds, attempt) for seq, rounds, row in rows for attempt in row.attempts]
         execute_rows(self.db, ATTEMPT, attempts)
         execute_rows(self.db, RESULT, result_rows([(seq, row.record) for seq, _, row in rows]))
+        execute_rows(self.db, INDEX, [index_row(seq, row.record) for seq, _, row in rows])
         if self._superseded is not None:
             self._superseded.supersede([seq for seq, _, _ in rows])
         return {row.key for _, _, row in rows}
