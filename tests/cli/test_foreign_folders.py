@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentv.spec import project as projects
-from agentv.spec.trust import TRUSTS_ALL
+from agentv.spec.discovery import TRUSTS_ALL
 from agentv.stores.sqlite import SqliteStore, migrations
 from tests.support.command import Command, Json, cases, mocked
 

@@ -1,20 +1,25 @@
-"""Judge cache and calibrations in a run store."""
+"""Judge cache and calibrations in a run store; the key of the user that signs replies."""
 
 from __future__ import annotations
 
 import hmac
 import os
-from functools import cached_property
+import sys
+from functools import cached_property, lru_cache
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from agentv.files import PRIVATE_MODE
 from agentv.jsonio import dump_json
 from agentv.model.judging import Calibration
 from agentv.stores.database import StoreConnection, timestamp
-from agentv.stores.user_key import user_key
 
+KEY_VARIABLE = "AGENTV_CACHE_KEY"
+"""Environment variable with the key of the user, for machines on which no file remains, such as those of CI."""
+KEY_BYTES = 32
 SECRET_BYTES = 32
 SIGNATURE_BYTES = 32
 MAX_REPLIES = 200_000
@@ -96,3 +101,35 @@ class StoredJudgeCache(StoreConnection):
                 self.in_transaction(lambda: self.db.execute(TRIM, (MAX_REPLIES,)))
         finally:
             super().close()
+
+
+def user_key() -> bytes:
+    """Return the key: of the environment, else of a file of the user; else one that lasts as long as the process."""
+    value = os.environ.get(KEY_VARIABLE)
+    return value.encode() if value else key_in(_key_file())
+
+
+def _key_file() -> Path:
+    if sys.platform == "win32":
+        folder = os.environ.get("APPDATA") or "~"
+    else:
+        folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(folder).expanduser() / "agentv" / "cache.key"
+
+
+@lru_cache
+def key_in(path: Path) -> bytes:
+    """Return the key in this file, which is made if there is none."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE)
+        except FileExistsError:
+            key = path.read_bytes()
+            return key if len(key) >= KEY_BYTES else os.urandom(KEY_BYTES)
+        with open(file, "wb") as stream:  # noqa: PTH123 - it is open already
+            key = os.urandom(KEY_BYTES)
+            stream.write(key)
+    except (OSError, RuntimeError):  # no home, or one that cannot be written: nothing is recognised next time
+        return os.urandom(KEY_BYTES)
+    return key
