@@ -7,8 +7,8 @@ import pytest
 from agentv.errors import StoreError
 from agentv.model.listing import RunFilter, RunLabel, RunQuery
 from agentv.model.stored import DAMAGED
-from agentv.stores import migrations
-from agentv.stores.sqlite import SqliteStore
+from agentv.stores.sqlite import migrations
+from agentv.stores.sqlite.store import SqliteStore
 from tests.support.command import Command, command_in
 from tests.support.viewer import open_store, store_file, write_store
 
@@ -70,7 +70,7 @@ class TestPages:
         (row,) = store.execution_page(1)
         assert row.summary is not None
         assert row.summary["evals"]["support"] == {"runs": 20, "passed": 12, "failed": 8, "errors": 0}
-        assert row.summary["cost_usd"] == pytest.approx(0.032)
+        assert row.summary["cost_usd"] == pytest.approx(0.04)
 
     def test_a_damaged_run_is_listed_with_its_damage(self, run: Command) -> None:
         store = open_store(run)
@@ -113,7 +113,7 @@ class TestFilters:
         assert cases(store, execution, text="One moment") == []
 
     def test_transcripts_are_searched_on_request(self, store: SqliteStore, execution: str) -> None:
-        assert len(cases(store, execution, text="one MOMENT", transcripts=True)) == 16
+        assert len(cases(store, execution, text="one MOMENT", transcripts=True)) == 18
         assert len(cases(store, execution, text="refund-3", transcripts=True)) == 4
 
     def test_a_long_search_stops_and_goes_on(
@@ -126,7 +126,7 @@ class TestFilters:
             assert page.is_partial
             found += page.runs
             page = store.run_page(execution, RunQuery(where=where, after=page.next))
-        assert len(found) == 16
+        assert len(found) == 18
 
     def test_flaky_cases_both_passed_and_failed(self, store: SqliteStore, execution: str) -> None:
         assert cases(store, execution, flaky=True) == []

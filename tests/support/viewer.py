@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from agentv.stores.sqlite import SqliteStore
+from agentv.stores.sqlite.store import SqliteStore
 from tests.support.command import Command
 
 ORDER = {"tool": "get_order", "input": {"order_id": "B-42"}, "output": {"total": 900}, "duration_ms": 12.5}
@@ -36,7 +36,7 @@ def support_eval() -> dict[str, Any]:
     return {
         "targets": [
             {"name": "careful", "provider": "mock", "reply": reply(ORDER, APPROVAL, REFUND)},
-            {"name": "hasty", "provider": "mock", "reply": [*[hasty] * 4, "Hello."]},
+            {"name": "hasty", "provider": "mock", "reply": [*[hasty] * 4, reply(text="Hello.")]},
         ],
         "cases": cases,
     }

@@ -24,8 +24,8 @@ from agentv.model.listing import (
     RunPage,
 )
 from agentv.model.stored import DAMAGED
-from agentv.stores.connection import timestamp
-from agentv.stores.queries import EXECUTION_COLUMNS, ROW_COLUMNS, StoreQueries, decode_execution, decode_run_row
+from agentv.stores.database import placeholders, timestamp
+from agentv.stores.queries import EXECUTIONS, ROW_COLUMNS, StoreQueries, decode_execution, decode_run_row
 from agentv.stores.run_index import join_names, split_names
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ SORT_KEYS = {
     "case": "runs.case_id",
     "target": "runs.target",
     "status": STATUS,
-    "score": f"ifnull(runs.score, {LOWEST})",
-    "latency": f"ifnull(runs.latency_ms, {LOWEST})",
-    "tokens": "ifnull(runs.total_tokens, -1)",
-    "cost": f"ifnull(runs.cost_usd, {LOWEST})",
+    "score": f"coalesce(runs.score, {LOWEST})",
+    "latency": f"coalesce(runs.latency_ms, {LOWEST})",
+    "tokens": "coalesce(runs.total_tokens, -1)",
+    "cost": f"coalesce(runs.cost_usd, {LOWEST})",
 }
 FROM = "runs LEFT JOIN run_index ON run_index.run = runs.seq LEFT JOIN labels ON labels.run = runs.seq"
 FINISHED = "runs.status IN ('completed', 'error')"
@@ -60,10 +60,10 @@ NOT_PASSED_BY = """
         WHERE run = runs.seq AND name = ? AND evaluator_results.status IN ('fail', 'error'))
 """
 FLAKY = """
-    (runs.eval_id, runs.case_id, runs.target, ifnull(runs.persona_id, '')) IN (
-        SELECT eval_id, case_id, target, ifnull(persona_id, '') FROM runs WHERE execution = ? AND superseded = 0
+    (runs.eval_id, runs.case_id, runs.target, coalesce(runs.persona_id, '')) IN (
+        SELECT eval_id, case_id, target, coalesce(persona_id, '') FROM runs WHERE execution = ? AND superseded = 0
         GROUP BY 1, 2, 3, 4
-        HAVING count(*) FILTER (WHERE verdict = 'pass') AND count(*) FILTER (WHERE verdict = 'fail')
+        HAVING count(*) FILTER (WHERE verdict = 'pass') > 0 AND count(*) FILTER (WHERE verdict = 'fail') > 0
     )
 """
 
@@ -71,20 +71,12 @@ FLAKY = """
 class ListingQueries(StoreQueries):
     """Lists of a store, for the viewer."""
 
-    def change_token(self) -> str:
-        """Return a text that changes with every change of the store; raise `StoreError` if the file is gone."""
-        self.check_file()
-        with self.translate_errors():
-            return f"{self.db.execute('PRAGMA data_version').fetchone()[0]}.{self.db.total_changes}"
-
     def execution_page(self, limit: int, before: int | None = None) -> list[ExecutionRow]:
         """Return executions with their summaries, newest first; those with a smaller `seq` than `before`."""
-        query = f"""
-            SELECT {EXECUTION_COLUMNS}, summary, checksum FROM executions
-            WHERE ?1 IS NULL OR seq < ?1 ORDER BY seq DESC LIMIT ?2
-        """  # noqa: S608 - names of columns, ours
+        where, values = ("", []) if before is None else ("WHERE seq < ?", [before])
+        query = f"{EXECUTIONS} {where} ORDER BY seq DESC LIMIT ?"
         with self.translate_errors():
-            rows = [decode_execution(row) for row in self.db.execute(query, (before, limit)).fetchall()]
+            rows = [decode_execution(row) for row in self.db.execute(query, [*values, limit]).fetchall()]
             return [self.with_live_summary(self.with_counts(row)) for row in rows]
 
     def with_live_summary(self, row: ExecutionRow) -> ExecutionRow:
@@ -160,32 +152,42 @@ class ListingQueries(StoreQueries):
             SELECT eval_id, case_id, target, persona_id,
                 count(*) FILTER (WHERE verdict = 'pass'), count(*) FILTER (WHERE verdict = 'fail'),
                 count(*) FILTER (WHERE verdict = 'error'), count(*) - count(verdict),
-                avg(score), avg(latency_ms), sum(cost_usd), key,
-                min(CASE WHEN verdict = 'pass' THEN 1e9 ELSE 0 END + position)
+                avg(score), avg(latency_ms), sum(cost_usd),
+                coalesce(min(CASE WHEN verdict <> 'pass' THEN position END), min(position))
             FROM (
-                SELECT position, eval_id, case_id, target, persona_id, key,
-                    iif({FINISHED}, coalesce(verdict, 'error'), NULL) AS verdict,
-                    iif({FINISHED}, score, NULL) AS score, latency_ms, cost_usd
+                SELECT position, eval_id, case_id, target, persona_id,
+                    CASE WHEN {FINISHED} THEN coalesce(verdict, 'error') END AS verdict,
+                    CASE WHEN {FINISHED} THEN score END AS score, latency_ms, cost_usd
                 FROM {_tables(where)} WHERE {conditions} AND (eval_id, case_id) IN (VALUES {{cases}})
-            )
+            ) AS chosen
             GROUP BY eval_id, case_id, target, persona_id
         """  # noqa: S608 - names of columns, ours
         with self.translate_errors():
-            total = self.db.execute(f"SELECT count(*) FROM ({cases})", values).fetchone()[0] if after is None else None  # noqa: S608 - as above
-            page = f"{cases} HAVING first > ? ORDER BY first LIMIT ?"
+            counted = f"SELECT count(*) FROM ({cases}) AS counted"  # noqa: S608 - as above
+            total = self.db.execute(counted, values).fetchone()[0] if after is None else None
+            page = f"{cases} HAVING min(position) > ? ORDER BY first LIMIT ?"
             names = self.db.execute(page, [*values, -1 if after is None else after, limit + 1]).fetchall()
             shown = names[:limit]
             pairs = [part for name in shown for part in name[:2]]
             query = cells.replace("{cases}", ", ".join(["(?, ?)"] * len(shown)))
             rows = self.db.execute(query, [*values, *pairs]).fetchall() if shown else []
-        order = {name[:2]: at for at, name in enumerate(shown)}
-        found = sorted((CaseCell(*row[:12]) for row in rows), key=lambda cell: order[cell[:2]])
+            keys = self._keys_at(values[0], [row[-1] for row in rows])
+        order = {tuple(name[:2]): at for at, name in enumerate(shown)}
+        found = sorted((CaseCell(*row[:-1], keys[row[-1]]) for row in rows), key=lambda cell: order[cell[:2]])
         return CasePage(found, shown[-1][2] if len(names) > limit else None, total)
+
+    def _keys_at(self, execution: int, positions: list[int]) -> dict[int, str]:
+        """Return the keys of the runs at these positions of a plan."""
+        query = f"""
+            SELECT position, key FROM runs
+            WHERE execution = ? AND superseded = 0 AND position IN {placeholders(len(positions))}
+        """  # noqa: S608 - placeholders
+        return dict(self.db.execute(query, [execution, *positions]).fetchall()) if positions else {}
 
     def facets(self, execution_id: str) -> list[FacetRow]:
         """Return the numbers of runs by eval, target, persona, verdict, tools and tags."""
         query = f"""
-            SELECT eval_id, target, persona_id, {STATUS}, ifnull(tools, ''), ifnull(tags, ''), count(*)
+            SELECT eval_id, target, persona_id, {STATUS}, coalesce(tools, ''), coalesce(tags, ''), count(*)
             FROM runs LEFT JOIN run_index ON run = seq WHERE execution = ? AND superseded = 0 GROUP BY 1, 2, 3, 4, 5, 6
         """  # noqa: S608 - names of columns, ours
         with self.translate_errors():
@@ -211,13 +213,14 @@ class ListingQueries(StoreQueries):
         """Return the most frequent reasons of failures among the runs that meet the conditions."""
         conditions, values = self._conditions(execution_id, where)
         query = f"""
-            SELECT failure, verdict, count(*), key, min(position) FROM {_tables(where, "run_index")}
+            SELECT failure, verdict, count(*), min(position) FROM {_tables(where, "run_index")}
             WHERE {conditions} AND failure IS NOT NULL AND {FINISHED}
-            GROUP BY failure, verdict ORDER BY 3 DESC, 5 LIMIT ?
+            GROUP BY failure, verdict ORDER BY 3 DESC, 4 LIMIT ?
         """  # noqa: S608 - names of columns, ours
         with self.translate_errors():
             rows = self.db.execute(query, [*values, limit]).fetchall()
-        return [FailureCount(*row[:4]) for row in rows]
+            keys = self._keys_at(values[0], [row[-1] for row in rows])
+        return [FailureCount(*row[:-1], keys[row[-1]]) for row in rows]
 
     def run_numbers(self, execution_id: str, where: RunFilter) -> list[RunNumbers]:
         """Return the numbers of the runs that meet the conditions, in no order."""
@@ -237,10 +240,10 @@ class ListingQueries(StoreQueries):
             ("runs.eval_id = ?", where.eval_id),
             ("runs.case_id = ?", where.case_id),
             ("runs.target = ?", where.target),
-            ("ifnull(runs.persona_id, '') = ?", where.persona),
-            ("instr(tools, ?) > 0", where.tool and join_names([where.tool])),
-            ("instr(tags, ?) > 0", where.tag and join_names([where.tag])),
-            ("instr(words, ?) > 0", None if where.transcripts else where.text.casefold() or None),
+            ("coalesce(runs.persona_id, '') = ?", where.persona),
+            (self.contains.format(column="tools"), where.tool and join_names([where.tool])),
+            (self.contains.format(column="tags"), where.tag and join_names([where.tag])),
+            (self.contains.format(column="words"), None if where.transcripts else where.text.casefold() or None),
             ("failure = ?", where.failure),
             ("label = ?", where.label),
             (NOT_PASSED_BY, where.evaluator),
@@ -261,7 +264,8 @@ class ListingQueries(StoreQueries):
     def set_label(self, execution_id: str, key: str, label: RunLabel | None) -> None:
         """Set or remove the label of a run."""
         execution = self.execution_seq(execution_id)
-        with self.transaction():
+
+        def write() -> None:
             row = self.db.execute("SELECT seq FROM runs WHERE execution = ? AND key = ?", (execution, key)).fetchone()
             if row is None:
                 msg = f"{self.name} holds no run {execution_id}-{key}"
@@ -271,16 +275,20 @@ class ListingQueries(StoreQueries):
                 values = (row[0], label.label, label.note, timestamp())
                 self.db.execute("INSERT INTO labels (run, label, note, updated_at) VALUES (?, ?, ?, ?)", values)
 
+        self.in_transaction(write)
+
     def labelled_runs(self, execution_id: str | None = None) -> list[LabelledRun]:
         """Return the labels of all executions, or of one, in the order of their runs."""
-        execution = None if execution_id is None else self.execution_seq(execution_id)
-        query = """
+        where, values = "superseded = 0", []
+        if execution_id is not None:
+            where, values = f"{where} AND execution = ?", [self.execution_seq(execution_id)]
+        query = f"""
             SELECT executions.id, key, label, note, labels.updated_at
             FROM labels JOIN runs ON run = runs.seq JOIN executions ON executions.seq = execution
-            WHERE superseded = 0 AND (?1 IS NULL OR execution = ?1) ORDER BY execution, position
-        """
+            WHERE {where} ORDER BY execution, position
+        """  # noqa: S608 - names of columns, ours
         with self.translate_errors():
-            rows = self.db.execute(query, (execution,)).fetchall()
+            rows = self.db.execute(query, values).fetchall()
         return [LabelledRun(row[0], row[1], _label(*row[2:])) for row in rows]
 
 

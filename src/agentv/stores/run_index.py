@@ -9,20 +9,21 @@ import msgspec
 
 from agentv.model.results import ResultRecord
 from agentv.scoring.failure_reason import failure_reason
-from agentv.stores.statements import execute_rows
+from agentv.stores.database import Insert
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable
 
 
-INDEX = "INSERT OR REPLACE INTO run_index (run, failure, calls, tools, tags, words) VALUES {rows}"
-MIGRATION = "0008_run_index"
-"""Migration that adds the table; runs stored before it are indexed with it."""
+INDEX = Insert(
+    "run_index",
+    ("run", "failure", "calls", "tools", "tags", "words"),
+    "ON CONFLICT (run) DO UPDATE SET failure = excluded.failure, calls = excluded.calls, tools = excluded.tools,"
+    " tags = excluded.tags, words = excluded.words",
+)
 MAX_ANSWER = 2_000
 """Characters of an answer that can be searched; the rest is part of the transcript."""
 MAX_MISSES = 20
-_BLOCK = 500
 _decode = msgspec.json.Decoder(ResultRecord).decode
 
 
@@ -53,15 +54,10 @@ def split_names(text: str) -> tuple[str, ...]:
     return tuple(text[1:-1].split("\n")) if text else ()
 
 
-def index_older_runs(db: sqlite3.Connection) -> None:
-    """Add the search columns of runs that an earlier version stored; those of damaged records stay empty."""
-    last = 0
-    while rows := db.execute(
-        "SELECT run, record FROM payloads WHERE run > ? ORDER BY run LIMIT ?", (last, _BLOCK)
-    ).fetchall():
-        last = rows[-1][0]
-        block = []
-        for seq, data in rows:
-            with suppress(msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError):
-                block.append(index_row(seq, _decode(data)))
-        execute_rows(db, INDEX, block)
+def index_rows(payloads: Iterable[tuple[int, bytes]]) -> list[tuple[Any, ...]]:
+    """Return the search columns of stored records; those of damaged records are left out."""
+    rows = []
+    for seq, data in payloads:
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError):
+            rows.append(index_row(seq, _decode(data)))
+    return rows

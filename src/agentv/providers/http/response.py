@@ -17,7 +17,7 @@ from agentv.providers.http.pointers import PointerValues, add_pointed, error_of,
 from agentv.providers.http.request import is_json
 from agentv.providers.transport.client import TransportError, failure_in_stream, read_json, redact_url, transport_error
 from agentv.providers.transport.failures import cut_body_error
-from agentv.redaction.shortening import WINDOW, shorten
+from agentv.redaction import WINDOW, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
