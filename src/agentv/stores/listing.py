@@ -173,7 +173,7 @@ class ListingQueries(StoreQueries):
             rows = self.db.execute(query, [*values, *pairs]).fetchall() if shown else []
             keys = self._keys_at(values[0], [row[-1] for row in rows])
         order = {tuple(name[:2]): at for at, name in enumerate(shown)}
-        found = sorted((CaseCell(*row[:-1], keys[row[-1]]) for row in rows), key=lambda cell: order[cell[:2]])
+        found = sorted((CaseCell._make([*row[:-1], keys[row[-1]]]) for row in rows), key=lambda cell: order[cell[:2]])
         return CasePage(found, shown[-1][2] if len(names) > limit else None, total)
 
     def _keys_at(self, execution: int, positions: list[int]) -> dict[int, str]:
@@ -192,7 +192,7 @@ class ListingQueries(StoreQueries):
         """  # noqa: S608 - names of columns, ours
         with self.translate_errors():
             rows = self.db.execute(query, (self.execution_seq(execution_id),)).fetchall()
-        return [FacetRow(*row[:4], split_names(row[4]), split_names(row[5]), row[6]) for row in rows]
+        return [FacetRow._make([*row[:4], split_names(row[4]), split_names(row[5]), row[6]]) for row in rows]
 
     def evaluator_counts(self, execution_id: str) -> list[EvaluatorCounts]:
         """Return the numbers of results of each evaluator."""
@@ -220,7 +220,7 @@ class ListingQueries(StoreQueries):
         with self.translate_errors():
             rows = self.db.execute(query, [*values, limit]).fetchall()
             keys = self._keys_at(values[0], [row[-1] for row in rows])
-        return [FailureCount(*row[:-1], keys[row[-1]]) for row in rows]
+        return [FailureCount._make([*row[:-1], keys[row[-1]]]) for row in rows]
 
     def run_numbers(self, execution_id: str, where: RunFilter) -> list[RunNumbers]:
         """Return the numbers of the runs that meet the conditions, in no order."""
@@ -232,7 +232,8 @@ class ListingQueries(StoreQueries):
     def _conditions(self, execution_id: str, where: RunFilter) -> tuple[str, list[Any]]:
         """Return the SQL of the conditions, and their values."""
         execution = self.execution_seq(execution_id)
-        parts, values = ["runs.execution = ? AND runs.superseded = 0"], [execution]
+        parts = ["runs.execution = ? AND runs.superseded = 0"]
+        values: list[Any] = [execution]
         if where.status:
             parts.append(f"{STATUS} IN ({', '.join('?' * len(where.status))})")
             values += where.status
