@@ -10,8 +10,7 @@ import pytest
 
 from agentv.spec import project as projects
 from agentv.spec.discovery import TRUSTS_ALL
-from agentv.stores import migrations
-from agentv.stores.sqlite import SqliteStore
+from agentv.stores.sqlite import SqliteStore, migrations
 from tests.support.command import Command, Json, cases, mocked
 
 SAYS: Json = {"type": "contains", "value": "hi"}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentv.stores import judge_cache as keys
-from agentv.stores.judge_cache import SqliteJudgeCache
+from agentv.stores.sqlite import SqliteJudgeCache
 
 
 @pytest.fixture(autouse=True)
