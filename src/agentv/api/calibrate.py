@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agentv.api.judges import StandaloneJudge, find_judge
 from agentv.api.providers import scope_of
 from agentv.api.targets import find_targets
-from agentv.api.trace_files import trace_follower
+from agentv.api.traces import trace_follower
 from agentv.errors import Problem, SpecError
 from agentv.evals import ConfiguredEvaluator, iter_evaluators
 from agentv.evaluators.judge.base import JudgeBase

@@ -20,7 +20,7 @@ from agentv.api.judges import is_judge, judge_target, make_judges, used_targets
 from agentv.api.providers import find_secrets, make_redactor, open_providers
 from agentv.api.reporting import ReporterGroup
 from agentv.api.runs import damaged_result, replay_result
-from agentv.api.trace_files import trace_follower
+from agentv.api.traces import trace_follower
 from agentv.api.untrusted import check_untrusted
 from agentv.errors import AgentVError, DamagedRunError, FormatError, Problem, SpecError, StoreError
 from agentv.evals import iter_evaluators

@@ -11,6 +11,7 @@ import click
 from msgspec import UNSET
 
 from agentv.api.export import import_runs
+from agentv.api.listing import run_item
 from agentv.api.run_diff import diff_runs
 from agentv.api.runs import conversation_of, find, record_of, resolve, sides_of, translate_damage
 from agentv.api.store_files import locate_store, open_store_file
@@ -54,7 +55,7 @@ def list_runs(limit: int, store: str | None, *, as_json: bool, **filters: str | 
     with open_run_store(store) as run_store:
         rows = list(islice(_find_runs(run_store, **filters), limit))
     if as_json:
-        runs = [executions.run_data(row, execution_id) for execution_id, row in rows]
+        runs = [run_item(row, execution_id) for execution_id, row in rows]
         print_json({"schema": "agentv.runs/2", "runs": runs})
         executions.exit_if_damaged(rows)
         return

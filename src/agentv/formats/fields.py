@@ -7,7 +7,7 @@ from msgspec import Meta, convert
 
 from agentv.jsonio import CONVERT_ERRORS, DEPTH_MARKER, TOO_LONG, is_deep, replace_surrogates, safe_str, truncate_depth
 from agentv.model.response import Unread
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 
 Path = tuple[str | int, ...]
 OBJECT = (dict, Mapping)

@@ -18,7 +18,7 @@ from agentv.model.request import Case
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import EvaluatorResult, ResultRecord
 from agentv.model.stored import ExecutionRow, RunStatus, StoredRun
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 
 RUN_SCHEMA = "agentv.run/2"
 EXECUTION_SCHEMA = "agentv.execution/2"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UnsetType
 
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 from agentv.reports.console import judge_usage_text
 from agentv.reports.diff import COLORS, MIN_COLUMN, render_evaluator
 from agentv.reports.markdown import MAX_BODY, MAX_PAGE, byte_size, code_span, fenced_block

@@ -1,4 +1,4 @@
-"""Compare two executions, result files or lists of records, case by case."""
+"""Compare two executions, result files or lists of records, case by case; load the baseline of a gate."""
 
 from __future__ import annotations
 
@@ -18,14 +18,19 @@ from agentv.api.compare.measures import (
     pair_targets,
     recorded_calls,
 )
-from agentv.api.compare.sources import SideLike, read_side
+from agentv.api.compare.sources import SideLike, StoredExecution, read_side
+from agentv.api.runs import find
+from agentv.api.store_files import existing_store
 from agentv.divergence import find_divergences
 from agentv.errors import FormatError, Problem, SpecError
 from agentv.model.comparison import CaseChange, CaseList, CaseReference, Comparison, SampleSize, Side
+from agentv.run.gates import Gates
 from agentv.run.options import RunOptions
 from agentv.scoring.statistics import CONFIDENCE, POWER, cases_needed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentv.api.compare.measures import CasePair
     from agentv.model.divergence import Divergence
 
@@ -249,3 +254,27 @@ def _nothing_in_common(first: SideTable, second: SideTable) -> str:
         eval_id, case_id, _ = next(columns.iter_rows())
         examples.append(f"{table.source.name} has case {case_id!r} of {eval_id!r}")
     return f"no case is in both: {examples[0]}, {examples[1]}; cases are matched by the eval's name and their id"
+
+
+def load_gates(
+    paths: Sequence[str], min_pass_rate: float | None, max_regressions: int | None, baseline: str | None
+) -> Gates | None:
+    """Return the conditions of an execution; the baseline is by default the last execution of the project's store.
+
+    Raise `FormatError` or `StoreError` if there is no baseline.
+    """
+    if max_regressions is None:
+        return None if min_pass_rate is None else Gates(min_pass_rate)
+    if baseline is None:
+        store = existing_store(paths)
+        source = StoredExecution(store, find(store, "last"))
+    else:
+        source = read_side(baseline)  # type: ignore[assignment]  # any source will do
+    table = SideTable(source)
+    passed = frozenset(
+        (eval_id, target, case_id)
+        for target, columns in table.columns.items()
+        for eval_id, case_id, row in columns.iter_rows()
+        if columns.passes(row)
+    )
+    return Gates(min_pass_rate, max_regressions, source.name, passed)
