@@ -102,7 +102,7 @@ class _CountedColumn:
             rest = [present[at] - sum(cell[at] for cell in values.values()) for at in (0, 1)]
             if any(rest):
                 values[_NOTHING] = rest
-            self.usual[place] = max(values, key=lambda key, values=values: values[key][0])
+            self.usual[place] = max(values.items(), key=_first_count)[0]
         self._totals = totals
 
     def counts(self) -> Iterator[tuple[_Property, int, int]]:
@@ -130,6 +130,10 @@ class _CountedColumn:
             yield _Property(*place, key)
             if key != self.usual[place]:
                 yield _Property(*place, _OTHER)
+
+
+def _first_count(item: tuple[Hashable, list[int]]) -> int:
+    return item[1][0]
 
 
 class _Call:
@@ -378,9 +382,7 @@ _TOOL_KINDS: dict[Hashable, DivergenceKind] = {_ABSENT: "missing", _PRESENT: "ex
 
 def _identity(value: Any) -> Hashable:
     """Return a key that differs for different values; equal values may have two, which costs only time."""
-    if value is UNSET:
-        return UNSET
-    text = sorted_json(value)
+    text = None if value is UNSET else sorted_json(value)
     return canonical_key(value) if text is None else text
 
 

@@ -1,12 +1,9 @@
 """`agentv runs diff`: all runs of a case, aligned."""
 
-import json
-from typing import Any
-
 import pytest
 
 from agentv.scoring.statistics import fisher_exact
-from tests.support.command import Command, Json, calls, cases, execution_ids, minimum, mocked
+from tests.support.command import Command, Json, calls, cases, execution_ids, minimum, mocked, strict_json
 
 AGENT = """
 from pathlib import Path
@@ -34,8 +31,7 @@ def flaky(module_run: Command) -> Command:
 
 
 def diff(run: Command, *args: str) -> Json:
-    data: Any = json.loads(run("runs", "diff", *args, "--json").out)
-    return data
+    return strict_json(run("runs", "diff", *args, "--json").out)
 
 
 def test_the_first_divergence_is_named_with_counts_and_an_exact_test(flaky: Command) -> None:

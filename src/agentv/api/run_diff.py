@@ -179,7 +179,7 @@ def _columns(
     columns = []
     numbers: list[dict[Hashable, int]] = []
     for tool, counts, names in zip(aligned.tools, variants, labels, strict=True):
-        order = sorted(counts, key=lambda key, counts=counts: (-counts[key][0], -counts[key][1]))
+        order = [key for key, _ in sorted(counts.items(), key=_frequency)]
         numbers.append({key: number for number, key in enumerate(order)})
         columns.append(
             DiffColumn(
@@ -191,7 +191,7 @@ def _columns(
                 ),
             )
         )
-    cells = [
+    rows = [
         tuple(
             [
                 None if call is None else DiffCell(call=call, variant=numbers[column][key])
@@ -200,7 +200,12 @@ def _columns(
         )
         for calls, row in zip(aligned.cells, keyed, strict=True)
     ]
-    return tuple(columns), cells
+    return tuple(columns), rows
+
+
+def _frequency(item: tuple[Hashable, list[int]]) -> tuple[int, int]:
+    first, second = item[1]
+    return -first, -second
 
 
 def _label(call: ToolCall) -> str:

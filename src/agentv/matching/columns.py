@@ -31,6 +31,10 @@ class _Key(NamedTuple):
     """`False` for a call that only one run makes: such calls differ in their tools alone, and `input` is not set."""
 
 
+_Sequence = tuple[_Key, ...]
+"""Calls of a run."""
+
+
 class _Column:
     """Column while runs are added to it."""
 
@@ -51,14 +55,14 @@ def align_calls(runs: Sequence[Sequence[ToolCall]], leading: Sequence[bool] | No
     counts = Counter(keys)
     leaders = Counter(sequence for sequence, leads in zip(keys, leading or [True] * len(keys), strict=True) if leads)
     aligner = _Aligner(_support(counts))
-    placed: dict[Sequence[_Key], list[_Column]] = {}
+    placed: dict[_Sequence, list[_Column]] = {}
     for sequence in sorted(counts, key=lambda sequence: (-leaders[sequence], -counts[sequence])):
         placed[sequence] = aligner.add(sequence, counts[sequence])
     aligner.settle(placed, counts)
     used = {id(column) for own in placed.values() for column in own}
     columns = [column for column in aligner.columns if id(column) in used]
     position = {id(column): index for index, column in enumerate(columns)}
-    rows: dict[Sequence[_Key], tuple[int | None, ...]] = {}
+    rows: dict[_Sequence, tuple[int | None, ...]] = {}
     for sequence, own in placed.items():
         row: list[int | None] = [None] * len(columns)
         for call, column in enumerate(own):
@@ -67,7 +71,7 @@ def align_calls(runs: Sequence[Sequence[ToolCall]], leading: Sequence[bool] | No
     return AlignedCalls(tuple(column.tool for column in columns), tuple(rows[sequence] for sequence in keys))
 
 
-def _support(counts: Counter[tuple[_Key, ...]]) -> dict[str, int]:
+def _support(counts: Counter[_Sequence]) -> dict[str, int]:
     """Return the weight of each tool, which grows with the share of the runs that call it."""
     runs: Counter[str] = Counter()
     for sequence, times in counts.items():
@@ -76,7 +80,7 @@ def _support(counts: Counter[tuple[_Key, ...]]) -> dict[str, int]:
     return {tool: 10 + 10 * SUPPORT * times // counts.total() for tool, times in runs.items()}
 
 
-def _call_keys(runs: Sequence[Sequence[ToolCall]]) -> list[tuple[_Key, ...]]:
+def _call_keys(runs: Sequence[Sequence[ToolCall]]) -> list[_Sequence]:
     keys = [
         [_Key(call.tool, UNSET if call.input is UNSET else canonical_key(call.input)) for call in run[:MAX_CALLS]]
         for run in runs
@@ -101,7 +105,7 @@ class _Aligner:
         self._by_tool: dict[str, list[tuple[int, _Column]]] = {}
         """Columns of each tool with their positions."""
 
-    def add(self, sequence: Sequence[_Key], times: int) -> list[_Column]:
+    def add(self, sequence: _Sequence, times: int) -> list[_Column]:
         """Return the column of each call of a run, after adding the columns that are missing."""
         pairs = self._align(sequence)
         own: list[_Column] = []
@@ -125,7 +129,7 @@ class _Aligner:
                 self._by_tool.setdefault(column.tool, []).append((position, column))
         return own[::-1]
 
-    def settle(self, placed: dict[Sequence[_Key], list[_Column]], counts: Counter[Sequence[_Key]]) -> None:
+    def settle(self, placed: dict[_Sequence, list[_Column]], counts: Counter[_Sequence]) -> None:
         """Move calls of tools with several columns to those that most runs use, without adding any."""
         total = counts.total()
         for sequence in placed:
@@ -144,7 +148,7 @@ class _Aligner:
             pairs = _heaviest([[(position, most + weight) for position, weight in row] for row in rows])
             placed[sequence] = [self.columns[column] for _, column in pairs]
 
-    def _align(self, sequence: Sequence[_Key]) -> dict[int, int]:
+    def _align(self, sequence: _Sequence) -> dict[int, int]:
         """Return the columns of the calls that fit one, by the index of the call."""
         columns = [self._by_tool.get(key.tool, ()) for key in sequence]
         if sum(map(len, columns)) > MAX_PAIRS:
@@ -155,7 +159,7 @@ class _Aligner:
         ]
         return dict(_heaviest(rows))
 
-    def _by_name(self, sequence: Sequence[_Key]) -> dict[int, int]:
+    def _by_name(self, sequence: _Sequence) -> dict[int, int]:
         masks = {tool: sum(1 << position for position, _ in fitting) for tool, fitting in self._by_tool.items()}
         rows = [masks.get(key.tool, 0) for key in sequence]
         return {call: column for column, call in longest_sequence(rows, len(self.columns))}
