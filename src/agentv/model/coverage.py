@@ -4,8 +4,6 @@ from typing import Any
 
 from msgspec import Struct
 
-COVERAGE_SCHEMA = "agentv.coverage/1"
-
 
 class ToolArgument(Struct, frozen=True, kw_only=True):
     """Argument of a declared tool."""
