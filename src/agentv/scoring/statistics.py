@@ -105,9 +105,39 @@ def mcnemar(wins: int, losses: int) -> float:
     return min(1.0, 2.0 * total)
 
 
+def fisher_exact(first: int, first_total: int, second: int, second_total: int) -> float:
+    """Return the two-sided p-value of Fisher's exact test of a property that is as frequent in one group as in another.
+
+    `first` of the `first_total` members of one group have it, and `second` of the `second_total` of the other. Summed
+    are the probabilities of all tables with the same margins that are at most as likely as this one.
+    """
+    with_property, total = first + second, first_total + second_total
+    ways = _log_choose(total, with_property)
+
+    def log_share(count: int) -> float:
+        return _log_choose(first_total, count) + _log_choose(second_total, with_property - count) - ways
+
+    limit = log_share(first) + 1e-7  # tables that are equally likely but for rounding
+    least, most = max(0, with_property - second_total), min(first_total, with_property)
+    shares = []
+    # From either end inwards the probabilities only increase, until they exceed the limit.
+    for counts in (range(least, most + 1), range(most, least - 1, -1)):
+        for count in counts:
+            log_probability = log_share(count)
+            if log_probability > limit:
+                break
+            shares.append(exp(log_probability))
+        else:
+            return 1.0
+    return min(1.0, fsum(shares))
+
+
+def _log_choose(items: int, chosen: int) -> float:
+    return lgamma(items + 1) - lgamma(chosen + 1) - lgamma(items - chosen + 1)
+
+
 def _log_binomial(trials: int, count: int, share: float) -> float:
-    ways = lgamma(trials + 1) - lgamma(count + 1) - lgamma(trials - count + 1)
-    return ways + count * log(share) + (trials - count) * log1p(-share)
+    return _log_choose(trials, count) + count * log(share) + (trials - count) * log1p(-share)
 
 
 def paired_difference(
