@@ -72,6 +72,13 @@ class StoreConnection:
         """Insert rows, many rows at a time."""
         raise NotImplementedError
 
+    def clean_text(self, value: Any) -> Any:
+        """Return a value as a column of this store returns it."""
+        return value
+
+    def on_retry(self) -> None:
+        """Forget state that a failed transaction may have left."""
+
     def close(self) -> None:
         """Close the connection."""
         raise NotImplementedError
