@@ -51,6 +51,8 @@ class StoreConnection:
     name: str
     """Name for messages."""
     db: Database
+    contains = "instr({column}, ?) > 0"
+    """Condition that a column contains a text."""
     damage_errors: tuple[type[Exception], ...] = ()
     """Errors of the database by which single rows cannot be read."""
 

@@ -13,7 +13,9 @@ from agentv.jsonio import dump_json
 from agentv.model.results import ResultRecord
 from agentv.stores.checksums import RUN_COLUMNS, payload_checksums, row_checksum
 from agentv.stores.database import Insert, blocks, placeholders, timestamp
-from agentv.stores.queries import EXECUTION_COLUMNS, StoreQueries
+from agentv.stores.listing import ListingQueries
+from agentv.stores.queries import EXECUTION_COLUMNS
+from agentv.stores.run_index import INDEX, index_row
 from agentv.stores.statements import (
     ATTEMPT,
     NO_RESULT,
@@ -71,7 +73,7 @@ POSITION = """
 _decode = json.Decoder(ResultRecord).decode
 
 
-class StoreEdits(StoreQueries):
+class StoreEdits(ListingQueries):
     """Changes to stored executions."""
 
     _superseded: SupersededRuns | None = None
@@ -126,7 +128,9 @@ class StoreEdits(StoreQueries):
             seqs |= dict(self.db.execute(query, (execution, *block)))
         payloads = [(run.key, (run.line, run.response, run.sides)) for run in runs if run.line is not None]
         self.insert(PAYLOAD, [(seqs[key], *payload, *payload_checksums(key, *payload)) for key, payload in payloads])
-        self.insert(RESULT, result_rows([(seqs[key], record) for key, record in records.items() if record is not None]))
+        finished = [(seqs[key], record) for key, record in records.items() if record is not None]
+        self.insert(RESULT, result_rows(finished))
+        self.insert(INDEX, [index_row(seq, record) for seq, record in finished])
         attempts = [(seqs[run.key], number, attempt) for run in runs for number, attempt in run.attempt_log]
         self.insert(ATTEMPT, [attempt_row(*attempt) for attempt in attempts])
         return len(runs)

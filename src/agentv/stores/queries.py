@@ -105,19 +105,17 @@ class StoreQueries(StoreConnection):
         """Return the executions, newest first, without their summaries."""
         some = "" if limit < 0 else f"LIMIT {int(limit)}"
         with self.translate_errors():
-            rows = map(_execution_row, self.db.execute(f"{EXECUTIONS} ORDER BY seq DESC {some}").fetchall())
-            return [self._with_counts(replace(row, summary=None)) for row in rows]
+            rows = map(decode_execution, self.db.execute(f"{EXECUTIONS} ORDER BY seq DESC {some}").fetchall())
+            return [self.with_counts(replace(row, summary=None)) for row in rows]
 
     def find_execution(self, name: str) -> list[ExecutionRow]:
         """Return the execution of this id, or all whose id begins with it."""
         query = f"{EXECUTIONS} WHERE substr(id, 1, ?) = ? ORDER BY seq DESC"
         with self.translate_errors():
-            rows = [_execution_row(row) for row in self.db.execute(query, (len(name), name)).fetchall()]
-            return [self._with_counts(row) for row in rows if row.id == name] or [
-                self._with_counts(row) for row in rows
-            ]
+            rows = [decode_execution(row) for row in self.db.execute(query, (len(name), name)).fetchall()]
+            return [self.with_counts(row) for row in rows if row.id == name] or [self.with_counts(row) for row in rows]
 
-    def _with_counts(self, row: ExecutionRow) -> ExecutionRow:
+    def with_counts(self, row: ExecutionRow) -> ExecutionRow:
         """Count the runs of an execution that is not finished."""
         if row.status not in ("running", DAMAGED):
             return row
@@ -191,7 +189,7 @@ class StoreQueries(StoreConnection):
         """Yield the runs of an execution in plan order, without texts."""
         query = f"SELECT {ROW_COLUMNS} FROM runs WHERE execution = ? AND superseded = 0 ORDER BY position"  # noqa: S608 - names of columns, ours
         with self.translate_errors():
-            for run in map(_run_row, self.db.execute(query, (self.execution_seq(execution_id),))):
+            for run in map(decode_run_row, self.db.execute(query, (self.execution_seq(execution_id),))):
                 if run.damage is not None:
                     self._damaged.add(run.key)
                 yield run
@@ -229,7 +227,7 @@ class StoreQueries(StoreConnection):
         """  # noqa: S608 - names of columns, ours
         with self.translate_errors():
             for name, *row in self.db.execute(query, values):
-                yield name, _run_row(tuple(row))
+                yield name, decode_run_row(tuple(row))
 
     def target_records(self, target: str, limit: int) -> Iterator[bytes]:
         """Yield the result records of a target's finished runs in all executions, the newest first."""
@@ -337,7 +335,7 @@ def _row_damage(columns: Sequence[Any], checksum: int | None) -> str | None:
     return CHANGED if checksum is not None and row_checksum(*columns) != checksum else None
 
 
-def _run_row(row: tuple[Any, ...]) -> RunRow:
+def decode_run_row(row: tuple[Any, ...]) -> RunRow:
     """Return a run of a list; one whose columns are damaged has its key, its case and the reason."""
     fields, columns, checksum = row[: len(ROW_FIELDS)], row[len(ROW_FIELDS) : -1], row[-1]
     values = dict(zip(ROW_FIELDS, fields, strict=True))
@@ -370,7 +368,7 @@ def _attempt(
     )
 
 
-def _execution_row(row: tuple[Any, ...]) -> ExecutionRow:
+def decode_execution(row: tuple[Any, ...]) -> ExecutionRow:
     """Return an execution; one that is damaged has that status, and no counts and summary of its own."""
     *columns, summary, checksum, partly_understood = row
     values = dict(zip(EXECUTION_COLUMNS.split(", "), columns, strict=True))

@@ -147,7 +147,7 @@ class Connection(StoreConnection):
     def transaction(self) -> Iterator[None]:
         """Run a block as one transaction: it is on the disk afterwards, or has no effect."""
         with self.translate_errors():
-            self._check_file()
+            self.check_file()
             self.db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -168,7 +168,7 @@ class Connection(StoreConnection):
             start = f"INSERT INTO {insert.table} ({', '.join(insert.columns)}) VALUES {ROWS} "  # noqa: S608 - names, ours
             execute_rows(self.db, start + insert.on_conflict, rows)
 
-    def _check_file(self) -> None:
+    def check_file(self) -> None:
         """Raise `StoreError` if the file was deleted or replaced: SQLite would go on writing into the deleted one."""
         try:
             status = self._path.stat()

@@ -12,8 +12,10 @@ from agentv.stores.database import timestamp
 from agentv.stores.edits import REOPEN, StoreEdits
 from agentv.stores.judge_cache import StoredJudgeCache
 from agentv.stores.processes import this_process
+from agentv.stores.run_index import INDEX, index_row
 from agentv.stores.sqlite.connection import Connection, execute_rows, with_placeholders
 from agentv.stores.sqlite.leases import LeaseTable
+from agentv.stores.sqlite.migrations import migrate
 from agentv.stores.statements import (
     ATTEMPT,
     PAYLOAD,
@@ -94,6 +96,13 @@ class SqliteStore(StoreEdits, Connection):
                     self._release_claims(self._owner.id, "cancelled")
         finally:
             super().close()
+
+    def change_token(self) -> str:
+        """Return a text that changes with every change of the file; raise `StoreError` if it is gone or newer."""
+        self.check_file()
+        with self.translate_errors():
+            migrate(self.db, self.name)
+            return f"{self.db.execute('PRAGMA data_version').fetchone()[0]}.{self.db.total_changes}"
 
     def delete(self, execution_ids: Sequence[str]) -> None:
         """Delete executions, and shrink the file."""
@@ -232,6 +241,7 @@ class SqliteStore(StoreEdits, Connection):
         attempts = [attempt_row(seq, rounds, attempt) for seq, rounds, row in rows for attempt in row.attempts]
         self.insert(ATTEMPT, attempts)
         self.insert(RESULT, result_rows([(seq, row.record) for seq, _, row in rows]))
+        self.insert(INDEX, [index_row(seq, row.record) for seq, _, row in rows])
         if self._superseded is not None:
             self._superseded.supersede([seq for seq, _, _ in rows])
         return {row.key for _, _, row in rows}

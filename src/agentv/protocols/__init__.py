@@ -24,6 +24,7 @@ from agentv.model.stored import (
     StoredResult,
     StoredRun,
 )
+from agentv.protocols.listing import ListingStore
 
 
 class JudgeClient(Protocol):
@@ -387,7 +388,7 @@ class Reporter(Protocol):
         ...
 
 
-class Store(Protocol):
+class Store(ListingStore, Protocol):
     """Store of executions and runs; each method that writes is one durable transaction. Used by one thread at a time.
 
     A process claims runs before it runs them. Its claims are valid while it renews its lease by `heartbeat`.
