@@ -7,7 +7,7 @@ import pytest
 
 from agentv.model.stored import ExecutionRow
 from tests.support.stored_rows import NAME
-from tests.support.stores import Store, StorePlace, make_place
+from tests.support.stores import PostgresPlace, Store, StorePlace, make_place
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -15,7 +15,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StorePlace
     server = request.getfixturevalue("postgres_server") if request.param == "postgres" else None
     made = make_place(request.param, tmp_path, server)
     yield made
-    made.close_all()
+    if isinstance(made, PostgresPlace):
+        made.close_all()
 
 
 @pytest.fixture

@@ -42,9 +42,6 @@ class StorePlace(ABC):
         store.db.execute("UPDATE owners SET pid = 4194305, born = '1' WHERE id = ?", (store._owner.id,))  # noqa: SLF001 - it dies here
         self.abandon(store)
 
-    def close_all(self) -> None:
-        """Close the connections that a test has left open."""
-
     def abandon(self, store: Store) -> None:
         """Close the connection of a store, and nothing else."""
         if isinstance(store, SqliteStore):
@@ -79,6 +76,7 @@ class PostgresPlace(StorePlace):
         return self._opened[-1]
 
     def close_all(self) -> None:
+        """Close the connections that a test has left open."""
         for store in self._opened:
             ServerConnection.close(store)
 

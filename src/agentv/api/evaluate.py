@@ -14,6 +14,7 @@ from msgspec import Struct
 from agentv.api.execution import execute, prepare
 from agentv.api.judges import with_read_only_cache
 from agentv.api.resume import open_session
+from agentv.api.store_files import parse_location
 from agentv.errors import Problem, SpecError
 from agentv.evals import Eval, Target
 from agentv.model.events import RunFinished
@@ -39,7 +40,7 @@ TargetLike = str | Sequence[str] | Mapping[str, Any] | Target | Callable[..., An
 JudgeTargetLike = str | Mapping[str, Any] | Target | Callable[..., Any] | object
 """One target in the same forms: the judge of evaluators that name none."""
 StoreLike = bool | str | Path | None
-"""The store for the runs: none, that of the project (`True`), or this file."""
+"""The store for the runs: none, that of the project (`True`), or this file or address."""
 
 MAX_HTML_ROWS = 100
 T = TypeVar("T")
@@ -134,7 +135,7 @@ def _open_session(
     names = (target,) if isinstance(target, str) else tuple(target) if isinstance(target, (list, tuple)) else ()
     from_files = not isinstance(source, Mapping) and (target is None or bool(names))
     paths = ([source] if isinstance(source, (str, Path)) else list(source)) if from_files else []
-    return open_session(prepared, None if store is True else Path(store), paths, names)
+    return open_session(prepared, None if store is True else parse_location(store), paths, names)
 
 
 class EventCollector(Generic[T]):

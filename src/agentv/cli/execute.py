@@ -21,7 +21,14 @@ from agentv.cli.interrupts import handled_interrupts
 from agentv.cli.options import load_env_file
 from agentv.cli.outputs import annotate, make_printer, open_github_reporters, open_outputs, print_json
 from agentv.cli.problems import exit_with_problems, fail_usage, report_abort
-from agentv.cli.store_session import find_resumable, open_session, print_complete, resume_command, with_judge_cache
+from agentv.cli.store_session import (
+    find_resumable,
+    given_location,
+    open_session,
+    print_complete,
+    resume_command,
+    with_judge_cache,
+)
 from agentv.cli.watch import watch, watch_conflict
 from agentv.errors import AgentVError, SpecError
 from agentv.exit_codes import ExitCode
@@ -145,7 +152,7 @@ def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> 
     has_begun = False
     try:
         reporters = _open_reporters(prepared, args)  # first: a file that cannot be written must leave no execution
-        cache = with_judge_cache(prepared, args.store_file, is_stored=not args.no_store)
+        cache = with_judge_cache(prepared, given_location(args), is_stored=not args.no_store)
         with open_session(prepared, args, plan) as session, cache as ready:
             gc.freeze()
             gc.enable()

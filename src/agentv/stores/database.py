@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
 T = TypeVar("T")
 BLOCK = 256
@@ -50,9 +51,13 @@ class StoreConnection:
 
     name: str
     """Name for messages."""
+    path: Path | None = None
+    """File of the store; `None` if it is on a server."""
     db: Database
     contains = "instr({column}, ?) > 0"
     """Condition that a column contains a text."""
+    ordered_join = "CROSS JOIN"
+    """Join whose first table is read first."""
     damage_errors: tuple[type[Exception], ...] = ()
     """Errors of the database by which single rows cannot be read."""
 

@@ -43,6 +43,8 @@ class ServerAddress(NamedTuple):
     reconnect_s: float
     secrets: tuple[str, ...]
     """Passwords in the address, which no message may show."""
+    hosts: tuple[str, ...]
+    """Hosts, or folders of sockets, that it leads to."""
 
     def redact(self, text: str) -> str:
         """Return a text without passwords."""
@@ -75,7 +77,15 @@ def parse_address(address: str) -> ServerAddress:
         raise StoreError(msg)
     secrets = tuple([parameters[name] for name in SECRETS if parameters.get(name)])
     conninfo = make_conninfo("", **{**DEFAULTS, **parameters})
-    return ServerAddress(_shown(parameters, schema), conninfo, schema, max(0.0, reconnect_s), secrets)
+    hosts = ",".join(parameters.get(name, "") for name in ("host", "hostaddr")).split(",")
+    return ServerAddress(
+        _shown(parameters, schema),
+        conninfo,
+        schema,
+        max(0.0, reconnect_s),
+        secrets,
+        tuple([host for host in hosts if host]) or ("localhost",),
+    )
 
 
 def _shown(parameters: dict[str, str], schema: str) -> str:

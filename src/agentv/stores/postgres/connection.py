@@ -32,8 +32,8 @@ NUL_SYMBOL = "\u2400"
 """Stands in text columns for the character U+0000, which PostgreSQL cannot store; records have the original."""
 _TYPES = {
     "bigint": (
-        "checksum content execution id input_tokens number output_tokens position repeat response_checksum round rounds"
-        " run seq superseded target_settings total_tokens"
+        "calls checksum content execution id input_tokens number output_tokens position repeat response_checksum"
+        " round rounds run seq superseded target_settings total_tokens"
     ),
     "double precision": "cost_usd latency_ms score waited_ms weight",
     "bytea": "data error record response sides unread",
@@ -50,6 +50,8 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())  # failures are r
 class ServerConnection(StoreConnection):
     """Connection to the tables of a store on a server; used by one thread at a time."""
 
+    contains = "strpos({column}, ?) > 0"
+    ordered_join = "JOIN"
     damage_errors = (errors.InternalError_,)
 
     def __init__(self, address: str, *_: object) -> None:

@@ -31,12 +31,12 @@ def migrate(connection: psycopg.Connection[Any], address: ServerAddress) -> None
     version = find_version(connection, address.schema)
     if version == len(migrations):
         return
-    _check_version(version, len(migrations), address)
+    check_version(version, len(migrations), address)
     try:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
             version = find_version(connection, address.schema)
-            _check_version(version, len(migrations), address)
+            check_version(version, len(migrations), address)
             if version == 0:
                 _create_schema(connection, address)
             for number in range(version + 1, len(migrations) + 1):
@@ -72,7 +72,8 @@ def _create_schema(connection: psycopg.Connection[Any], address: ServerAddress) 
     connection.execute("INSERT INTO store_version VALUES (0)")
 
 
-def _check_version(version: int, known: int, address: ServerAddress) -> None:
+def check_version(version: int, known: int, address: ServerAddress) -> None:
+    """Raise `StoreError` if the tables are newer than this program."""
     if version > known:
         msg = (
             f"{address.name} was written by a newer agentv (its tables are version {version}, "

@@ -13,7 +13,9 @@ from agentv.stores.edits import REOPEN, StoreEdits, run_checksum
 from agentv.stores.judge_cache import StoredJudgeCache
 from agentv.stores.postgres.connection import ServerConnection, clean_text
 from agentv.stores.postgres.leases import ServerLeases
+from agentv.stores.postgres.migrations import check_version, migration_files
 from agentv.stores.processes import this_process
+from agentv.stores.run_index import INDEX, index_row
 from agentv.stores.statements import (
     ATTEMPT,
     PAYLOAD,
@@ -115,6 +117,14 @@ class PostgresStore(StoreEdits, ServerConnection):
                     self._attempt(lambda: self._release_claims([self._owner.id], "cancelled"))
         finally:
             super().close()
+
+    def change_token(self) -> str:
+        """Return a text that changes with every change on the server; raise `StoreError` if the store is newer."""
+        with self.translate_errors():
+            query = "SELECT version, CAST(pg_current_snapshot() AS text) FROM store_version"
+            version, token = self.db.execute(query).fetchone()
+            check_version(version, len(migration_files()), self.address)
+        return str(token)
 
     def begin(self, execution: ExecutionRow) -> None:
         """Add a new execution, before any of its runs."""
@@ -250,6 +260,7 @@ class PostgresStore(StoreEdits, ServerConnection):
         attempts = [(claim.seq, claim.rounds, attempt) for claim, row in rows for attempt in row.attempts]
         self.insert(NEW_ATTEMPT, [attempt_row(*attempt) for attempt in attempts])
         self.insert(RESULT, result_rows([(claim.seq, row.record) for claim, row in rows]))
+        self.insert(INDEX, [index_row(claim.seq, row.record) for claim, row in rows])
         if self._superseded is not None:
             self._superseded.supersede([claim.seq for claim, _ in rows])
         return done | {row.key for row in owned}

@@ -110,6 +110,25 @@ CREATE TABLE payloads (
     response_checksum bigint
 );
 
+-- Search columns of finished runs, so that filters read no payload: the reason of a failure, the called tools and the tags
+-- of the case, one name per line between line feeds, and the searchable text in lower case.
+CREATE TABLE run_index (
+    run bigint PRIMARY KEY REFERENCES runs (seq) ON DELETE CASCADE,
+    failure text COLLATE "C",
+    calls bigint,
+    tools text COLLATE "C" NOT NULL,
+    tags text COLLATE "C" NOT NULL,
+    words text COLLATE "C" NOT NULL
+);
+
+-- Labels: verdicts of people on runs.
+CREATE TABLE labels (
+    run bigint PRIMARY KEY REFERENCES runs (seq) ON DELETE CASCADE,
+    label text COLLATE "C" NOT NULL,
+    note text COLLATE "C" NOT NULL,
+    updated_at text COLLATE "C" NOT NULL
+);
+
 -- Secret key of the nonces that delimit data for a judge.
 CREATE TABLE judge_secret (
     id bigint PRIMARY KEY CHECK (id = 1),
