@@ -14,7 +14,7 @@ from msgspec import Struct
 from agentv.api.execution import execute, prepare
 from agentv.api.judges import with_read_only_cache
 from agentv.api.resume import open_session
-from agentv.api.store_files import parse_location
+from agentv.api.store_files import address_secrets, parse_location, store_path
 from agentv.errors import Problem, SpecError
 from agentv.evals import Eval, Target
 from agentv.model.events import RunFinished
@@ -118,7 +118,9 @@ async def aevaluate(
     **options: Unpack[RunKeywords],
 ) -> Execution:
     """Run an eval like `evaluate`, for code that runs in an event loop."""
-    prepared = prepare(load(source, target, judge), _run_options(options))
+    evals = load(source, target, judge)
+    location = store_path(evals) if store is True else parse_location(store) if store else None
+    prepared = prepare(evals, _run_options(options), secrets=address_secrets(location))
     collector = EventCollector(lambda event: event.record)  # without the replies, which may be large
     reporters: list[Reporter] = [collector] if keep_results else []
     with with_read_only_cache(prepared) as ready, _open_session(prepared, store, source, target) as session:

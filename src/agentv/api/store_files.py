@@ -121,6 +121,14 @@ def find_kind(location: StoreLocation) -> StoreKind:
     return cast("StoreKind", kind)
 
 
+def address_secrets(location: StoreLocation | None) -> dict[str, str]:
+    """Return the secrets of an address, by names for messages: an agent may print them."""
+    if location is None or location.path is not None:
+        return {}
+    secrets = dict.fromkeys((*find_kind(location).secrets(location.address), os.environ.get("PGPASSWORD", "")))
+    return {f"STORE_PASSWORD_{number}": secret for number, secret in enumerate(secrets, 1) if secret}
+
+
 def locate_store(paths: Sequence[str | Path] = ()) -> StoreLocation:
     """Return the store of the project of these paths, or of the working directory."""
     start = Path(paths[0]) if paths else Path.cwd()
