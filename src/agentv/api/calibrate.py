@@ -126,7 +126,7 @@ def _naming_targets(load: Callable[[], T], judge: str | None, evals: Sequence[st
     except SpecError as error:
         if judge is not None or not all(problem.message.startswith(NO_JUDGE) for problem in error.problems):
             raise
-        names = [each.target.name for path in evals for each in find_targets(path)]
+        names = [listed.target.name for path in evals for listed in find_targets(path)]
         known = f": {', '.join(map(repr, dict.fromkeys(names)))}" if names else ""
         message = f"no judge is named; choose a target with --judge{known}"
         raise UnnamedJudgeError([Problem("", message, "whole")], names) from error
