@@ -223,12 +223,12 @@ def reporter_names() -> list[str]:
 
 def find_store(scheme: str) -> Any | None:
     """Return the kind of store with addresses of this scheme, or `None`."""
-    return _find(scheme, STORES, "agentv.stores")
+    return _find(scheme, STORES, "stores") if scheme in STORES else None
 
 
 def store_schemes() -> list[str]:
-    """Return the schemes of addresses of stores, including those of plugins."""
-    return sorted({*STORES, *(point.name for point in _entry_points("agentv.stores"))} - {"file"})
+    """Return the schemes of addresses of stores."""
+    return sorted({*STORES} - {"file"})
 
 
 def reply_formats() -> tuple[Any, ...]:
