@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import agentv
-from agentv.api.store_files import open_location
+from agentv.api.store_files import open_location, parse_location
 from agentv.run.options import RunKeywords
 
 CASES: list[dict[str, Any]] = [
@@ -65,7 +65,7 @@ def test_all_executions_are_read_newest_first(store: Path) -> None:
 
 
 def test_a_store_that_nobody_closes_is_closed_when_it_is_garbage(store: Path) -> None:
-    opened = open_location(store)
+    opened = open_location(parse_location(store))
     assert len(list(agentv.RunStore(opened).runs())) == 4
     gc.collect()
     with pytest.raises(agentv.StoreError, match="closed"):
