@@ -1,4 +1,4 @@
-"""Search columns of runs, the reason of a failure among them: made of result records when they are written, and of older records once."""
+"""Search columns of runs, such as the reason of a failure: made of result records, of older ones once."""
 
 from __future__ import annotations
 
