@@ -9,6 +9,7 @@ import click
 from msgspec import Struct
 
 from agentv.api.mutation import MutateOptions, mutate_stored
+from agentv.api.store_files import named_store
 from agentv.cli.executions import open_run_store
 from agentv.cli.options import ENV_FILE, JSON, MAX_JUDGE_COST, PASS_RATE, STORE, TRUST_PROJECT, load_env_file
 from agentv.cli.outputs import print_json
@@ -78,14 +79,10 @@ def command(
     Exit code: 0; with --min-kill 1 if fewer changes are noticed, and 3 if some cases could not be measured.
     """
     load_env_file(env_file)
-    args = MutateArgs(name=name, options=MutateOptions(**params), min_kill=min_kill, store=store, as_json=as_json)
-    try:
-        args.options.check()
-        report = _mutate(args)
-    except SpecError as error:
-        exit_with_problems(error, as_json=as_json)
-    except EvaluationError as error:
-        fail_error(str(error))
+    location = None if store is None else named_store(store)
+    options = MutateOptions(**params, store=location)
+    args = MutateArgs(name=name, options=options, min_kill=min_kill, store=store, as_json=as_json)
+    report = _mutate(args)
     if not report.cases and not report.skipped:
         fail_error(f"no run of {report.execution_id} passed that is selected: there is nothing to change")
     if as_json:
@@ -100,7 +97,11 @@ def _mutate(args: MutateArgs) -> MutationReport:
         fail_usage("--stored uses the evaluators in the store, and --eval those of a file: give one of them")
     with open_run_store(args.store) as store:
         try:
-            return mutate_stored(store, args.name, args.options, _progress())
+            return mutate_stored(store, args.name, args.options.check(), _progress())
+        except SpecError as error:
+            exit_with_problems(error, as_json=args.as_json)
+        except EvaluationError as error:
+            fail_error(str(error))
         finally:
             if sys.stderr.isatty():
                 click.echo("\r\x1b[K", err=True, nl=False)

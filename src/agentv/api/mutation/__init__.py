@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
@@ -15,12 +15,13 @@ from agentv.api.evaluate import Execution
 from agentv.api.mutation.judged import JudgedScoring
 from agentv.api.mutation.kills import CaseMutation, DeterministicScoring, Tally, kill_rate
 from agentv.api.mutation.sources import CaseSource, PassingCase, PassingRun, find_passing_cases, load_current
+from agentv.api.run_store import open_existing
 from agentv.api.runs import find
-from agentv.api.store_files import existing_store, open_store_file
+from agentv.api.store_files import StoreLocation, named_store, parse_location
 from agentv.errors import Problem, SpecError
 from agentv.evals import CheckedCase, Eval
 from agentv.formats.reader import read_any
-from agentv.model.mutation import OPERATORS, KillCount, MutatedCase, MutationReport, SkippedCase
+from agentv.model.mutation import OPERATORS, KillCount, MutatedCase, MutationReport, Operator, SkippedCase
 from agentv.model.request import Case
 from agentv.run.options import RunOptions
 from agentv.spec.cases import check_expected_messages
@@ -44,7 +45,7 @@ class MutateOptions(Struct, frozen=True, kw_only=True):
 
     cases: tuple[str, ...] = ()
     """Globs of case ids; all by default."""
-    operators: tuple[str, ...] = ()
+    operators: tuple[Operator, ...] = ()
     """Kinds of changes; all by default."""
     evals: tuple[str, ...] = ()
     """Files of evals; by default those of the execution, as they are now."""
@@ -54,6 +55,8 @@ class MutateOptions(Struct, frozen=True, kw_only=True):
     """Ask judges, too."""
     max_judge_cost: float | None = None
     """US dollars that judges may cost at most."""
+    store: StoreLocation | None = None
+    """Store that caches the replies of judges; that of the project by default."""
 
     def check(self) -> MutateOptions:
         """Return the options, or raise a `SpecError` that lists the wrong ones."""
@@ -92,18 +95,19 @@ def mutate(  # noqa: PLR0913 - public keyword arguments
     """
     options = MutateOptions(
         cases=_texts(cases),
-        operators=_texts(operators),
+        operators=cast("tuple[Operator, ...]", _texts(operators)),
         evals=_texts(evals),
         stored=stored,
         judges=judges,
         max_judge_cost=max_judge_cost,
+        store=None if store is None or Path(store).is_dir() else parse_location(store),
     ).check()
     if evaluators is not None or expected_messages is not None:
         return mutate_reply(source, evaluators or (), expected_messages, options)
     name = source.summary.execution_id if isinstance(source, Execution) else str(source)
 
     def work() -> MutationReport:
-        opened: Any = existing_store() if store is None else open_store_file(Path(store))
+        opened: Any = open_existing(store)
         try:
             return mutate_stored(opened, name, options)
         finally:
@@ -134,7 +138,8 @@ def mutate_stored(store: Store, name: str, options: MutateOptions, on_case: OnCa
     with ExitStack() as stack:
         scoring: Scoring = DeterministicScoring()
         if options.judges:
-            judged = JudgedScoring(RunOptions(max_judge_cost=options.max_judge_cost), Path(store.name))
+            limits = RunOptions(max_judge_cost=options.max_judge_cost)
+            judged = JudgedScoring(limits, options.store or named_store(None))
             scoring = stack.enter_context(judged)
         found = find_passing_cases(store, execution, source, options.cases)
         return _report(found, scoring, options, execution_id=execution.id, evals=source.evals, on_case=on_case)

@@ -18,9 +18,9 @@ from agentv.spec.targets import make_provider
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from agentv.api.providers import ProviderKey
+    from agentv.api.store_files import StoreLocation
     from agentv.evals import Eval
     from agentv.model.response import ProviderResponse
     from agentv.model.results import RunResult
@@ -34,7 +34,7 @@ class JudgedScoring:
 
     asks_judges = True
 
-    def __init__(self, options: RunOptions, store: Path | None) -> None:
+    def __init__(self, options: RunOptions, store: StoreLocation | None) -> None:
         self._options = options
         self._store = store
         self._opened: dict[ProviderKey, OpenProvider] = {}
