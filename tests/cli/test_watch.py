@@ -125,6 +125,11 @@ class Rounds:
         return watch(prepared, run_cases)
 
 
+def rewrite_all(files: list[Path]) -> None:
+    for file in files:
+        rewrite(file, "x")
+
+
 def interrupt() -> None:
     raise KeyboardInterrupt
 
@@ -177,9 +182,8 @@ def test_hidden_and_generated_files_are_not_watched(folder: Path, monkeypatch: p
 def test_several_changed_files_are_counted(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Rounds(folder, lambda: [rewrite(folder / name, "x") for name in ("one.txt", "two.txt", "three.txt")]).watch(
-        monkeypatch
-    )
+    files = [folder / name for name in ("one.txt", "two.txt", "three.txt")]
+    Rounds(folder, lambda: rewrite_all(files)).watch(monkeypatch)
     assert "one.txt and 2 more changed" in capsys.readouterr().err
 
 
@@ -191,7 +195,7 @@ def test_an_interrupted_round_ends_it(folder: Path, monkeypatch: pytest.MonkeyPa
 
 def test_files_beyond_the_limit_are_not_polled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentv.cli.watch.MAX_FILES", 1)
-    rounds = Rounds(folder, lambda: [rewrite(file, "x") for file in sorted(folder.iterdir())])
+    rounds = Rounds(folder, lambda: rewrite_all(sorted(folder.iterdir())))
     rounds.watch(monkeypatch)
     assert len(rounds.cases) <= 2
 
