@@ -190,7 +190,8 @@ class TestLoss:
 
         def then_lost(call: Callable[[], object]) -> object:
             """Make a call whose connection is lost just after its first commit."""
-            attempt, cut = store._attempt, []  # noqa: SLF001 - a network does this
+            attempt = store._attempt  # noqa: SLF001 - a network does this
+            cut: list[None] = []
 
             def fail_once(function: Callable[[], object]) -> object:
                 result = attempt(function)
