@@ -55,6 +55,15 @@ def make_mutants(response: ProviderResponse, limit: int = MAX_MUTANTS) -> Mutant
     return Mutants(made, left_out)
 
 
+def mutants_of_calls(response: ProviderResponse, tool: str) -> Iterator[Mutant]:
+    """Yield mutants of the first call of a tool one by one, as they are needed."""
+    reply = _reply(response, resolve_calls(response))
+    index = next((index for index, call in enumerate(reply.calls) if call.tool == tool), None)
+    if index is not None:
+        for operator in CALL_OPERATORS:
+            yield from operator(reply, index)
+
+
 def _reply(response: ProviderResponse, known: Calls) -> _Reply:
     edit = EditableCalls(response, known)
     return _Reply(edit.response, edit, edit.calls)

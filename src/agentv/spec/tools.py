@@ -28,6 +28,22 @@ def declared_tools(entries: Sequence[str | ToolEntry]) -> tuple[tuple[DeclaredTo
     return tuple(tools.values()), problems
 
 
+def reported_tools(value: Any) -> list[DeclaredTool]:
+    """Return the tools that a target or a reply lists: names, or definitions in any format; others are ignored."""
+    tools = []
+    for item in value if isinstance(value, (list, tuple)) else ():
+        if isinstance(item, str) and item:
+            tools.append(DeclaredTool(name=item))
+        elif isinstance(item, dict):
+            inner = item.get("function") if isinstance(item.get("function"), dict) else item
+            name = inner.get("name")
+            schemas = (inner.get(key) for key in ("input_schema", "inputSchema", "parameters"))
+            schema = next((schema for schema in schemas if isinstance(schema, dict)), {})
+            if isinstance(name, str) and name:
+                tools.append(DeclaredTool(name=name, arguments=arguments_of(schema)))
+    return tools
+
+
 def merge_tools(shared: Iterable[DeclaredTool], own: Iterable[DeclaredTool]) -> tuple[DeclaredTool, ...]:
     """Return both lists; a tool of the second replaces one of the same name."""
     return tuple({tool.name: tool for tool in (*shared, *own)}.values())
