@@ -26,6 +26,7 @@ COMMANDS = {
     "runs": "List, show, export and import stored runs.",
     "executions": "List, show, export and delete stored executions.",
     "view": "Show stored runs in the browser.",
+    "report": "Write an execution as one HTML file.",
     "rescore": "Evaluate stored runs again, without calling an agent.",
     "merge": "Merge the results of all shards into one execution.",
     "validate": "Check eval files without running anything.",

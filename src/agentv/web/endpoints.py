@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct, field, json
 
-from agentv.api.listing import current_state, execution_item, label_item, run_item
+from agentv.api.listing import current_state, execution_item, facet_counts, label_item, run_item
 from agentv.errors import AgentVError
 from agentv.formats.run_export import write_run
 from agentv.model.listing import HumanVerdict, ListStatus, RunCursor, RunFilter, RunQuery, RunSort
@@ -156,25 +156,7 @@ def _cases(view: StoreView, args: Args) -> Any:
 
 
 def _facets(view: StoreView, args: Args) -> Any:
-    counts: dict[str, dict[str, int]] = {
-        name: {} for name in ("evals", "targets", "personas", "statuses", "tools", "tags")
-    }
-    for row in view.store.facets(view.execution(args["execution"]).id):
-        names = {
-            "evals": (row.eval_id,),
-            "targets": (row.target,),
-            "personas": (row.persona_id or "",),
-            "statuses": (row.status,),
-            "tools": row.tools,
-            "tags": row.tags,
-        }
-        for facet, values in names.items():
-            for value in values:
-                counts[facet][value] = counts[facet].get(value, 0) + row.runs
-    return {
-        facet: [{"value": value, "runs": runs} for value, runs in sorted(some.items())]
-        for facet, some in counts.items()
-    }
+    return facet_counts(view.store.facets(view.execution(args["execution"]).id))
 
 
 def _evaluators(view: StoreView, args: Args) -> Any:
