@@ -52,6 +52,7 @@ lint: $(READY) ## ruff, mypy strict, import layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy $(CHECKED)
 	@$(BIN)/lint-imports --no-logo
+	@if command -v tsc >/dev/null; then tsc -p tsconfig.json; else echo 'tsc is not here: the JavaScript of the viewer was not checked'; fi
 
 format: $(READY) ## let ruff fix and format what it can
 	@$(BIN)/ruff check --quiet --fix-only .

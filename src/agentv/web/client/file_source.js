@@ -10,7 +10,7 @@ async function readBlock(id) {
   const text = document.getElementById(id)?.textContent;
   if (!text) throw new Error("A part of this report is missing: it was cut, or changed.");
   const bytes = Uint8Array.from(atob(text.trim()), (char) => char.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const stream = new Blob([bytes]).stream().pipeThrough(new /** @type {any} */ (globalThis).DecompressionStream("deflate"));
   return JSON.parse(await new Response(stream).text());
 }
 
@@ -192,6 +192,11 @@ export class FileSource {
    */
   async copy(id, form) {
     return (await this.entry(id)).copy[form];
+  }
+
+  /** @returns {Promise<string>} */
+  async changes() {
+    return "";
   }
 
   /** @param {string} _id */
