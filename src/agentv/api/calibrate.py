@@ -21,8 +21,8 @@ from agentv.model.judging import Calibration, CalibrationReport, ItemAgreement, 
 from agentv.run.options import DEFAULT_CONCURRENCY, RunOptions
 from agentv.run.records import now
 from agentv.run.summary import JudgeTotals
-from agentv.scoring.agreement import cohens_kappa
 from agentv.scoring.scorer import CaseScorer
+from agentv.scoring.statistics import cohens_kappa
 from agentv.spec.labels import read_labels
 from agentv.spec.loader import load_evals
 from agentv.spec.project import display_path

@@ -15,7 +15,7 @@ from agentv.formats.openai_realtime import FORMAT as REALTIME
 from agentv.formats.openai_responses import ResponsesStreamDecoder
 from agentv.formats.sse import ServerEvent
 from agentv.formats.strays import StrayEvents, is_ping, read_strays, reports_calls, with_strays
-from agentv.formats.stream_turns import is_between, split_turns
+from agentv.formats.turns import is_between, split_turns
 from agentv.formats.ui_streams import accept_ag_ui, accept_ai_sdk, assemble_ag_ui, assemble_ai_sdk, is_ag_ui, is_ai_sdk
 from agentv.formats.unread import call_in, has_no_calls
 from agentv.formats.vocabulary import to_snake_case

@@ -225,6 +225,9 @@ def explain_loss(change: CaseChange, style: Style) -> list[str]:
             f"{clean(tool)} {before} -> {after}" for tool, (before, after) in change.calls_by_name.items()
         )
         lines.append(f"  calls: {counts}")
+    if not isinstance(change.divergence, UnsetType):
+        found = change.divergence
+        lines.append(f"  first divergence: {clean(found.sentence)} (p = {format_p_value(found.p_value)})")
     return lines
 
 
