@@ -92,7 +92,11 @@ def _store_below(folder: Path) -> Path | None:
 
 def existing_store(paths: Sequence[str | Path] = ()) -> Store:
     """Open the store of these paths or of the working directory; raise `StoreError` if it does not exist."""
-    path = locate_store(paths)
+    return open_existing_store(locate_store(paths))
+
+
+def open_existing_store(path: Path) -> Store:
+    """Open the store in this file; raise `StoreError` if it does not exist."""
     if not path.is_file():
         msg = f"no runs are kept here yet: {path} does not exist; `agentv eval` makes it"
         raise StoreError(msg)

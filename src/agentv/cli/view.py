@@ -6,21 +6,18 @@ import asyncio
 import signal
 import sys
 import webbrowser
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from aiohttp import web
 
-from agentv.api.store_files import locate_store, open_store_file
+from agentv.api.store_files import locate_store, open_existing_store
 from agentv.cli.options import STORE
 from agentv.cli.problems import fail_usage
 from agentv.errors import AgentVError
 from agentv.web.protection import Protection, is_loopback
 from agentv.web.server import Viewer
-
-if TYPE_CHECKING:
-    from agentv.protocols import Store
 
 DEFAULT_PORT = 8642
 
@@ -41,20 +38,11 @@ def command(  # noqa: PLR0913 - one for each option
     """
     try:
         path = Path(store) if store else locate_store()
-    except AgentVError as error:
-        fail_usage(str(error))
-    if not path.is_file():
-        fail_usage(f"no runs are kept here yet: {path} does not exist; `agentv eval` makes it")
-
-    def open_store() -> Store:
-        return open_store_file(path)
-
-    try:
-        open_store().close()
+        open_existing_store(path).close()
     except AgentVError as error:
         fail_usage(str(error))
     protection = Protection(host, allow_host, token)
-    viewer = Viewer(open_store, protection)
+    viewer = Viewer(partial(open_existing_store, path), protection)
     try:
         asyncio.run(_serve(viewer, protection, host, port, opens=not no_open))
     except OSError as error:

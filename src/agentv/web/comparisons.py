@@ -7,23 +7,20 @@ from typing import TYPE_CHECKING, Any
 from msgspec import json
 
 from agentv.api.compare import compare
+from agentv.api.run_diff import diff_runs
 from agentv.api.runs import decode_record
-from agentv.model.listing import RunQuery
+from agentv.web.store_view import NotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from agentv.model.listing import RunFilter
     from agentv.model.results import ResultRecord
     from agentv.protocols import Store
     from agentv.web.store_view import StoreView
 
-MAX_COLUMNS = 20
-"""Repetitions that are aligned with each other."""
-
 
 def compare_executions(store: Store, first: str, second: str) -> Any:
-    """Return the comparison of two executions as JSON data, with the keys of the runs of the changed cases."""
+    """Return the comparison of two executions as JSON data; damaged runs are left out."""
     comparison = compare(list(_records(store, first)), list(_records(store, second)))
     return {"a_id": first, "b_id": second, **json.decode(json.encode(comparison))}
 
@@ -34,16 +31,11 @@ def _records(store: Store, execution_id: str) -> Iterator[ResultRecord]:
             yield decode_record(result.line)
 
 
-def compare_repeats(view: StoreView, execution_id: str, where: RunFilter) -> Any:
-    """Return the calls of the first runs that meet the conditions, one column for each run."""
-    page = view.store.run_page(execution_id, RunQuery(where=where, limit=MAX_COLUMNS))
-    columns = []
-    for listed in page.runs:
-        key = listed.run.key
-        for result in view.store.results(execution_id, [key], replies=False):
-            if result.damage is None:
-                record = decode_record(result.line)
-                calls = [{"tool": call.tool, "input": call.input} for call in record.calls or ()]
-                columns.append({"run": f"{execution_id}-{key}", "status": record.status, "repeat": record.repeat,
-                                "calls": json.decode(json.encode(calls))})  # fmt: skip
-    return {"columns": columns, "total": page.total}
+def align_repeats(view: StoreView, args: Mapping[str, Any]) -> Any:
+    """Return the runs of one case aligned call by call, as `agentv runs diff --json` prints them."""
+    execution = view.execution(args["execution"])
+    chosen = {name: args.get(name) or None for name in ("eval_id", "target")}
+    if not view.store.find_keys(execution.id, case_id=args["case_id"]):
+        msg = f"{execution.id} has no run of case {args['case_id']!r}"
+        raise NotFoundError(msg)
+    return diff_runs(view.store, args["case_id"], [execution], **chosen)

@@ -14,7 +14,7 @@ from agentv.formats.run_export import write_run
 from agentv.model.listing import HumanVerdict, ListStatus, RunCursor, RunFilter, RunQuery, RunSort
 from agentv.model.stored import DAMAGED
 from agentv.web.charts import histograms
-from agentv.web.comparisons import compare_executions, compare_repeats
+from agentv.web.comparisons import align_repeats, compare_executions
 from agentv.web.document import WINDOW
 from agentv.web.labels import label_lines
 from agentv.web.snippets import CopyForm, command_of, copy_text
@@ -212,11 +212,6 @@ def _compare(view: StoreView, args: Args) -> Any:
     return compare_executions(view.store, first.id, second.id)
 
 
-def _repeats(view: StoreView, args: Args) -> Any:
-    execution = view.execution(args["execution"])
-    return compare_repeats(view, execution.id, _filter(args))
-
-
 SORT = Parameter(
     "sort", "Column to sort by.", {"type": "string", "enum": list(get_args(RunSort)), "default": "position"}
 )
@@ -228,11 +223,13 @@ COUNT = Parameter(
     "limit", "Largest number of messages.", {"type": "integer", "minimum": 1, "maximum": WINDOW, "default": WINDOW}
 )
 CALL = Parameter("call", "Start near this call instead.", {"type": "integer", "minimum": 0, "maximum": 2**31})
-FORM = Parameter("form", "Kind of text.", {"type": "string", "enum": list(get_args(CopyForm))})
+FORM = Parameter("form", "Kind of text.", {"type": "string", "enum": list(get_args(CopyForm)), "minLength": 1})
 OF_EXECUTION = Parameter("execution", "Only labels of this execution.")
-SIDE_A, SIDE_B = Parameter("a", "Id of the baseline."), Parameter("b", "Id of the execution that is compared with it.")
-REQUIRED = frozenset(("form", "a", "b"))
-"""Query parameters without which an endpoint has no answer."""
+GIVEN = {"type": "string", "minLength": 1, "maxLength": MAX_TEXT}
+"""Schema of a text without which an endpoint has no answer."""
+SIDE_A = Parameter("a", "Id of the baseline.", GIVEN)
+SIDE_B = Parameter("b", "Id of the execution that is compared with it.", GIVEN)
+CASE = Parameter("case_id", "Id of the case.", GIVEN)
 
 _OF = f"{API}/executions/{{execution}}"
 _ONE = f"{API}/runs/{{run}}"
@@ -253,8 +250,8 @@ ENDPOINTS = (
              parameters=(EXECUTION, *FILTERS), schema="Failures"),
     Endpoint(path=f"{_OF}/charts", doc="Return histograms of score, latency, cost and tokens.", answer=_charts,
              parameters=(EXECUTION, *FILTERS), schema="Charts"),
-    Endpoint(path=f"{_OF}/repeats", doc="Align the calls of all repetitions of one case.", answer=_repeats,
-             parameters=(EXECUTION, *FILTERS), schema="Repeats"),
+    Endpoint(path=f"{_OF}/repeats", doc="Align the calls of all repetitions of one case.", answer=align_repeats,
+             parameters=(EXECUTION, CASE, *FILTERS[1:2], FILTERS[3]), schema="Repeats"),
     Endpoint(path=_ONE, doc="Return a run without its conversation.", answer=_run, parameters=(RUN,), schema="Run"),
     Endpoint(path=f"{_ONE}/messages", doc="Return a window of a conversation.", answer=_messages,
              parameters=(RUN, FROM, COUNT, CALL), schema="Messages"),
@@ -272,6 +269,11 @@ ENDPOINTS = (
 LABEL_PATH = f"{_ONE}/label"
 
 
+def is_required(parameter: Parameter) -> bool:
+    """Tell whether a query parameter must be given."""
+    return "minLength" in parameter.schema
+
+
 def parse_arguments(endpoint: Endpoint, path: Mapping[str, str], query: Mapping[str, str]) -> dict[str, Any]:
     """Return the typed values of a request; raise `ParameterError` for the first that is wrong."""
     known = {parameter.name: parameter for parameter in endpoint.parameters if parameter.place == "query"}
@@ -285,7 +287,7 @@ def parse_arguments(endpoint: Endpoint, path: Mapping[str, str], query: Mapping[
             args[name] = _parse(name, query[name], parameter.schema)
         elif "default" in parameter.schema:
             args[name] = parameter.schema["default"]
-        elif name in REQUIRED:
+        elif is_required(parameter):
             msg = f"{name}: required"
             raise ParameterError(msg)
     return args
@@ -299,8 +301,8 @@ def _parse(name: str, text: str, schema: Schema) -> Any:
         return _choose(name, text, {"true": True, "false": False})
     if kind == "integer":
         return _parse_integer(name, text, schema)
-    if len(text) > schema.get("maxLength", MAX_TEXT):
-        msg = f"{name}: longer than {schema['maxLength']} characters"
+    if not schema.get("minLength", 0) <= len(text) <= MAX_TEXT:
+        msg = f"{name}: expected a text of at most {MAX_TEXT} characters"
         raise ParameterError(msg)
     return _choose(name, text, {value: value for value in schema["enum"]}) if "enum" in schema else text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agentv import __version__
-from agentv.web.endpoints import API, ENDPOINTS, LABEL_PATH, REQUIRED, RUN
+from agentv.web.endpoints import API, ENDPOINTS, LABEL_PATH, RUN, is_required
 from agentv.web.schemas import SCHEMAS
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     described = {
         "name": parameter.name,
         "in": parameter.place,
-        "required": parameter.place == "path" or parameter.name in REQUIRED,
+        "required": parameter.place == "path" or is_required(parameter),
         "description": parameter.doc,
         "schema": parameter.schema,
     }

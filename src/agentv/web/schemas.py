@@ -120,7 +120,15 @@ SCHEMAS: dict[str, Schema] = {
             _object(name=TEXT, unit=TEXT, missing=COUNT, bins=_list(_BIN), median=NUMBER, p95=NUMBER, max=NUMBER)
         )
     ),
-    "Repeats": _object(columns=_list({"type": "object"}), total={"type": ["integer", "null"]}),
+    "Repeats": _object(
+        schema=TEXT,
+        eval_id=TEXT,
+        case_id=TEXT,
+        runs=_list({"type": "object"}),
+        columns=_list({"type": "object"}),
+        first=_optional({"type": "object"}),
+        left_out=_list(_object(id=TEXT, reason=TEXT)),
+    ),
     "Run": _object(
         **_RUN,
         superseded=FLAG,

@@ -2,7 +2,10 @@
 import { fill, h, pageLink } from "./dom.js";
 import { count, measure, plural, score } from "./format.js";
 import { verdictChip } from "./diff.js";
-import { callArguments, fold } from "./values.js";
+import { fold } from "./values.js";
+
+const MAX_COLUMNS = 30;
+const MAX_STEPS = 200;
 
 /** @type {[string, string][]} */
 const MEASURE_NAMES = [["pass_rate", "pass rate"], ["score", "score"], ["latency_p50_ms", "latency, median"], ["latency_p95_ms", "latency, p95"], ["input_tokens", "input tokens per run"], ["output_tokens", "output tokens per run"], ["cost_usd", "cost per run"]];
@@ -95,37 +98,37 @@ function callPairs(pairs) {
  * @param {URLSearchParams} query
  */
 export async function repeatsPage(app, id, query) {
-  const where = Object.fromEntries(query);
-  if (where.persona === undefined) where.persona = "";
-  const answer = await app.source.repeats(id, where);
-  const columns = answer.columns;
-  const passed = columns.filter((/** @type {any} */ column) => column.status === "pass").length;
+  const where = { case_id: query.get("case_id"), eval_id: query.get("eval_id"), target: query.get("target") };
+  const diff = await app.source.repeats(id, where);
+  const passed = diff.runs.filter((/** @type {any} */ run) => run.status === "pass").length;
   app.show(
-    h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, h("a", { href: "#/" }, "Executions"), " / ", h("a", { href: pageLink(["executions", id]), class: "mono" }, id), " / ", h("span", { class: "mono" }, where.case_id || "")),
-    h("h1", null, h("span", { class: "mono" }, where.case_id || ""), ` ${passed} of ${plural(columns.length, "run")} passed`),
-    h("p", { class: "quiet" }, where.target ? `target ${where.target}` : "", where.persona ? ` · persona ${where.persona}` : ""),
-    divergence(answer),
-    columns.length ? alignedColumns(answer) : h("p", { class: "empty" }, "There are no runs of this case."),
-    answer.total > columns.length ? h("p", { class: "cut" }, `The first ${columns.length} of ${plural(answer.total, "run")}.`) : null,
+    h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, h("a", { href: "#/" }, "Executions"), " / ", h("a", { href: pageLink(["executions", id]), class: "mono" }, id), " / ", h("span", { class: "mono" }, diff.case_id)),
+    h("h1", null, h("span", { class: "mono" }, diff.case_id), ` ${passed} of ${plural(diff.runs.length, "run")} passed`),
+    h("p", { class: "quiet" }, `eval ${diff.eval_id}`, where.target ? ` · target ${where.target}` : ""),
+    diff.first ? h("div", { class: "notice" }, h("strong", null, "Passing and failing runs part here: "), diff.first.sentence, diff.first.significant ? "" : " (this may be chance)") : h("p", { class: "quiet" }, diff.runs.length ? "The calls do not tell passing from failing runs." : ""),
+    diff.runs.length ? alignedColumns(diff) : null,
+    diff.divergences.length > 1 ? fold("All divergences", () => h("ul", null, diff.divergences.map((/** @type {any} */ each) => h("li", null, each.sentence)))) : null,
+    diff.left_out.length ? fold(`${plural(diff.left_out.length, "run")} left out`, () => h("ul", null, diff.left_out.slice(0, 200).map((/** @type {any} */ each) => h("li", null, h("a", { href: pageLink(["runs", each.id]), class: "mono" }, each.id), ` ${each.reason}`))), !diff.runs.length) : null,
   );
 }
 
-/** @param {any} answer */
-function divergence(answer) {
-  if (!answer.divergence) return null;
-  return h("div", { class: "notice" }, h("strong", null, "Passing and failing runs part here: "), answer.divergence.text);
-}
-
-/** @param {any} answer */
-function alignedColumns(answer) {
-  const heads = answer.columns.map((/** @type {any} */ column) => h("th", { scope: "col" }, h("a", { href: pageLink(["runs", column.run]) }, `run ${column.repeat + 1}`), " ", verdictChip(column.status)));
-  const rows = answer.rows || [];
-  const first = answer.divergence ? answer.divergence.row : -1;
-  const body = rows.slice(0, 200).map((/** @type {any} */ row, /** @type {number} */ at) =>
-    h("tr", { class: at === first ? "diverges" : null }, h("th", { scope: "row", class: "number" }, at + 1), row.map((/** @type {any} */ cell) => (cell ? h("td", { class: "mono" }, h("b", null, cell.tool), callArguments(cell.input)) : h("td", { class: "nothing" }, "–")))),
-  );
+/** @param {any} diff */
+function alignedColumns(diff) {
+  const runs = diff.runs.slice(0, MAX_COLUMNS);
+  const heads = runs.map((/** @type {any} */ run) => h("th", { scope: "col" }, h("a", { href: pageLink(["runs", run.id]) }, `run ${run.repeat + 1}`), " ", verdictChip(run.status)));
+  const first = diff.first ? diff.first.column : -1;
+  const shown = diff.columns.slice(0, MAX_STEPS);
+  const body = shown.map((/** @type {any} */ step, /** @type {number} */ at) => {
+    const cells = runs.map((/** @type {any} */ run) => {
+      const cell = run.cells[at];
+      if (!cell) return h("td", { class: "nothing" }, "–");
+      return h("td", { class: `mono variant-${Math.min(cell.variant, 3)}` }, h("a", { href: pageLink(["runs", run.id], { call: cell.call }), class: "cite" }, `${cell.call}: ${step.variants[cell.variant].label}`));
+    });
+    return h("tr", { class: at === first ? "diverges" : null }, h("th", { scope: "row", class: "number" }, at + 1), cells);
+  });
   const table = h("table", { class: "diff columns" }, h("thead", null, h("tr", null, h("th", { scope: "col" }, "step"), heads)), h("tbody", null, body));
-  return h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Calls of all runs, aligned" }, table, rows.length > 200 ? h("p", { class: "cut" }, `The first 200 of ${count(rows.length)} steps.`) : null);
+  const notes = [diff.runs.length > runs.length ? `The first ${runs.length} of ${plural(diff.runs.length, "run")} are shown.` : "", diff.columns.length > shown.length ? `The first ${shown.length} of ${count(diff.columns.length)} steps are shown.` : ""].filter(Boolean).join(" ");
+  return h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Calls of all runs, aligned" }, table, notes ? h("p", { class: "cut" }, notes) : null);
 }
 
 /** @param {any} app */
