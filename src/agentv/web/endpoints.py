@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct, field, json
 
+from agentv.api.labels import label_lines
 from agentv.api.listing import current_state, execution_item, facet_counts, label_item, run_item
 from agentv.errors import AgentVError
 from agentv.formats.run_export import write_run
@@ -16,7 +17,6 @@ from agentv.model.stored import DAMAGED
 from agentv.web.charts import histograms
 from agentv.web.comparisons import align_repeats, compare_executions
 from agentv.web.document import WINDOW
-from agentv.web.labels import label_lines
 from agentv.web.snippets import CopyForm, command_of, copy_text
 
 if TYPE_CHECKING:
