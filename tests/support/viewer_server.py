@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from aiohttp import web
 from msgspec import json
 
-from agentv.api.store_files import open_existing_store
+from agentv.api.store_files import open_existing_store, parse_location
 from agentv.web.protection import Protection
 from agentv.web.server import Viewer
 
@@ -66,7 +66,7 @@ class Served(NamedTuple):
 def serve(store: Path, **options: Any) -> Iterator[Served]:
     """Serve the viewer of a store."""
     protection = Protection(options.pop("host", "127.0.0.1"), **options)
-    viewer = Viewer(lambda: open_existing_store(store), protection)
+    viewer = Viewer(lambda: open_existing_store(parse_location(store)), protection)
     loop = asyncio.new_event_loop()
     thread = Thread(target=loop.run_forever, daemon=True)
     thread.start()

@@ -54,7 +54,7 @@ class CalibrationSubject(NamedTuple):
 
 
 Chooser = Callable[[list[str]], str | None]
-"""Returns one of several targets; `None` if nobody can be asked."""
+"""Returns one of several targets; `None` if the user cannot be asked."""
 
 
 class UnnamedJudgeError(SpecError):
@@ -127,7 +127,7 @@ def _naming_targets(load: Callable[[], T], judge: str | None, evals: Sequence[st
     except SpecError as error:
         if judge is not None or not all(problem.message.startswith(NO_JUDGE) for problem in error.problems):
             raise
-        names = [each.target.name for path in evals for each in find_targets(path)]
+        names = [listed.target.name for path in evals for listed in find_targets(path)]
         known = f": {', '.join(map(repr, dict.fromkeys(names)))}" if names else ""
         message = f"no judge is named; choose a target with --judge{known}"
         raise UnnamedJudgeError([Problem("", message, "whole")], names) from error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agentv.api.runs import case_of, find, record_of, resolve, response_of, translate_damage
-from agentv.api.store_files import existing_store, open_store_file
+from agentv.api.store_files import existing_store, open_location, parse_location
 from agentv.errors import DamagedRunError, StoreError
 from agentv.model.results import RunResult, Verdict
 from agentv.model.run import Run
@@ -95,8 +95,11 @@ class RunStore:
 def open_store(path: str | Path | None = None) -> RunStore:
     """Open the runs in a store file, or in the store of the project in this folder, to read them.
 
-    `path` is the file (`.agentv/runs.db`), or a folder of a project. A store that does not exist is a `StoreError`.
+    `path` is the file (`.agentv/runs.db`), a folder of a project, or the address of a store on a server. A store that
+    does not exist is a `StoreError`.
     """
+    if path is not None and (location := parse_location(path)).path is None:
+        return RunStore(open_location(location))
     if path is not None and Path(path).is_dir() and find_project(Path(path).resolve()) is None:
         path = default_path(path)
     if path is None or Path(path).is_dir():
@@ -104,7 +107,7 @@ def open_store(path: str | Path | None = None) -> RunStore:
     if not Path(path).is_file():
         msg = f"{path} does not exist; `agentv eval` writes it"
         raise StoreError(msg)
-    return RunStore(open_store_file(Path(path)))
+    return RunStore(open_location(parse_location(path)))
 
 
 def output_of(response: ProviderResponse) -> dict[str, Any] | None:

@@ -33,6 +33,7 @@ from agentv.reports.calibration import render_calibration
 from agentv.reports.terminal import Style, clean
 
 if TYPE_CHECKING:
+    from agentv.api.store_files import StoreLocation
     from agentv.model.judging import CalibrationReport
     from agentv.redaction import Redactor
 
@@ -100,11 +101,11 @@ def _calibrate(args: CalibrateArgs) -> tuple[CalibrationReport, Redactor]:
     return report, redactor
 
 
-def _stored_labels(path: Path | None) -> list[bytes]:
+def _stored_labels(location: StoreLocation | None) -> list[bytes]:
     """Return the labels of the store as lines of a labels file."""
     lines: list[bytes] = []
-    if path is not None:
-        store = open_existing_store(path)
+    if location is not None:
+        store = open_existing_store(location)
         try:
             lines = list(label_lines(store))
         finally:
@@ -115,7 +116,7 @@ def _stored_labels(path: Path | None) -> list[bytes]:
 
 
 def _choose_judge(names: list[str]) -> str | None:
-    """Ask for the judge, if somebody is there."""
+    """Ask the user for the judge if the terminal is interactive."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
     chosen: str = click.prompt("Which target judges?", type=click.Choice(names), err=True)

@@ -7,12 +7,11 @@ import signal
 import sys
 import webbrowser
 from functools import partial
-from pathlib import Path
 
 import click
 from aiohttp import web
 
-from agentv.api.store_files import locate_store, open_existing_store
+from agentv.api.store_files import named_store, open_existing_store
 from agentv.cli.options import STORE
 from agentv.cli.problems import fail_usage
 from agentv.errors import AgentVError
@@ -37,12 +36,12 @@ def command(  # noqa: PLR0913 - one for each option
     It reads the store of the project; only labels are written. It ends with Ctrl-C.
     """
     try:
-        path = Path(store) if store else locate_store()
-        open_existing_store(path).close()
+        location = named_store(store)
+        open_existing_store(location).close()
     except AgentVError as error:
         fail_usage(str(error))
     protection = Protection(host, allow_host, token)
-    viewer = Viewer(partial(open_existing_store, path), protection)
+    viewer = Viewer(partial(open_existing_store, location), protection)
     try:
         asyncio.run(_serve(viewer, protection, host, port, opens=not no_open))
     except OSError as error:

@@ -148,7 +148,7 @@ def number_or_none(value: Any) -> float | None:
 
 def texts_under(key: str, items: Any) -> set[str]:
     """Return the texts under a key of the objects of a list."""
-    return {each for item in objects_in(items) if isinstance(each := item.get(key), str)}
+    return {value for item in objects_in(items) if isinstance(value := item.get(key), str)}
 
 
 def is_count(value: Any) -> bool:

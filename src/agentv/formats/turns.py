@@ -34,7 +34,7 @@ def _is_complete(item: Any) -> bool:
         return True
     if isinstance(choices, (list, tuple)) and choices:
         return all(isinstance(choice, OBJECT) and isinstance(choice.get("message"), OBJECT) for choice in choices)
-    if not isinstance(output, (list, tuple)) or not all(isinstance(each, OBJECT) for each in output):
+    if not isinstance(output, (list, tuple)) or not all(isinstance(block, OBJECT) for block in output):
         return False
     return item.get("object") == "response" or ("usage" in item and ("response_id" in item or "id" in item))
 
@@ -80,7 +80,11 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
         error=joined.error or combined.error,
         reasoning=combined.reasoning,
         warnings=(*joined.warnings, *combined.warnings),
-        unread=(*joined.unread, *[each for turn in turns for each in unread_of_turn(turn)], *_report_truncation(items)),
+        unread=(
+            *joined.unread,
+            *[place for turn in turns for place in unread_of_turn(turn)],
+            *_report_truncation(items),
+        ),
     )
 
 
@@ -126,7 +130,7 @@ def split_turns(values: Sequence[_Object]) -> list[list[_Object] | _Object]:
 def _starts(value: _Object, current: Sequence[_Object]) -> bool:
     """Return whether an event starts another turn."""
     kind = value.get("type")
-    return kind in _STARTS and any(each.get("type") == kind for each in current)
+    return kind in _STARTS and any(event.get("type") == kind for event in current)
 
 
 def _ends(value: _Object) -> set[Any]:
