@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator  # noqa: TC003 - `typing.get_type_hints` resolves the annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 import msgspec
 
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
 
 
 class RunStore:
-    """The runs of a store, as values; a context manager that closes the store."""
+    """The runs of a store, as values; a context manager that closes the store. So does its garbage collection."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        # `agentv.open_store(path).runs()` has nothing to close, and Python 3.13 warns of a database that is left open.
+        self._close = finalize(self, store.close)
         store.release_dead_claims()
 
     def __enter__(self) -> Self:
@@ -42,8 +45,8 @@ class RunStore:
         self.close()
 
     def close(self) -> None:
-        """Close the store."""
-        self._store.close()
+        """Close the store; harmless if it is closed."""
+        self._close()
 
     def executions(self, limit: int | None = None) -> list[ExecutionRow]:
         """Return the executions, newest first."""
