@@ -5,9 +5,13 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left, bisect_right
 from math import ceil, floor, log10
-from typing import Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
-from agentv.model.listing import RunNumbers
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agentv.model.listing import RunNumbers
 
 BINS = 20
 WIDE = 100.0
@@ -18,20 +22,21 @@ MEASURES = (("score", ""), ("latency_ms", "ms"), ("cost_usd", "USD"), ("total_to
 
 def histograms(runs: list[RunNumbers]) -> list[dict[str, Any]]:
     """Return a histogram of each measure that at least one run reports."""
-    by_verdict = {verdict: [run for run in runs if run[0] == verdict] for verdict in VERDICTS}
+    by_verdict = {verdict: [run for run in runs if run.status == verdict] for verdict in VERDICTS}
     charts = []
     for name, unit in MEASURES:
-        at = RunNumbers._fields.index(name)
-        values = {
-            verdict: sorted([run[at] for run in some if run[at] is not None]) for verdict, some in by_verdict.items()
-        }
+        pick = attrgetter(name)
+        values = {verdict: sorted(_known(map(pick, some))) for verdict, some in by_verdict.items()}
         reported = sum(map(len, values.values()))
         if reported:
             missing = sum(map(len, by_verdict.values())) - reported
-            charts.append(
-                {"name": name, "unit": unit, "missing": missing, **_histogram(values, is_score=name == "score")}
-            )
+            histogram = _histogram(values, is_score=name == "score")
+            charts.append({"name": name, "unit": unit, "missing": missing, **histogram})
     return charts
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
 
 
 def _histogram(values: dict[str, list[float]], *, is_score: bool) -> dict[str, Any]:

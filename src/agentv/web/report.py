@@ -16,13 +16,14 @@ from agentv.api.listing import execution_item, facet_counts, label_item, run_ite
 from agentv.api.runs import decode_record, translate_damage
 from agentv.errors import DamagedRunError
 from agentv.jsonio import dump_json
-from agentv.model.conversation import Message
+from agentv.model.conversation import Message, TokensUsage
 from agentv.model.events import ExecutionFinished, RunFinished
 from agentv.model.listing import FacetRow, ListedRun, RunNumbers
 from agentv.model.request import Case
-from agentv.model.stored import ExecutionRow, RunRow, StoredRun
+from agentv.model.stored import ExecutionRow, StoredRun
 from agentv.redaction import CASE_NAMES, RECORD_NAMES
 from agentv.reports.files import open_private, write_all
+from agentv.stores.queries import DAMAGED_ROW
 from agentv.stores.run_index import index_row, split_names
 from agentv.web.assets import frame_html, joined_script, style_sheet
 from agentv.web.charts import histograms
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from agentv.model.events import Event
     from agentv.model.listing import RunLabel
     from agentv.model.results import ResultRecord
+    from agentv.model.stored import RunRow
     from agentv.protocols import Store
     from agentv.redaction import Redactor
 
@@ -166,8 +168,7 @@ def _not_passed(record: ResultRecord) -> list[str]:
 
 def _row(run: StoredRun, record: ResultRecord | None, damage: str | None) -> RunRow:
     """Return a run as lists show it."""
-    usage = record and record.tokens_usage
-    return RunRow(
+    row = DAMAGED_ROW._replace(
         key=run.key,
         position=run.position,
         eval_id=run.eval_id,
@@ -177,20 +178,25 @@ def _row(run: StoredRun, record: ResultRecord | None, damage: str | None) -> Run
         repeat=run.repeat,
         place=run.place,
         status=run.status,
-        verdict=record and record.status,
-        score=record and record.score,
         rounds=run.rounds,
-        latency_ms=record and record.latency_ms,
-        input_tokens=usage and usage.input_tokens,
-        output_tokens=usage and usage.output_tokens,
-        total_tokens=usage and usage.total_tokens,
-        cost_usd=record and record.cost_usd,
-        thread_id=record and record.thread_id,
         started_at=run.started_at,
-        completed_at=record and record.completed_at,
-        unread=(record and record.unread) or None,
         own_id=run.own_id,
         damage=damage,
+    )
+    if record is None:
+        return row
+    usage = record.tokens_usage or TokensUsage()
+    return row._replace(
+        verdict=record.status,
+        score=record.score,
+        latency_ms=record.latency_ms,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        total_tokens=usage.total_tokens,
+        cost_usd=record.cost_usd,
+        thread_id=record.thread_id,
+        completed_at=record.completed_at,
+        unread=record.unread or None,
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CopyForm = Literal["case", "pytest", "command"]
 MAX_COPIED = 200_000
 """Bytes of a reply up to which a test is written out."""
-_EMPTY = (None, [], {}, ())
+_EMPTY: tuple[Any, ...] = (None, [], {}, ())
 
 
 def copy_text(document: RunDocument, form: CopyForm) -> str:
