@@ -25,6 +25,8 @@ COMMANDS = {
     "calibrate": "Measure the agreement of a judge with people.",
     "runs": "List, show, diff, export and import stored runs.",
     "executions": "List, show, export and delete stored executions.",
+    "view": "Show stored runs in the browser.",
+    "report": "Write an execution as one HTML file.",
     "rescore": "Evaluate stored runs again, without calling an agent.",
     "mutate": "Find changes of passing runs that an eval does not notice.",
     "coverage": "Show which tools the evals never touch.",
