@@ -28,6 +28,7 @@ from agentv.model.comparison import (
     Side,
 )
 from agentv.model.conversation import TraceEvent, TraceSummary
+from agentv.model.coverage import ArgumentCoverage, CoverageReport, PersonaCoverage, ToolCoverage, ValueCoverage
 from agentv.model.divergence import CallVariant, DiffCell, DiffColumn, DiffRun, Divergence, LeftOutRun, RunDiff
 from agentv.model.judging import (
     Calibration,
@@ -106,6 +107,10 @@ def names(*classes: type[Struct]) -> list[str]:
         ("reference/results.md", SUMMARY),
         ("reference/results.md", COMPARISON),
         ("reference/results.md", (RunDiff, DiffRun, DiffCell, DiffColumn, CallVariant, Divergence, LeftOutRun)),
+        (
+            "reference/results.md",
+            (CoverageReport, ToolCoverage, ArgumentCoverage, ValueCoverage, PersonaCoverage),
+        ),
         ("reference/results.md", (MutationReport, MutatedCase, Survivor, KillCount, SkippedCase, AcceptedMutants)),
         ("reference/command-line.md", (CalibrationReport, Calibration, LabelDifference, UnreadableVerdict)),
         ("reference/evaluators/llm_judge.md", (JudgeUsage,)),

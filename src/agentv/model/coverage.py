@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-COVERAGE_SCHEMA = "agentv.coverage/1"
+COVERAGE_SCHEMA = "agentv.tool_coverage/1"
 ToolStatus = Literal["never called", "called", "asserted"]
 ToolSource = Literal["declared", "target", "seen"]
 

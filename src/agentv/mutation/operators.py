@@ -21,6 +21,8 @@ FAILURE = "simulated failure"
 REFUSAL = "I could not do that."
 MAX_MUTANTS = 500
 """Mutants of one run; of a longer run, changes at calls that lie evenly apart."""
+MAX_CALLS_OF_TOOL = 5
+"""Calls of one tool that are changed to find out whether it is asserted."""
 MAX_ARGUMENTS = 20
 """Arguments of one call that are changed."""
 
@@ -56,10 +58,10 @@ def make_mutants(response: ProviderResponse, limit: int = MAX_MUTANTS) -> Mutant
 
 
 def mutants_of_calls(response: ProviderResponse, tool: str) -> Iterator[Mutant]:
-    """Yield mutants of the first call of a tool one by one, as they are needed."""
+    """Yield mutants of the first calls of a tool one by one, as they are needed."""
     reply = _reply(response, resolve_calls(response))
-    index = next((index for index, call in enumerate(reply.calls) if call.tool == tool), None)
-    if index is not None:
+    indices = [index for index, call in enumerate(reply.calls) if call.tool == tool]
+    for index in indices[:MAX_CALLS_OF_TOOL]:
         for operator in CALL_OPERATORS:
             yield from operator(reply, index)
 
