@@ -79,7 +79,7 @@ FORMATS: Mapping[str, str] = {
     "openai_assistants": "agentv.formats.openai_assistants:FORMAT",
     "telemetry": "agentv.formats.telemetry:FORMAT",
     "stream_turns": "agentv.formats.streams:TURNS",
-    "replies": "agentv.formats.replies:FORMAT",
+    "replies": "agentv.formats.turns:FORMAT",
     "openai_realtime": "agentv.formats.openai_realtime:FORMAT",
     "openai_chat": "agentv.formats.openai_chat:FORMAT",
     "openai_responses": "agentv.formats.openai_responses:FORMAT",
@@ -190,6 +190,13 @@ TRACE_FORMATS: Mapping[str, str] = {
 }
 """Formats of stored traces, in the order in which they are tried: the more specific a format, the earlier."""
 
+STORES: Mapping[str, str] = {
+    "file": "agentv.stores.sqlite:KIND",
+    "postgresql": "agentv.stores.postgres:KIND",
+    "postgres": "agentv.stores.postgres:KIND",
+}
+"""Kinds of run stores by the scheme of their addresses; `file` is a path without one."""
+
 _cache: dict[tuple[str, str], Any] = {}
 
 
@@ -221,6 +228,16 @@ def find_reporter(suffix: str) -> Any | None:
 def reporter_names() -> list[str]:
     """Return all suffixes of result files, including those of plugins."""
     return sorted({*REPORTERS, *(point.name for point in _entry_points("agentv.reporters"))})
+
+
+def find_store(scheme: str) -> Any | None:
+    """Return the kind of store with addresses of this scheme, or `None`."""
+    return _find(scheme, STORES, "stores") if scheme in STORES else None
+
+
+def store_schemes() -> list[str]:
+    """Return the schemes of addresses of stores."""
+    return sorted({*STORES} - {"file"})
 
 
 def reply_formats() -> tuple[Any, ...]:

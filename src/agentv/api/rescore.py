@@ -46,7 +46,7 @@ class RescorePlan(NamedTuple):
     unmatched: list[str]
     """Stored cases that the eval does not have."""
     damaged: dict[str, str] = {}
-    """Reasons why cases are left out, by the ids of their runs: nobody knows what was asked."""
+    """Reasons why cases are left out, by the ids of their runs: their requests are unknown."""
 
 
 class _StoredReplies:
@@ -213,7 +213,7 @@ def _stored_content(
 def _mark_redacted(check: ConfiguredEvaluator, config: Any, case: Case) -> ConfiguredEvaluator:
     """Mark an evaluator if secrets of its configuration, or of the expected messages that it reads, are redacted."""
     is_redacted = has_gap(config)
-    if not is_redacted and any(each.evaluator.type == "expected_messages" for each in iter_evaluators([check])):
+    if not is_redacted and any(inner.evaluator.type == "expected_messages" for inner in iter_evaluators([check])):
         is_redacted = has_gap(to_builtins(case.expected_messages))
     return replace(check, redacted=is_redacted)
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from agentv.api import resume as api
 from agentv.api.execution import execute
-from agentv.api.store_files import open_store_file, store_path
+from agentv.api.store_files import open_location, parse_location, store_path
 from agentv.api.traces.score import DEFAULT_TARGET, prepare_score
 from agentv.cli.interrupts import handled_interrupts
 from agentv.cli.options import (
@@ -42,6 +42,7 @@ from agentv.reports.terminal import pluralize
 if TYPE_CHECKING:
     from agentv.api.execution import Prepared
     from agentv.api.resume import StoreSession
+    from agentv.api.store_files import StoreLocation
     from agentv.api.traces.spool import SessionSpool
     from agentv.model.session import TraceCoverage
 
@@ -111,9 +112,9 @@ def _run(prepared: Prepared, args: ScoreArgs, paths: tuple[str, ...]) -> int:
         reporters = open_files(args.out, input_files(prepared.evals), prepared.redactor)
         reporters.append(make_printer(args, prepared.redactor))
         with ExitStack() as stack:
-            session = None if args.no_store else _begin(prepared, args, paths, stack)
-            store = Path(args.store) if args.store else None
-            ready = stack.enter_context(with_judge_cache(prepared, store, is_stored=not args.no_store))
+            location = parse_location(args.store) if args.store else store_path(prepared.evals)
+            session = None if args.no_store or location is None else _begin(prepared, location, paths, stack)
+            ready = stack.enter_context(with_judge_cache(prepared, location, is_stored=not args.no_store))
             has_begun = True
             on_start = stack.enter_context(handled_interrupts())
             summary = asyncio.run(execute(ready, reporters, out=args.out, on_start=on_start, session=session))
@@ -122,12 +123,9 @@ def _run(prepared: Prepared, args: ScoreArgs, paths: tuple[str, ...]) -> int:
     return summary.exit_code
 
 
-def _begin(prepared: Prepared, args: ScoreArgs, paths: tuple[str, ...], stack: ExitStack) -> StoreSession | None:
-    """Store a new execution; return `None` if the project stores none."""
-    path = Path(args.store) if args.store else store_path(prepared.evals)
-    if path is None:
-        return None
-    store = open_store_file(path)
+def _begin(prepared: Prepared, location: StoreLocation, paths: tuple[str, ...], stack: ExitStack) -> StoreSession:
+    """Store a new execution."""
+    store = open_location(location)
     stack.callback(store.close)
     command = StoredCommand(folder=str(Path.cwd()), traces=paths)
     execution = api.new_execution(prepared, command)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from agentv.errors import FormatError
 from agentv.jsonio import parse_json
+from agentv.protocols.traces import TraceSample
 from agentv.registry import find_trace_format, trace_format_names
 from agentv.suggestions import suggest
-from agentv.trace_protocols import TraceSample
 from agentv.traces.records import is_text_head
 
 if TYPE_CHECKING:
-    from agentv.trace_protocols import TraceFormat
+    from agentv.protocols.traces import TraceFormat
     from agentv.traces.files import TraceFile
 
 _MAX_VALUES = 50

@@ -13,7 +13,7 @@ from agentv.jsonio import dump_json, parse_json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agentv.trace_protocols import TraceSink, TraceSource
+    from agentv.protocols.traces import TraceSink, TraceSource
 
 _items = msgspec.json.Decoder(list[Raw]).decode
 _decode = msgspec.json.Decoder().decode

@@ -10,7 +10,7 @@ from agentv.traces.spans.values import read_time
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from agentv.trace_protocols import TraceSink, TraceSource
+    from agentv.protocols.traces import TraceSink, TraceSource
 
 
 def iter_values(file: TraceSource, sink: TraceSink, *, as_lines: bool, lost: list[str] | None = None) -> Iterator[Any]:

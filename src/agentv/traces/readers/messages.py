@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agentv.formats.fields import OBJECT
 from agentv.formats.reader import UNKNOWN_SHAPE, detect_conversation
-from agentv.trace_protocols import TraceFormat, TraceSample
+from agentv.protocols.traces import TraceFormat, TraceSample
 from agentv.traces.readers.lines import iter_placed
 from agentv.traces.sessions import session_from_response, with_lost_records
 from agentv.traces.spans.values import first_of, format_time, read_time, text_of
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from agentv.model.session import Session
-    from agentv.trace_protocols import TraceSink, TraceSource
+    from agentv.protocols.traces import TraceSink, TraceSource
 
 _CONVERSATIONS = (
     *("messages", "output_messages", "conversation", "turns", "trajectory", "transcript", "history", "dialog", "chat"),

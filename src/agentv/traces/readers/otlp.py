@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agentv.errors import FormatError
 from agentv.jsonio import dump_json, parse_json
-from agentv.trace_protocols import TraceFormat, TraceSample
+from agentv.protocols.traces import TraceFormat, TraceSample
 from agentv.traces.files import READ_ERRORS
 from agentv.traces.records import PARSE_ERRORS, describe_error, flat_records
 from agentv.traces.spans.otlp import is_otlp, spans_of_otlp
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from agentv.model.session import Session
     from agentv.model.span import OtelSpan
-    from agentv.trace_protocols import TraceSink, TraceSource
+    from agentv.protocols.traces import TraceSink, TraceSource
 
 
 def _detect(sample: TraceSample) -> bool:
