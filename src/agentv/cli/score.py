@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from agentv.api import resume as api
 from agentv.api.execution import execute
 from agentv.api.store_files import open_location, parse_location, store_path
-from agentv.api.traces.score import DEFAULT_TARGET, prepare_score
+from agentv.api.sessions.score import DEFAULT_TARGET, prepare_score
 from agentv.cli.interrupts import handled_interrupts
 from agentv.cli.options import (
     DOLLARS,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from agentv.api.execution import Prepared
     from agentv.api.resume import StoreSession
     from agentv.api.store_files import StoreLocation
-    from agentv.api.traces.spool import SessionSpool
+    from agentv.api.sessions.spool import SessionSpool
     from agentv.model.session import TraceCoverage
 
 

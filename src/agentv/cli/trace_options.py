@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentv.api.traces.score import TraceOptions, read_spool
-from agentv.api.traces.selection import parse_sample, parse_where
+from agentv.api.sessions.score import TraceOptions, read_spool
+from agentv.api.sessions.selection import parse_sample, parse_where
 from agentv.cli.outputs import print_json
 from agentv.cli.problems import fail_usage
 from agentv.errors import AgentVError
@@ -21,7 +21,7 @@ from agentv.traces.detection import find_format
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agentv.api.traces.spool import SessionSpool
+    from agentv.api.sessions.spool import SessionSpool
     from agentv.model.session import TraceCoverage
 
 _STEP = 500

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from agentv.api.execution import prepare
-from agentv.api.traces.spool import SessionSpool
+from agentv.api.sessions.spool import SessionSpool
 from agentv.errors import FormatError, Location
 from agentv.evals import CheckedCase, Eval, Target
 from agentv.formats.plain_blocks import drop_plain_blocks
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentv.api.execution import Prepared
-    from agentv.api.traces.selection import Condition, Sample
+    from agentv.api.sessions.selection import Condition, Sample
     from agentv.model.request import Case
     from agentv.model.response import ProviderResponse
     from agentv.model.session import Session, TraceCoverage
