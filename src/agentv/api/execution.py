@@ -20,6 +20,7 @@ from agentv.api.judges import is_judge, judge_target, make_judges, used_targets
 from agentv.api.providers import find_secrets, make_redactor, open_providers
 from agentv.api.reporting import ReporterGroup
 from agentv.api.runs import damaged_result, replay_result
+from agentv.api.store_files import unwritten_folder
 from agentv.api.traces import trace_follower
 from agentv.api.untrusted import check_untrusted
 from agentv.errors import AgentVError, DamagedRunError, FormatError, Problem, SpecError, StoreError
@@ -38,6 +39,7 @@ from agentv.run.resume import find_superseded
 from agentv.run.shards import plan_shard
 from agentv.run.store_writer import StoreWriter
 from agentv.run.summary import ExecutionEnd, PlanNames, Totals
+from agentv.run.unwritten import unwritten_file
 from agentv.spec.targets import add_plain_blocks, make_provider
 from agentv.suggestions import suggest
 
@@ -53,11 +55,11 @@ if TYPE_CHECKING:
     from agentv.model.stored import StoredResult
     from agentv.protocols import OpenProvider, Provider, Reporter
     from agentv.redaction import Redactor
-    from agentv.run.gates import Gates
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
     from agentv.run.shards import ShardPlan
+    from agentv.run.summary import Gates
     from agentv.scoring.scorer import TraceLoader
 
 MAX_NAMED = 5
@@ -267,6 +269,8 @@ async def execute(
             on_start(execution.engine)
         async with nullcontext() if execution.store is None else execution.store.writer:
             await execution.engine.run(min(prepared.concurrency, prepared.planned.runs) or 1)
+            if execution.engine.interrupted and execution.store is not None:
+                execution.store.stop_retrying()
     return execution.finish(out)
 
 
@@ -276,18 +280,18 @@ class ExecutionStore:
     def __init__(
         self,
         session: StoreSession,
-        redactor: Redactor,
-        options: RunOptions,
+        prepared: Prepared,
         on_results: Callable[[Sequence[RunFinished]], None],
         on_error: Callable[[], None],
     ) -> None:
         self._session = session
-        self._redactor = redactor
-        self._options = options
+        self._redactor = redactor = prepared.redactor
+        self._options = prepared.options
         self._on_results = on_results
         self._on_error = on_error
-        self.error: AgentVError | None = None
+        self._error: AgentVError | None = None
         execution_id = session.execution.id
+        folder = None if session.store.path is not None else unwritten_folder(prepared.evals)
         self.writer = StoreWriter(
             session.store,
             execution_id,
@@ -296,6 +300,7 @@ class ExecutionStore:
             rerun=session.rerun,
             on_written=on_results,
             on_error=self._fail,
+            unwritten=None if folder is None else unwritten_file(folder, execution_id),
         )
         self.claims = SharedClaims(
             session.store,
@@ -307,6 +312,15 @@ class ExecutionStore:
             on_stored=self._replay,
             on_wait=session.on_wait,
         )
+
+    @property
+    def error(self) -> AgentVError | None:
+        """Failure of the store, with the file of the results that it did not take."""
+        return None if self._error is None else self.writer.explain(self._error)
+
+    def stop_retrying(self) -> None:
+        """Wait no longer for a store that cannot be reached."""
+        self._session.store.stop_retrying()
 
     def finish(self, summary: Summary) -> None:
         """Store the summary, and mark the runs whose cases are no longer in the plan."""
@@ -325,7 +339,7 @@ class ExecutionStore:
             # The summary of a part, or of an interrupted process, lacks runs that the store has: it counts them itself.
             store.finish(execution_id, summary if is_whole else None)
         except StoreError as error:
-            self.error = error
+            self._error = error
 
     def _replay(self, planned: PlannedRun, stored: StoredResult) -> None:
         try:
@@ -335,7 +349,7 @@ class ExecutionStore:
         self._on_results((event,))
 
     def _fail(self, error: AgentVError) -> None:
-        self.error = self.error or error
+        self._error = self._error or error
         self._on_error()
 
 
@@ -354,7 +368,7 @@ class _RunningExecution:
         self._reporters = ReporterGroup(reporters)
         self.store = None
         if session is not None:
-            self.store = ExecutionStore(session, prepared.redactor, prepared.options, self._publish_results, self._stop)
+            self.store = ExecutionStore(session, prepared, self._publish_results, self._stop)
         self.engine = make_engine(
             prepared,
             self._id,

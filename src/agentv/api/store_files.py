@@ -104,6 +104,11 @@ def _default_store(folder: str | Path) -> Path:
     return default_path(folder)
 
 
+def unwritten_folder(evals: Sequence[Eval]) -> Path:
+    """Return the folder of a project for results that its store could not take."""
+    return Path(evals[0].root) / FOLDER / "unwritten"
+
+
 def open_location(location: StoreLocation) -> Store:
     """Open a store; create or migrate it if necessary."""
     store: Store = find_kind(location).open(location.address)

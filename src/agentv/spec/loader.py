@@ -8,10 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from agentv.errors import Location, Problem, SpecError
 from agentv.evals import CheckedCase, ConfiguredEvaluator, Eval, Limits, Target
+from agentv.model.mutation import AcceptedMutants
 from agentv.other_tools import top_level_hint
 from agentv.spec.cases import NOTHING_ASKED, CaseReader, encode_case
 from agentv.spec.dataset import SearchPaths, open_dataset, validate_dataset
@@ -30,6 +31,7 @@ from agentv.spec.project import (
     printable_name,
 )
 from agentv.spec.targets import JudgeNames, check_targets, default_judge, select_targets, without_judge
+from agentv.spec.tools import declared_tools, merge_tools
 from agentv.spec.validation import CaseCounts, IdRegistry, as_warning, build, duplicate_id, short_repr, to_json
 from agentv.spec.yaml import SourceFile
 
@@ -156,6 +158,7 @@ class Loader:
             raise SpecError(without_consequences(self._problems))
         assert entry is not None  # noqa: S101 - otherwise there are problems
         targets = self._without(targets, judges)
+        tools, _ = declared_tools(entry.tools)
         return Eval(
             id=entry.name or default_id,
             cases=ReiterableCases(listed, dataset),
@@ -176,6 +179,8 @@ class Loader:
             skipped=counts.skipped,
             repeats=counts.repeats,
             has_only=counts.only,
+            tools=merge_tools(self._project.tools, tools),
+            accepted=tuple([AcceptedMutants(**asdict(each)) for each in entry.mutate.accept]),
             warnings=(*self._warnings(dataset), *self._evaluator_warnings(checks, counts, defaults.threshold)),
         )
 
@@ -183,6 +188,7 @@ class Loader:
         text, problems = to_json({key: _without_lists(key, data[key]) for key in data}, "")
         entry, problems = build(EvalEntry, text, "") if text else (None, problems)
         self._problems += [_with_hint(problem) for problem in problems]
+        self._problems += [] if entry is None else declared_tools(entry.tools)[1]
         return entry
 
     def _own_targets(self, data: dict[str, Any]) -> tuple[list[Target], bool]:
