@@ -173,6 +173,8 @@ FORMATS: Mapping[str, str] = {
 """Formats of replies, in the order in which they are tried: the more specific a format, the earlier."""
 
 REPORTERS: Mapping[str, str] = {
+    "csv": "agentv.reports.spreadsheet:CsvFile",
+    "html": "agentv.web.report:HtmlFile",
     "jsonl": "agentv.reports.files:JsonlFile",
     "md": "agentv.reports.markdown:MarkdownFile",
     "xml": "agentv.reports.junit:JunitFile",

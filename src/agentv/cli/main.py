@@ -26,6 +26,8 @@ COMMANDS = {
     "runs": "List, show, diff, export and import stored runs.",
     "executions": "List, show, export and delete stored executions.",
     "score": "Score sessions of stored traces, without calling an agent.",
+    "view": "Show stored runs in the browser.",
+    "report": "Write an execution as one HTML file.",
     "rescore": "Evaluate stored runs again, without calling an agent.",
     "mutate": "Find changes of passing runs that an eval does not notice.",
     "merge": "Merge the results of all shards into one execution.",

@@ -224,7 +224,7 @@ class ScoreArgs(OutputArgs, frozen=True, kw_only=True):
 class CalibrateArgs(Struct, frozen=True, kw_only=True):
     """The command line of `agentv calibrate`."""
 
-    labels: str
+    labels: str | None = None
     judge: str | None
     evals: tuple[str, ...]
     evaluator: str | None
