@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from agentv.exit_codes import ExitCode
+from tests.support.command import Command
 from tests.support.traces import FIXTURES, chat, request, said, user, write_lines
 
 POLICY = """
@@ -16,7 +17,7 @@ defaults:
 
 
 @pytest.fixture
-def project(run):
+def project(run: Command) -> Command:
     (run.folder / "policy.eval.yaml").write_text(POLICY, encoding="utf-8")
     (run.folder / "traces").mkdir()
     for name in ("adk.jsonl", "langchain_openinference.jsonl.gz"):
@@ -24,7 +25,7 @@ def project(run):
     return run
 
 
-def test_a_policy_applies_to_every_session_of_a_folder(project):
+def test_a_policy_applies_to_every_session_of_a_folder(project: Command) -> None:
     done = project("score", "traces", "--eval", "policy.eval.yaml")
     assert done.code == ExitCode.FAILED
     assert "read 2 files: 3 sessions, 5 turns, 8 tool calls (otlp 3)" in done.out
@@ -32,7 +33,7 @@ def test_a_policy_applies_to_every_session_of_a_folder(project):
     assert "boom called 1 time (forbidden)" in done.out
 
 
-def test_json_has_the_coverage_first_then_results_and_the_summary(project):
+def test_json_has_the_coverage_first_then_results_and_the_summary(project: Command) -> None:
     done = project("score", "traces", "--eval", "policy.eval.yaml", "--json", "--no-store")
     lines = [json.loads(line) for line in done.out.splitlines()]
     assert [line["schema"] for line in lines] == [
@@ -41,7 +42,7 @@ def test_json_has_the_coverage_first_then_results_and_the_summary(project):
     assert lines[0]["sessions"] == 3
 
 
-def test_the_runs_are_in_the_store_and_can_be_rescored(project):
+def test_the_runs_are_in_the_store_and_can_be_rescored(project: Command) -> None:
     project("score", "traces", "--eval", "policy.eval.yaml")
     shown = project("runs", "show", "last", "--case", "session-adk")
     assert "add things" in shown.out
@@ -51,7 +52,7 @@ def test_the_runs_are_in_the_store_and_can_be_rescored(project):
     assert project("eval", "--resume", "last").code == ExitCode.USAGE
 
 
-def test_cases_are_matched_by_the_id_of_the_session(project):
+def test_cases_are_matched_by_the_id_of_the_session(project: Command) -> None:
     case = {"id": "session-adk", "input": "-", "evaluators": [{"type": "contains", "value": "done 2"}]}
     (project.folder / "cases.eval.yaml").write_text(json.dumps({"cases": [case]}), encoding="utf-8")
     done = project("score", "traces", "--eval", "cases.eval.yaml")
@@ -60,7 +61,7 @@ def test_cases_are_matched_by_the_id_of_the_session(project):
     assert "2 sessions left out" in done.err
 
 
-def test_where_and_sample_select_sessions(project):
+def test_where_and_sample_select_sessions(project: Command) -> None:
     done = project("score", "traces", "--eval", "policy.eval.yaml", "--where", "turns=2", "--where", "agent=math")
     assert "selected: 1 session" in done.out
     done = project("score", "traces", "--eval", "policy.eval.yaml", "--sample", "2")
@@ -83,20 +84,20 @@ def test_where_and_sample_select_sessions(project):
         (["policy.eval.yaml"], "no known trace format"),
     ],
 )
-def test_mistakes_of_the_command_line(project, arguments, message):
+def test_mistakes_of_the_command_line(project: Command, arguments: list[str], message: str) -> None:
     done = project("score", *arguments, "--eval", "policy.eval.yaml")
     assert done.code == ExitCode.USAGE
     assert message in done.err
 
 
-def test_an_eval_without_evaluators_is_no_policy(project):
+def test_an_eval_without_evaluators_is_no_policy(project: Command) -> None:
     (project.folder / "empty.eval.yaml").write_text("name: empty\n", encoding="utf-8")
     done = project("score", "traces", "--eval", "empty.eval.yaml")
     assert done.code == ExitCode.USAGE
     assert "add evaluators for every session below `defaults`" in done.err
 
 
-def test_a_bad_record_is_skipped_and_the_measurement_is_incomplete(project):
+def test_a_bad_record_is_skipped_and_the_measurement_is_incomplete(project: Command) -> None:
     path = write_lines(project.folder / "bad.jsonl", [request(chat(1, 0, 1, [said("hi")], [user("hello")]))])
     path.write_text(path.read_text() + "{oops\n")
     done = project("score", "bad.jsonl", "--eval", "policy.eval.yaml")
@@ -107,7 +108,7 @@ def test_a_bad_record_is_skipped_and_the_measurement_is_incomplete(project):
     assert "bad.jsonl:2" in strict.err
 
 
-def test_formats_are_listed(project):
+def test_formats_are_listed(project: Command) -> None:
     done = project("score", "--formats")
     assert done.code == ExitCode.OK
     assert "otlp" in done.out

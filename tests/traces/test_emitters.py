@@ -1,7 +1,10 @@
 """Traces that real libraries emitted: each tells the same calls, results, usage and answer."""
 
+from typing import Any
+
 import pytest
 
+from agentv.model.session import Session
 from tests.support.traces import FIXTURES, calls, read_traces, results
 
 FIRST = [("add", {"a": 1, "b": 2}), ("add", {"a": 3, "b": 4}), ("boom", {"x": "y"})]
@@ -9,7 +12,7 @@ SECOND = [("add", {"a": 5, "b": 6})]
 NAMES = [("add", None), ("add", None), ("boom", None)]
 
 
-def read(name: str) -> list:
+def read(name: str) -> list[Session]:
     path = next(path for path in FIXTURES.iterdir() if path.name.partition(".")[0] == name)
     sessions, coverage = read_traces(path)
     assert not coverage.skipped_records
@@ -18,7 +21,7 @@ def read(name: str) -> list:
 
 
 @pytest.mark.parametrize("name", ["pydantic_ai_v2", "pydantic_ai_v5", "adk"])
-def test_turns_with_a_conversation_id_are_one_session(name):
+def test_turns_with_a_conversation_id_are_one_session(name: str) -> None:
     (session,) = read(name)
     assert calls(session) == FIRST + SECOND
     assert session.turns == 2
@@ -32,7 +35,7 @@ def test_turns_with_a_conversation_id_are_one_session(name):
 
 
 @pytest.mark.parametrize("name", ["langchain_openinference", "langchain_traceloop", "langchain_both"])
-def test_traces_without_a_session_id_are_sessions_of_their_own(name):
+def test_traces_without_a_session_id_are_sessions_of_their_own(name: str) -> None:
     first, second = read(name)
     assert calls(first) == FIRST
     assert calls(second) == SECOND
@@ -49,7 +52,7 @@ def test_traces_without_a_session_id_are_sessions_of_their_own(name):
         *("openai_client_events", "openai_client_traceloop", "openai_client_openinference"),
     ],
 )
-def test_one_turn(name):
+def test_one_turn(name: str) -> None:
     (session,) = read(name)
     assert calls(session) == FIRST
     assert session.response.text in ("done", "done 1")
@@ -66,7 +69,7 @@ def test_one_turn(name):
         ("openai_client_events_without_content", NAMES),
     ],
 )
-def test_arguments_and_texts_that_were_not_captured_are_absent_and_reported(name, expected):
+def test_arguments_and_texts_that_were_not_captured_are_absent_and_reported(name: str, expected: list[Any]) -> None:
     (session,) = read(name)
     assert calls(session) == expected
     places = [place.path for place in session.response.incomplete]
@@ -75,7 +78,7 @@ def test_arguments_and_texts_that_were_not_captured_are_absent_and_reported(name
 
 
 @pytest.mark.parametrize("name", ["pydantic_ai_v5", "langchain_openinference", "openai_agents_chat", "adk"])
-def test_results_errors_and_durations_come_from_the_spans_of_tools(name):
+def test_results_errors_and_durations_come_from_the_spans_of_tools(name: str) -> None:
     session = read(name)[0]
     first, second, failed = results(session)[:3]
     assert (first[2], second[2], failed[2]) == ("ok", "ok", "error")
@@ -85,6 +88,6 @@ def test_results_errors_and_durations_come_from_the_spans_of_tools(name):
     assert made[2].error
 
 
-def test_two_instrumentations_of_one_agent_are_one_session():
+def test_two_instrumentations_of_one_agent_are_one_session() -> None:
     first, _ = read("langchain_both")
     assert "3 replies that two instrumentations recorded" in first.notes

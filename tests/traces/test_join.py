@@ -2,13 +2,16 @@
 
 import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
 import agentv
+from agentv.model.session import Session
 from tests.support.traces import (
     OTLP,
     calls,
@@ -29,11 +32,11 @@ from tests.support.traces import (
 FORBIDS = [{"type": "tool_trajectory", "forbidden": ["*"]}]
 
 
-def session_of(tmp_path: Path, *spans, **fields):
+def session_of(tmp_path: Path, *spans: Any, **fields: Any) -> Session:
     return read_one(write_lines(tmp_path / "traces.jsonl", [request(*spans, **fields)]))
 
 
-def test_the_call_is_joined_from_the_reply_the_tool_span_and_the_next_prompt(tmp_path):
+def test_the_call_is_joined_from_the_reply_the_tool_span_and_the_next_prompt(tmp_path: Path) -> None:
     asked = said("Let me see.", ("c1", "get_order", {"id": 7}))
     session = session_of(
         tmp_path,
@@ -49,7 +52,7 @@ def test_the_call_is_joined_from_the_reply_the_tool_span_and_the_next_prompt(tmp
     assert session.turns == 1
 
 
-def test_a_tool_span_is_matched_by_name_and_order_when_ids_never_match(tmp_path):
+def test_a_tool_span_is_matched_by_name_and_order_when_ids_never_match(tmp_path: Path) -> None:
     session = session_of(
         tmp_path,
         chat(1, 0, 10, [said(None, ("x1", "add", {"a": 1}), ("x2", "add", {"a": 2}))], [user("go")]),
@@ -60,18 +63,18 @@ def test_a_tool_span_is_matched_by_name_and_order_when_ids_never_match(tmp_path)
     assert results(session)[0] == ("add", "one", "ok")
 
 
-def test_arguments_as_a_python_literal_are_read(tmp_path):
+def test_arguments_as_a_python_literal_are_read(tmp_path: Path) -> None:
     attributes = {"gen_ai.tool.call.arguments": "{'city': 'Rome', 'days': None}"}
     session = session_of(tmp_path, tool(1, "weather", 0, 1, attributes=attributes))
     assert calls(session) == [("weather", {"city": "Rome", "days": None})]
 
 
-def test_the_merged_tools_of_adk_are_no_call(tmp_path):
+def test_the_merged_tools_of_adk_are_no_call(tmp_path: Path) -> None:
     session = session_of(tmp_path, tool(1, "add", 0, 1), tool(2, "(merged tools)", 1, 2))
     assert [name for name, _ in calls(session)] == ["add"]
 
 
-def test_usage_is_counted_on_leaf_models_only(tmp_path):
+def test_usage_is_counted_on_leaf_models_only(tmp_path: Path) -> None:
     outer = chat(1, 0, 10, [said("hi")], [user("hello")])
     inner = chat(2, 1, 9, [said("hi")], [user("hello")], parent=1)
     usage = session_of(tmp_path, outer, inner).response.tokens_usage
@@ -79,7 +82,7 @@ def test_usage_is_counted_on_leaf_models_only(tmp_path):
     assert (usage.input_tokens, usage.output_tokens) == (10, 2)
 
 
-def test_the_answer_is_never_that_of_a_tool(tmp_path):
+def test_the_answer_is_never_that_of_a_tool(tmp_path: Path) -> None:
     session = session_of(
         tmp_path,
         chat(1, 0, 5, [said("The answer.")], [user("?")]),
@@ -88,22 +91,22 @@ def test_the_answer_is_never_that_of_a_tool(tmp_path):
     assert session.response.text == "The answer."
 
 
-def test_a_reply_whose_span_is_missing_is_recovered_from_the_history(tmp_path):
+def test_a_reply_whose_span_is_missing_is_recovered_from_the_history(tmp_path: Path) -> None:
     lost = said(None, ("c1", "delete_all", {}))
     session = session_of(tmp_path, chat(3, 30, 40, [said("Done.")], [user("Clean up."), lost, result("c1", "ok")]))
     assert calls(session) == [("delete_all", {})]
     assert agentv.score(session.response, FORBIDS).status == "fail"
 
 
-def test_calls_of_earlier_turns_are_context_and_not_calls_of_the_session(tmp_path):
+def test_calls_of_earlier_turns_are_context_and_not_calls_of_the_session(tmp_path: Path) -> None:
     history = [user("one"), said(None, ("c1", "add", {})), result("c1", 1), said("1"), user("two")]
     session = session_of(tmp_path, chat(1, 0, 1, [said("2")], history))
     assert calls(session) == []
     assert [message.text for message in session.input_messages if message.role == "user"] == ["one", "two"]
 
 
-def test_sessions_are_grouped_by_the_strongest_name(tmp_path):
-    def turn(number, trace, text, attributes):
+def test_sessions_are_grouped_by_the_strongest_name(tmp_path: Path) -> None:
+    def turn(number: int, trace: int, text: str, attributes: dict[str, Any]) -> tuple[Any, Any]:
         root = span(number, "invoke_agent a", trace * 100, trace * 100 + 10, trace=trace, attributes=attributes)
         reply = chat(number + 1, trace * 100 + 1, trace * 100 + 5, [said(f"re {text}")], [user(text)])
         return root, {**reply, "traceId": f"{trace:032x}", "parentSpanId": f"{number:016x}"}
@@ -119,14 +122,14 @@ def test_sessions_are_grouped_by_the_strongest_name(tmp_path):
     assert [message.text for message in sessions[0].messages] == ["one", "re one", "two", "re two"]
 
 
-def test_the_run_id_of_the_resource_goes_before_all_names(tmp_path):
+def test_the_run_id_of_the_resource_goes_before_all_names(tmp_path: Path) -> None:
     attributes = {"gen_ai.conversation.id": "c"}
     reply = chat(1, 0, 1, [said("hi")], attributes=attributes)
     session = session_of(tmp_path, reply, resource={"agentv.run_id": "run-1", "agentv.case_id": "greeting"})
     assert (session.id, session.case_id) == ("run-1", "greeting")
 
 
-def test_a_subagent_that_runs_as_a_tool_adds_calls_and_no_turns(tmp_path):
+def test_a_subagent_that_runs_as_a_tool_adds_calls_and_no_turns(tmp_path: Path) -> None:
     session = session_of(
         tmp_path,
         chat(1, 0, 1, [said(None, ("c1", "researcher", {"task": "t"}))], [user("go")]),
@@ -140,7 +143,7 @@ def test_a_subagent_that_runs_as_a_tool_adds_calls_and_no_turns(tmp_path):
     assert session.response.text == "Done."
 
 
-def test_traces_without_an_agent_are_counted_and_make_no_session(tmp_path):
+def test_traces_without_an_agent_are_counted_and_make_no_session(tmp_path: Path) -> None:
     other = span(1, "GET /", 0, 5, attributes={"http.method": "GET"})
     sessions, coverage = read_traces(write_lines(tmp_path / "traces.jsonl", [request(other)]))
     assert sessions == []
@@ -157,25 +160,27 @@ def test_traces_without_an_agent_are_counted_and_make_no_session(tmp_path):
     ],
     ids=["cut off", "stored elsewhere", "stopped for tools", "not captured"],
 )
-def test_a_check_that_forbids_calls_never_passes_when_the_reply_was_lost(tmp_path, attributes):
+def test_a_check_that_forbids_calls_never_passes_when_the_reply_was_lost(
+    tmp_path: Path, attributes: dict[str, Any]
+) -> None:
     model = span(1, "chat m", 0, 1, attributes={"gen_ai.operation.name": "chat", **attributes})
     session = session_of(tmp_path, model)
     assert session.response.unread
     assert agentv.score(session.response, FORBIDS).status == "error"
 
 
-def test_dropped_attributes_make_calls_unknown(tmp_path):
+def test_dropped_attributes_make_calls_unknown(tmp_path: Path) -> None:
     model = {**chat(1, 0, 1, [said("hi")]), "droppedAttributesCount": 2}
     assert session_of(tmp_path, model).response.unread
 
 
-def test_a_part_of_unknown_type_makes_calls_unknown(tmp_path):
+def test_a_part_of_unknown_type_makes_calls_unknown(tmp_path: Path) -> None:
     reply = {"role": "assistant", "parts": [{"type": "tool_request", "what": "delete"}]}
     session = session_of(tmp_path, chat(1, 0, 1, [reply]))
     assert agentv.score(session.response, FORBIDS).status == "error"
 
 
-def test_a_line_that_cannot_be_read_makes_the_calls_of_its_file_unknown(tmp_path):
+def test_a_line_that_cannot_be_read_makes_the_calls_of_its_file_unknown(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "traces.jsonl", [request(chat(1, 0, 1, [said("hi")], [user("hello")]))])
     path.write_text(path.read_text() + '{"resourceSpans": [{"scopeSpans": [{"spa\n')
     (session,), coverage = read_traces(path)
@@ -183,7 +188,7 @@ def test_a_line_that_cannot_be_read_makes_the_calls_of_its_file_unknown(tmp_path
     assert agentv.score(session.response, FORBIDS).status == "error"
 
 
-def _spans_of(path: Path):
+def _spans_of(path: Path) -> Iterator[dict[str, Any]]:
     for line in lines_of(path):
         for key, inner, leaf in (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords")):
             for resource in line.get(key, []):
@@ -192,14 +197,16 @@ def _spans_of(path: Path):
                         yield {key: [{**resource, inner: [{**scope, leaf: [each]}]}]}
 
 
-def _content(sessions):
+def _content(sessions: list[Session]) -> list[str]:
     return sorted(
         (repr((each.id, each.input_messages, replace(each.response, unread=()), each.agent)) for each in sessions),
     )
 
 
 @pytest.mark.parametrize("path", OTLP, ids=lambda path: path.name.partition(".")[0])
-def test_order_splits_and_duplicates_of_spans_make_no_difference(path, tmp_path, examples_count):
+def test_order_splits_and_duplicates_of_spans_make_no_difference(
+    path: Path, tmp_path: Path, examples_count: int
+) -> None:
     expected = _content(read_traces(path)[0])
     pieces = list(_spans_of(path))
     random_ = random.Random(7)  # noqa: S311 - a test
@@ -216,12 +223,12 @@ def test_order_splits_and_duplicates_of_spans_make_no_difference(path, tmp_path,
 
 
 @pytest.fixture
-def examples_count(request):
+def examples_count(request: pytest.FixtureRequest) -> int:
     """The number of random variants: a thousand with `make soak`."""
     return 1000 if request.config.getoption("-m") == "soak" else 8
 
 
-def test_the_text_of_a_json_document_and_of_lines_is_the_same(tmp_path):
+def test_the_text_of_a_json_document_and_of_lines_is_the_same(tmp_path: Path) -> None:
     body = request(chat(1, 0, 1, [said("hi")], [user("hello")]))
     (tmp_path / "pretty.json").write_text(json.dumps(body, indent=2))
     write_lines(tmp_path / "lines.jsonl", [body])
@@ -230,9 +237,9 @@ def test_the_text_of_a_json_document_and_of_lines_is_the_same(tmp_path):
     assert found[0] == found[1] == found[2]
 
 
-def test_an_input_that_was_not_captured_stays_absent(tmp_path):
+def test_an_input_that_was_not_captured_stays_absent(tmp_path: Path) -> None:
     session = session_of(tmp_path, tool(1, "add", 0, 1))
-    (message,) = session.response.output_messages or ()
-    assert message.tool_calls[0].input is UNSET
+    messages = session.response.output_messages or ()
+    assert messages[0].tool_calls[0].input is UNSET
     wanted = [{"type": "tool_trajectory", "not": True, "mode": "in_order", "expected": [{"tool": "add", "input": {}}]}]
     assert agentv.score(session.response, wanted).status == "error"

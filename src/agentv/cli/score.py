@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from agentv.api import resume as api
 from agentv.api.execution import execute
-from agentv.api.store_files import open_location, parse_location, store_path
 from agentv.api.sessions.score import DEFAULT_TARGET, prepare_score
+from agentv.api.store_files import open_location, parse_location, store_path
 from agentv.cli.interrupts import handled_interrupts
 from agentv.cli.options import (
     DOLLARS,
@@ -42,8 +42,8 @@ from agentv.reports.terminal import pluralize
 if TYPE_CHECKING:
     from agentv.api.execution import Prepared
     from agentv.api.resume import StoreSession
-    from agentv.api.store_files import StoreLocation
     from agentv.api.sessions.spool import SessionSpool
+    from agentv.api.store_files import StoreLocation
     from agentv.model.session import TraceCoverage
 
 

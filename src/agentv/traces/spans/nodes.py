@@ -50,7 +50,7 @@ class Node:
         """
         nearby = [*self.children, *(self.parent.children if self.parent is not None else ())]
         starts = [node.span.start for node in nearby if node.kind == "tool" and self._is_open_at(node.span.start)]
-        return min([self.end, *(start - 1 for start in starts)])
+        return int(min([self.end, *(start - 1 for start in starts)]))
 
     def _is_open_at(self, time: int) -> bool:
         return self.span.start < time < self.end
