@@ -28,7 +28,6 @@ from agentv.model.comparison import (
     Side,
 )
 from agentv.model.conversation import TraceEvent, TraceSummary
-from agentv.model.coverage import ArgumentCoverage, CoverageReport, PersonaCoverage, ToolCoverage, ValueCoverage
 from agentv.model.divergence import CallVariant, DiffCell, DiffColumn, DiffRun, Divergence, LeftOutRun, RunDiff
 from agentv.model.judging import (
     Calibration,
@@ -58,6 +57,7 @@ from agentv.model.results import (
     ResultRecord,
     Summary,
 )
+from agentv.model.tool_coverage import ArgumentCoverage, CoverageReport, PersonaCoverage, ToolCoverage, ValueCoverage
 from agentv.providers.cli import PLACEHOLDERS
 from agentv.pytest_plugin.fixture import CaseRun
 from agentv.registry import EVALUATORS, PROVIDERS, find_provider

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentv.api.coverage import measure_coverage
 from agentv.api.evaluate import load
 from agentv.api.store_files import locate_store
+from agentv.api.tool_coverage import measure_coverage
 from agentv.cli.executions import open_run_store
 from agentv.cli.options import JSON, PASS_RATE, STORE, TRUST_PROJECT
 from agentv.cli.outputs import print_json
 from agentv.cli.problems import exit_with_problems, fail_usage, print_error
 from agentv.errors import AgentVError, SpecError
 from agentv.exit_codes import ExitCode
-from agentv.reports.coverage import render_coverage
 from agentv.reports.terminal import Style
+from agentv.reports.tool_coverage import render_tool_coverage
 from agentv.spec.project import evals_here
 
 if TYPE_CHECKING:
     from agentv.evals import Eval
-    from agentv.model.coverage import CoverageReport
+    from agentv.model.tool_coverage import CoverageReport
     from agentv.protocols import Store
 
 _ROUNDING = 1e-9
@@ -53,7 +53,7 @@ def command(paths: tuple[str, ...], fail_under: float | None, store: str | None,
     if as_json:
         print_json(report)
     else:
-        click.echo(render_coverage(report, Style.of(sys.stdout)), nl=False)
+        click.echo(render_tool_coverage(report, Style.of(sys.stdout)), nl=False)
     sys.exit(_exit_code(report, fail_under))
 
 

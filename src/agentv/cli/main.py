@@ -25,6 +25,7 @@ COMMANDS = {
     "calibrate": "Measure the agreement of a judge with people.",
     "runs": "List, show, diff, export and import stored runs.",
     "executions": "List, show, export and delete stored executions.",
+    "score": "Score sessions of stored traces, without calling an agent.",
     "view": "Show stored runs in the browser.",
     "report": "Write an execution as one HTML file.",
     "rescore": "Evaluate stored runs again, without calling an agent.",
@@ -37,7 +38,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of eval files.",
     "completion": "Print the completion script of a shell.",
 }
-MEASURING_COMMANDS = ("eval", "calibrate", "rescore", "merge", "mutate", "coverage")
+MEASURING_COMMANDS = ("eval", "calibrate", "score", "rescore", "merge", "mutate", "coverage")
 """Commands whose exit code 0 means that everything passed."""
 BUG_REPORT = "This is a bug in agentv. Please report it with the lines above and what you ran."
 

@@ -1,81 +1,67 @@
-"""Reports of `agentv coverage` on the terminal."""
+"""The coverage report of stored traces: what was read, what was not understood, and what was skipped."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from agentv.matching.diff import quote
-from agentv.reports.terminal import Style, as_ascii, clean, display_width, pluralize
+from msgspec import to_builtins
+
+from agentv.reports.terminal import Style, clean, pluralize
 
 if TYPE_CHECKING:
-    from agentv.model.coverage import ArgumentCoverage, CoverageReport, ToolCoverage
+    from agentv.model.session import TraceCoverage
 
-COLORS = {"never called": "red", "called": "yellow", "asserted": "green"}
-HEAD = ("tool", "status", "calls", "cases", "failing path", "arguments")
-MAX_NAME = 40
-MAX_ARGUMENTS = 6
-MAX_VALUES = 6
-MAX_NEXT = 20
+SCHEMA = "agentv.coverage/1"
+_SHOWN = 5
+"""Number of places and records that the text lists; `--json` has more."""
 
 
-def render_coverage(report: CoverageReport, style: Style) -> str:
-    """Render a report: a table of tools, the totals, and the cases to write next."""
-    lines: list[str] = []
-    if report.tools:
-        lines += [*_table(report.tools, style), ""]
-    lines += [_total(report), _runs(report)]
-    for persona in report.personas:
-        lines.append(f"persona {clean(persona.id)}: {pluralize(persona.runs, 'run')}")
-    if report.next_cases:
-        lines += ["", "write next:", *(f"  - {clean(sentence)}" for sentence in report.next_cases[:MAX_NEXT])]
-        more = len(report.next_cases) - MAX_NEXT
-        lines += [f"  … and {more:,} more; --json lists them"] if more > 0 else []
-    text = "\n".join([*lines, ""])
-    return text if style.unicode else as_ascii(text)
+def coverage_data(coverage: TraceCoverage) -> dict[str, Any]:
+    """Return the report as JSON data."""
+    return {"schema": SCHEMA, **to_builtins(coverage)}
 
 
-def _table(tools: tuple[ToolCoverage, ...], style: Style) -> list[str]:
-    rows = [_row(tool) for tool in tools]
-    widths = [max(display_width(row[column]) for row in [HEAD, *rows]) for column in range(len(HEAD))]
-    lines = ["  ".join(_pad(cell, width) for cell, width in zip(HEAD, widths, strict=True)).rstrip()]
-    for tool, row in zip(tools, rows, strict=True):
-        cells = [_pad(cell, width) for cell, width in zip(row, widths, strict=True)]
-        cells[1] = style.paint(COLORS[tool.status], cells[1])
-        lines.append("  ".join(cells).rstrip())
-    return lines
+def render_coverage(coverage: TraceCoverage, style: Style) -> str:
+    """Return the report as text."""
+    formats = ", ".join(f"{clean(name)} {count:,}" for name, count in coverage.formats.items())
+    read = f"{pluralize(coverage.sessions, 'session')}, {pluralize(coverage.turns, 'turn')}"
+    lines = [
+        f"read {pluralize(coverage.files, 'file')}: {read}, {pluralize(coverage.calls, 'tool call')}"
+        + (f" ({formats})" if formats else "")
+    ]
+    if coverage.selected is not None:
+        lines.append(f"  selected: {pluralize(coverage.selected, 'session')}")
+    lines += [f"  {line}" for line in _gaps(coverage)]
+    if coverage.unread_places:
+        partly = pluralize(coverage.sessions_partly_understood, "session")
+        what = (
+            f"not understood: {pluralize(coverage.unread_places, 'place')} in {partly}, whose calls are a lower bound"
+        )
+        lines.append("  " + style.paint("yellow", what))
+        lines += [f"    {clean(str(place))}" for place in coverage.unread[:_SHOWN]]
+        lines += _more(coverage.unread_places)
+    if coverage.skipped_records:
+        lines.append("  " + style.paint("yellow", f"skipped: {pluralize(coverage.skipped_records, 'record')}"))
+        lines += [f"    {clean(str(record))}" for record in coverage.skipped[:_SHOWN]]
+        lines += _more(coverage.skipped_records)
+    if coverage.ignored_files:
+        lines.append(f"  ignored: {pluralize(coverage.ignored_files, 'file')} that are no traces")
+    lines += [f"  note: {count:,} {clean(note)}" for note, count in coverage.notes.items()]
+    return "\n".join(lines)
 
 
-def _pad(text: str, width: int) -> str:
-    return text + " " * (width - display_width(text))
+def _more(count: int) -> list[str]:
+    return [f"    and {count - _SHOWN:,} more"] if count > _SHOWN else []
 
 
-def _row(tool: ToolCoverage) -> tuple[str, ...]:
-    failing = "exercised" if tool.failing_path else "never"
-    name = clean(tool.name)
-    name = name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
-    arguments = [_argument(argument) for argument in tool.arguments[:MAX_ARGUMENTS]]
-    more = ["…"] if len(tool.arguments) > MAX_ARGUMENTS else []
-    return name, tool.status, f"{tool.calls:,}", f"{tool.cases:,}", failing, ", ".join([*arguments, *more])
-
-
-def _argument(argument: ArgumentCoverage) -> str:
-    used = [value for value in argument.values if value.calls]
-    if argument.values:
-        missing = [quote(value.value) for value in argument.values if not value.calls]
-        shown = ", ".join([*missing[:MAX_VALUES], *(["…"] if len(missing) > MAX_VALUES else [])])
-        never = f", never {clean(shown)}" if missing else ""
-        return f"{clean(argument.name)} ({len(used)} of {pluralize(len(argument.values), 'value')}{never})"
-    return clean(argument.name) if argument.calls else f"{clean(argument.name)} (never)"
-
-
-def _total(report: CoverageReport) -> str:
-    if report.coverage is None:
-        return "no tools are known: declare them with `tools`, or run the evals"
-    counts = f"{report.asserted} asserted, {report.called} called only, {report.never_called} never called"
-    return f"{pluralize(len(report.tools), 'tool')}: {counts}; {report.coverage * 100:.0f} % asserted"
-
-
-def _runs(report: CoverageReport) -> str:
-    unknown = f", {report.unknown_calls:,} of them without all calls known" if report.unknown_calls else ""
-    without = f"; {pluralize(report.cases_without_runs, 'case')} without runs" if report.cases_without_runs else ""
-    return f"{pluralize(report.runs, 'run')} of {pluralize(report.cases, 'case')}{unknown}{without}"
+def _gaps(coverage: TraceCoverage) -> list[str]:
+    calls = []
+    if coverage.calls:
+        calls.append(f"{coverage.calls_without_input:,} calls without arguments")
+        calls.append(f"{coverage.calls_without_output:,} without results")
+    if coverage.messages:
+        total = f" of {coverage.messages:,}" if coverage.messages_without_usage else ""
+        calls.append(f"{coverage.messages_without_usage:,}{total} messages without usage")
+    if coverage.sessions_without_answer:
+        calls.append(f"{pluralize(coverage.sessions_without_answer, 'session')} without an answer")
+    return [" · ".join(calls)] if calls else []

@@ -92,6 +92,8 @@ class TargetSelection(NamedTuple):
     names: tuple[str, ...]
     lone: Target | None
     judge: Target | str | None = None
+    policy: bool = False
+    """`True` if an eval without cases is a policy: it then has one case, `POLICY`, for all sessions."""
 
 
 class ReiterableCases:
@@ -148,7 +150,7 @@ class Loader:
         listed = self._listed(reader, ids)
         counts = CaseCounts()
         for case in listed:
-            counts.add(case, next(name for name in CASE_LISTS if name in data))
+            counts.add(case, next((name for name in CASE_LISTS if name in data), "cases"))
         dataset = self._dataset(reader, len(listed))
         if dataset is not None:
             self._problems += validate_dataset(dataset, ids, counts)
@@ -256,6 +258,8 @@ class Loader:
         names = [name for name in CASE_LISTS if name in self._data]
         for name in names[1:]:
             self._problems.append(Problem(name, f"{name!r} is another word for 'cases'; give one of them", "key"))
+        if self._selection.policy and not self._data.get("dataset") and not (names and self._data[names[0]]):
+            return self._policy(reader, ids)
         if not names:
             if self._data.get("dataset") is None:
                 self._problems.append(Problem("", NO_CASES, "whole"))
@@ -271,6 +275,15 @@ class Loader:
             if case is not None:
                 listed.append(case)
         return listed
+
+    def _policy(self, reader: CaseReader, ids: IdRegistry) -> list[CheckedCase]:
+        """Return the case of an eval without cases, whose evaluators apply to every session."""
+        if not reader.has_checks:
+            if not self._problems:  # otherwise there are some, and they are invalid
+                self._problems.append(Problem("", NO_POLICY, "whole"))
+            return []
+        case = self._case(reader, {"id": POLICY, "input": POLICY}, 0, "cases[0]", ids)
+        return [] if case is None else [case]
 
     def _case(self, reader: CaseReader, data: Any, index: int, path: str, ids: IdRegistry) -> CheckedCase | None:
         objects = _evaluator_objects(data)
@@ -320,6 +333,9 @@ def _evaluator_objects(data: Any) -> list[Any] | None:
 
 
 NO_CASES = "no cases: add `cases` or `dataset`"
+NO_POLICY = "nothing to check: add evaluators for every session below `defaults`, or `cases` with the ids of sessions"
+POLICY = "*"
+"""Id of the case that an eval without cases has when it is a policy for stored sessions."""
 NO_TARGET = "no target to test"
 UNDEFINED = "is not defined: add it to `targets`"
 
@@ -359,11 +375,12 @@ def load_evals(
     *,
     lone: Target | None = None,
     judge: Target | str | None = None,
+    policy: bool = False,
 ) -> list[Eval]:
     """Load the evals of these files and folders, or raise one `SpecError` with all problems of all of them.
 
     `targets` override those that the files select, `lone` is a target that is in no file; `judge` is the judge of
-    evaluators that name none.
+    evaluators that name none. With `policy`, an eval without cases is one for all stored sessions.
     """
     evals: list[Eval] = []
     # Problems of a project are found with each of its evals, and reported once.
@@ -371,7 +388,7 @@ def load_evals(
     load_cached_project = cache(load_project)
     for path in find_evals(paths):
         try:
-            evals.append(_load_file(path, TargetSelection(targets, lone, judge), load_cached_project))
+            evals.append(_load_file(path, TargetSelection(targets, lone, judge, policy), load_cached_project))
         except SpecError as error:
             problems |= dict.fromkeys(error.problems)
     evals = disambiguate(evals)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agentv.errors import Problem
-from agentv.model.coverage import DeclaredTool, ToolArgument
+from agentv.model.tool_coverage import DeclaredTool, ToolArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

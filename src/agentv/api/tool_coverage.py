@@ -14,7 +14,8 @@ from agentv.errors import DamagedRunError
 from agentv.jsonio import dump_json
 from agentv.matching.diff import quote
 from agentv.matching.equality import canonical_key
-from agentv.model.coverage import (
+from agentv.model.request import Scope
+from agentv.model.tool_coverage import (
     ArgumentCoverage,
     CoverageReport,
     DeclaredTool,
@@ -24,7 +25,6 @@ from agentv.model.coverage import (
     ToolStatus,
     ValueCoverage,
 )
-from agentv.model.request import Scope
 from agentv.mutation.operators import mutants_of_calls
 from agentv.scoring.calls import resolve_calls
 from agentv.scoring.scorer import CaseScorer
