@@ -11,7 +11,7 @@ from agentv.errors import Problem
 from agentv.model.conversation import Message, ToolCall, TraceEvent, TraceSummary
 from agentv.model.events import AttemptFinished, Event, RunFinished
 from agentv.model.judging import Calibration, JudgeReply
-from agentv.model.request import Case, Request, Scope
+from agentv.model.request import Case, ConversationMode, Request, Scope
 from agentv.model.response import Price, ProviderResponse, Unread
 from agentv.model.results import EvaluatorResult, Kind, Summary, Verdict
 from agentv.model.stored import (
@@ -231,6 +231,15 @@ class BatchSession(ProviderSession, Protocol):
 
 
 @runtime_checkable
+class ConversationSession(ProviderSession, Protocol):
+    """Session that keeps state for each conversation, such as an object of the user or a process."""
+
+    async def end_conversation(self, conversation_id: str) -> None:
+        """Release the state of a conversation; called after its last turn, and harmless if there is none."""
+        ...
+
+
+@runtime_checkable
 class LoadingSession(ProviderSession, Protocol):
     """Session that loads code; this happens before the first request and counts as time of no run."""
 
@@ -306,6 +315,12 @@ class ProviderSettings(Struct, frozen=True, kw_only=True):
     """Addresses that it sends to, for `--no-exec`."""
     variable_names: Sequence[str] = ()
     """Environment variables that it uses beside those written as `${NAME}`: those that look like secrets are some."""
+    conversation_mode: ConversationMode = "full"
+    """`full` if each turn sends the whole conversation, `thread` if it sends what is new with the thread's id."""
+    conversation_problem: str | None = None
+    """Reason why its targets cannot hold conversations; `None` if they can."""
+    persona_env_problem: str | None = None
+    """Reason why its programs cannot have the environment variables of a persona; `None` if they can, or have none."""
 
     @classmethod
     def of(cls, provider: object) -> "ProviderSettings":

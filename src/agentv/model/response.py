@@ -15,6 +15,7 @@ __all__ = [
     "ProviderResponse",
     "ResponseError",
     "TokensUsage",
+    "TurnReply",
     "Unread",
 ]
 
@@ -37,7 +38,7 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
 TRACE_REF = "trace_ref"
 """The path of a trace file that was not read, in `unread`."""
 DEPRECATED = Meta(extra_json_schema={"deprecated": True})
-ErrorKind = Literal["agent", "transport", "timeout", "interrupted", "protocol"]
+ErrorKind = Literal["agent", "transport", "timeout", "interrupted", "protocol", "simulator"]
 
 
 UNREACHABLE, NOT_STARTED = "unreachable", "not_started"
@@ -119,9 +120,13 @@ class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     echo_end: int | None = None
     """Set when the messages may begin with an echo of the request that could not be aligned with it: the index in
     `output_messages` after the last user message. `None` when there is no doubt."""
+    turns: "tuple[TurnReply, ...]" = ()
+    """Turns of a conversation, whose messages are all in `output_messages`; empty if it is one reply."""
 
     def answer_message(self) -> Message | None:
         """Return the answer as a message if none of `output_messages` holds it, as of an agent that sent a text."""
+        if self.turns:  # their messages include the answers
+            return None
         messages = self.output_messages or ()
         if not self.text.strip() or any(each.role == "assistant" and each.text == self.text for each in messages):
             return None
@@ -131,3 +136,24 @@ class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Return the whole conversation, which ends with the answer."""
         answer = self.answer_message()
         return (*input_messages, *(self.output_messages or ()), *(() if answer is None else (answer,)))
+
+
+class TurnReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One turn of a conversation as it took place."""
+
+    index: int
+    """Number of the turn, from 1."""
+    first_message: int
+    """Index of its first message in the whole conversation: that of the user."""
+    last_message: int
+    """Index of its last message; one less than `first_message` if the turn has none."""
+    user_messages: int = 1
+    """Number of messages of the user side at its beginning."""
+    agent_messages: int | None = None
+    """Number of messages that the agent sent after them; `None` if it sent a text only."""
+    resume: Any = UNSET
+    """Value that the agent was resumed with; only in such a turn."""
+    attempts: int = 1
+    """Number of requests that were made for this turn."""
+    response: ProviderResponse
+    """The reply, without `output_messages`: the conversation has them."""

@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from agentv.errors import Problem
 from agentv.formats.plain_blocks import PLAIN_BLOCK_SCHEMA
-from agentv.model.request import Request, Scope
+from agentv.model.request import ConversationMode, Request, Scope
 from agentv.model.response import ErrorKind, Price, ProviderResponse, ResponseError
 from agentv.protocols import PARTIAL_REPLY, ProviderSession
 
@@ -48,6 +48,9 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     trace_store: Annotated[str, Meta(min_length=1)] | None = None
     """Folder of the trace files that its replies name by an identifier (`trace_ref`), or a pattern such as
     `traces/{id}.jsonl`."""
+    conversation: ConversationMode | None = None
+    """What each turn of a conversation sends: `full` sends the whole conversation, `thread` what is new with the id of
+    the thread that the target reported; the default depends on the provider."""
 
     is_live: ClassVar[bool] = True
     """False if replies are recorded, so that the duration of `invoke` is not the agent's latency."""
@@ -70,6 +73,21 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def variable_names(self) -> tuple[str, ...]:
         """Environment variables that it uses beside those written as `${NAME}`."""
         return ()
+
+    @property
+    def conversation_mode(self) -> ConversationMode:
+        """What each turn of a conversation sends."""
+        return self.conversation or "full"
+
+    @property
+    def conversation_problem(self) -> str | None:
+        """Reason why this target cannot hold conversations; `None` if it can."""
+        return None
+
+    @property
+    def persona_env_problem(self) -> str | None:
+        """Reason why the environment variables of a persona cannot be set for this target; `None` if they can."""
+        return None
 
     def check(self, path: str) -> list[Problem]:
         """Return the problems with the settings as a whole."""
