@@ -224,6 +224,7 @@ def _with_cases(eval_: Eval, cases: list[CheckedCase]) -> Eval:
         cases=cases,
         count=len(cases),
         skipped=0,
-        repeats=sum(case.repeat for case in cases),
+        variants=sum(len(case.variants) or 1 for case in cases),
+        repeats=sum((len(case.variants) or 1) * case.repeat for case in cases),
         has_only=False,
     )
