@@ -141,11 +141,10 @@ def prepare(
             else:
                 problems += check_conversations(eval_, target, provider)
             secrets |= find_secrets(target, provider, environment)
-        if eval_.personas and not dry:
-            settings, found, wrong = resolve_personas(eval_, environment, untrusted)
-            personas |= settings
-            secrets |= found
-            problems += wrong
+        settings, found, wrong = resolve_personas(() if dry else eval_.personas, eval_.id, environment, untrusted)
+        personas |= settings
+        secrets |= found
+        problems += wrong
     if untrusted is not None and not dry:
         problems += _executing_evaluators(evals, options)
     if problems:

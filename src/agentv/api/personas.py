@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentv.errors import Problem, SpecError
-from agentv.model.request import PersonaSettings
 from agentv.protocols import ProviderSettings
 from agentv.redaction.secret_variables import stored_secrets
 from agentv.spec.personas import persona_variables, resolve_persona
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from agentv.api.untrusted import Permissions
     from agentv.evals import Eval, Target
+    from agentv.model.request import Persona, PersonaSettings
     from agentv.protocols import Provider
 
 PersonaKey = tuple[str, str]
@@ -22,13 +22,13 @@ PersonaKey = tuple[str, str]
 
 
 def resolve_personas(
-    eval_: Eval, environment: Mapping[str, str], untrusted: Permissions | None
+    personas: Sequence[Persona], eval_id: str, environment: Mapping[str, str], untrusted: Permissions | None
 ) -> tuple[dict[PersonaKey, PersonaSettings], dict[str, str], list[Problem]]:
     """Return the settings of the personas of an eval, their secrets, and the problems of both."""
     settings: dict[PersonaKey, PersonaSettings] = {}
     secrets: dict[str, str] = {}
     problems: list[Problem] = []
-    for persona in eval_.personas:
+    for persona in personas:
         allowed = None if untrusted is None else untrusted.variables
         forbidden = [name for name in persona_variables(persona) if allowed is not None and name not in allowed]
         problems += [
@@ -41,7 +41,7 @@ def resolve_personas(
             for name in forbidden
         ]
         try:
-            settings[eval_.id, persona.id] = resolve_persona(persona, environment)
+            settings[eval_id, persona.id] = resolve_persona(persona, environment)
         except SpecError as error:
             problems += error.problems
         secrets |= stored_secrets({"headers": persona.headers, "persona_env": persona.env}, environment)

@@ -78,6 +78,8 @@ class Claim(NamedTuple):
     """Id of the eval."""
     case_id: str
     """Id of the case."""
+    persona_id: str | None
+    """Id of the persona; `None` if there is none."""
     target: str
     """Name of the target."""
     repeat: int
@@ -192,6 +194,8 @@ class RunRow(NamedTuple):
     """Places of the reply that were not understood; `None` if there are none."""
     own_id: str | None = None
     """Id that an imported run had before; `None` if it is made of the execution and the key."""
+    turns: int | None = None
+    """Number of turns of a conversation; `None` if the case is one question."""
     damage: str | None = None
     """Reason why the other fields cannot be trusted; `None` if no damage was found."""
 

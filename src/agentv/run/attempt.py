@@ -236,8 +236,7 @@ async def try_run(  # noqa: PLR0913 - the last two are for turns of conversation
     keeps_slot = slot is not None
     try:
         while True:
-            permit = limiter.try_acquire() if slot is None else None
-            permit = permit or await _acquire((history,), limiter, slot)
+            permit = (limiter.try_acquire() if slot is None else None) or await _acquire((history,), limiter, slot)
             if not isinstance(permit, Permit):
                 return None if permit is None else history.reject(permit)
             responses: tuple[ProviderResponse, ...] = ()
