@@ -78,8 +78,6 @@ class Claim(NamedTuple):
     """Id of the eval."""
     case_id: str
     """Id of the case."""
-    persona_id: str | None
-    """Id of the persona; `None` if there is none."""
     target: str
     """Name of the target."""
     repeat: int
@@ -92,6 +90,8 @@ class Claim(NamedTuple):
     """Target as written, as JSON: secrets are names of variables there."""
     rounds: int
     """Number of earlier claims as far as known: if the store has another, another process was faster."""
+    persona_id: str | None = None
+    """Id of the persona; `None` if there is none."""
 
 
 class ResultRow(NamedTuple):

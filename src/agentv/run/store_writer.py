@@ -239,13 +239,13 @@ class StoreWriter:
             # Names are identifiers that the author wrote: a redacted one could not be found again.
             eval_id=planned.eval.id,
             case_id=case.case.id,
-            persona_id=case.case.persona_id,
             target=target.name,
             repeat=planned.repeat,
             place=str(case.location or ""),
             content=content,
             target_settings=settings,
             rounds=rounds,
+            persona_id=case.case.persona_id,
         )
 
     def _run(self) -> None:

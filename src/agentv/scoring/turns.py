@@ -177,6 +177,11 @@ def unfinished_turn(error: ResponseError, user: tuple[Message, ...], resume: Any
     return Exchange(user, ProviderResponse(success=False, error=error), 0, resume)
 
 
+def is_golden_path(expected: Sequence[Message]) -> bool:
+    """Tell whether expected messages are those of several turns, since they hold several messages of the user."""
+    return sum(message.role == "user" for message in expected) > 1
+
+
 def golden_segments(expected: Sequence[Message]) -> list[tuple[Message, ...]]:
     """Return the expected messages of each turn: a message of the user begins one."""
     segments: list[list[Message]] = []

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agentv.errors import Problem, SpecError
 from agentv.evals import iter_evaluators
 from agentv.model.request import OneTurn, Turn
-from agentv.scoring.turns import golden_segments
+from agentv.scoring.turns import golden_segments, is_golden_path
 from agentv.spec.evaluators import check_evaluators, has_expected_calls
 from agentv.spec.file_format import TurnEntry
 from agentv.spec.messages import check_expected_field, check_messages
@@ -139,8 +139,7 @@ def turn_name(number: int, name: object) -> str:
 
 def check_golden_path(expected: tuple[Message, ...] | None, turns: int, path: str) -> list[Problem]:
     """Return the problem of a golden path with another number of turns than the case."""
-    users = sum(message.role == "user" for message in expected or ())
-    if expected is None or users <= 1:
+    if expected is None or not is_golden_path(expected):
         return []
     segments = len(golden_segments(expected))
     if segments == turns:

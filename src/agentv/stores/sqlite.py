@@ -157,8 +157,8 @@ class StoreEdits(StoreQueries):
 
 
 INSERT_CLAIM = """
-    INSERT INTO runs (seq, execution, key, position, eval_id, case_id, persona_id, target, repeat, place, started_at,
-        content, target_settings, owner, created_at, updated_at, status, rounds)
+    INSERT INTO runs (seq, execution, key, position, eval_id, case_id, target, repeat, place, started_at, content,
+        target_settings, owner, created_at, updated_at, status, rounds, persona_id)
     VALUES {rows}
 """
 RECLAIM = """
@@ -182,8 +182,9 @@ UPDATE_RESULT = """
         completed_at = it.column5, latency_ms = it.column6, input_tokens = it.column7, output_tokens = it.column8,
         total_tokens = it.column9, cost_usd = it.column10, thread_id = it.column11, unread = it.column12,
         turns = it.column13, updated_at = it.column14, owner = NULL,
-        checksum = row_checksum(key, eval_id, case_id, persona_id, target, repeat, it.column2, CAST(it.column3 AS REAL), it.column5, CAST(it.column6 AS REAL), it.column7,
-            it.column8, it.column9, CAST(it.column10 AS REAL), it.column11, it.column12, content, target_settings)
+        checksum = row_checksum(key, eval_id, case_id, persona_id, target, repeat, it.column2,
+            CAST(it.column3 AS REAL), it.column5, CAST(it.column6 AS REAL), it.column7, it.column8, it.column9,
+            CAST(it.column10 AS REAL), it.column11, it.column12, content, target_settings)
     FROM (VALUES {rows}) AS it WHERE seq = it.column15
 """
 """The checksum is that of `RUN_COLUMNS`, in their order, with values as the columns store them."""
@@ -308,7 +309,7 @@ class SqliteStore(StoreEdits):
             (
                 seq,
                 execution,
-                *claim[:8],
+                *claim[:7],
                 None,
                 contents[claim.content],
                 targets[claim.target_settings],
@@ -317,6 +318,7 @@ class SqliteStore(StoreEdits):
                 at,
                 "queued",
                 1,
+                claim.persona_id,
             )
             for seq, claim in enumerate(claims, first)
         ]
