@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from agentv.model.conversation import Message
 
 ConversationMode = Literal["full", "thread"]
-"""What a target is sent: the whole conversation (`full`), or what is new, with the id of its thread (`thread`)."""
+"""Messages that a target is sent: the whole conversation (`full`), or what is new, with the id of its thread (`thread`)."""
 
 
 CONVERSATION, EACH_TURN, LAST_TURN = "conversation", "each_turn", "last_turn"

@@ -64,7 +64,7 @@ class CaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     turns: list[Any] | UnsetType = UNSET
     """The turns of a conversation; `input` is then the history before it."""
     persona: Names | None = None
-    """Who the user is: the id of a persona, or a list, which runs the case with each; `default` stands for none."""
+    """The user: the id of a persona, or a list, which runs the case with each; `default` stands for none."""
     evaluators: list[Any] = []
     """Evaluators of this case, in addition to those of `defaults`; in a conversation, of all of its turns."""
     vars: dict[str, Any] = {}
@@ -95,7 +95,7 @@ class DefaultsEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     vars: dict[str, Any] = {}
     """Variables for the agent, in addition to those of each case."""
     persona: Names | None = None
-    """Who the user is, for cases without a `persona`."""
+    """The user of cases without a `persona`."""
     tags: list[str] = []
     """Tags of every case."""
     timeout_s: Seconds | None = None
