@@ -254,6 +254,11 @@ class LoadingSession(ProviderSession, Protocol):
 class UserDriver(Protocol):
     """User side of one conversation: a script, or a simulated user."""
 
+    @property
+    def is_scripted(self) -> bool:
+        """True while a script goes on after the last message: stop rules do not end it."""
+        ...
+
     async def next(self, view: UserView) -> Say | Stop:
         """Return the next message of the user, or the end of the conversation."""
         ...

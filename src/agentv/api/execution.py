@@ -138,9 +138,8 @@ def prepare(
             providers[key] = provider
             if is_judge(key):
                 judges[eval_.id, target.name] = judge_target(key, target, environment)
-            else:
-                problems += check_conversations(eval_, target, provider)
             secrets |= find_secrets(target, provider, environment)
+        problems += check_conversations(eval_, providers)
         settings, found, wrong = resolve_personas(() if dry else eval_.personas, eval_.id, environment, untrusted)
         personas |= settings
         secrets |= found
