@@ -73,7 +73,7 @@ class ModelUser:
             reply = await self._ask(messages, self._seed)
             if reply.error is not None or not reply.success:
                 raise UserModelError(_error_of(reply))
-            step, problem = read_step(reply.text)
+            step, problem = read_step(reply)
             if step is not None:
                 return step
             if last_try:
@@ -115,9 +115,13 @@ def _mark(seed: int, texts: Sequence[str]) -> str:
     raise AssertionError(msg)
 
 
-def read_step(reply: str) -> tuple[Say | Stop | None, str]:
+def read_step(reply: ProviderResponse) -> tuple[Say | Stop | None, str]:
     """Return the step that a reply of the user model asks for; or `None` and the reason why it cannot be read."""
-    data, problem = _read_object(reply)
+    data, problem = _read_object(reply.text)
+    fields = reply.metadata or {}
+    if data is None and isinstance(fields.get("stop"), bool):
+        # A target that answers with the object itself: its `message` was read as the text of the reply.
+        data = {"message": reply.text, "stop": fields["stop"], "reason": fields.get("reason")}
     if data is None:
         return None, problem
     message, stop = data.get("message"), data.get("stop", False)
