@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agentv.protocols import JudgeClient, Provider
     from agentv.run.engine import Engine
     from agentv.run.judges import JudgeCache
-    from agentv.stores.judge_cache import SqliteJudgeCache
+    from agentv.stores.sqlite import SqliteJudgeCache
 
 
 NEUTRAL_SETTINGS = frozenset((
@@ -114,7 +114,7 @@ def open_judge_cache(path: Path | None, warn: Callable[[str], None] | None = Non
     """Open the cache of judge replies in the file of the run store; `None` without a file or if it cannot be opened."""
     if path is None:
         return None
-    from agentv.stores.judge_cache import SqliteJudgeCache  # noqa: PLC0415 - sqlite3 is loaded when it is used
+    from agentv.stores.sqlite import SqliteJudgeCache  # noqa: PLC0415 - sqlite3 is loaded when it is used
 
     try:
         return SqliteJudgeCache(path)

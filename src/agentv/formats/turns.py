@@ -1,4 +1,7 @@
-"""Lists of complete model replies: the turns of one conversation, as collected by a loop around a model."""
+"""Several model turns in one reply: lists of complete replies, and streams of several turns.
+
+A loop around a model collects them, with the messages between them.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,12 +10,17 @@ from msgspec.structs import replace
 
 from agentv.formats.cohere import is_cohere
 from agentv.formats.detect import is_message
-from agentv.formats.fields import MISSING_CALLS, OBJECT
+from agentv.formats.fields import MISSING_CALLS, OBJECT, objects_in, text_or_empty
 from agentv.formats.gemini import are_turns, has_ended
 from agentv.formats.response import join_turns, with_turn_usage
 from agentv.formats.unread import unread_of_turn
 from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat, ReplyReader
+
+_Object = Mapping[str, Any]
+_STARTS = ("message_start", "response.created")
+_ALL = "all"
+_ENDS = ("message_stop", "response.completed", "response.failed", "response.incomplete")
 
 
 def _is_complete(item: Any) -> bool:
@@ -26,7 +34,7 @@ def _is_complete(item: Any) -> bool:
         return True
     if isinstance(choices, (list, tuple)) and choices:
         return all(isinstance(choice, OBJECT) and isinstance(choice.get("message"), OBJECT) for choice in choices)
-    if not isinstance(output, (list, tuple)) or not all(isinstance(each, OBJECT) for each in output):
+    if not isinstance(output, (list, tuple)) or not all(isinstance(block, OBJECT) for block in output):
         return False
     return item.get("object") == "response" or ("usage" in item and ("response_id" in item or "id" in item))
 
@@ -72,7 +80,11 @@ def _read(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
         error=joined.error or combined.error,
         reasoning=combined.reasoning,
         warnings=(*joined.warnings, *combined.warnings),
-        unread=(*joined.unread, *[each for turn in turns for each in unread_of_turn(turn)], *_report_truncation(items)),
+        unread=(
+            *joined.unread,
+            *[place for turn in turns for place in unread_of_turn(turn)],
+            *_report_truncation(items),
+        ),
     )
 
 
@@ -87,6 +99,63 @@ def _message(item: Any) -> Any:
     if not _is_result(item):
         return item
     return {"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output")}
+
+
+def is_between(value: Any) -> bool:
+    """Return whether a value between the events of turns is a complete message or the result of a call."""
+    if not isinstance(value, OBJECT) or "choices" in value or "candidates" in value:
+        return False
+    return isinstance(value.get("role"), str) or value.get("type") == "function_call_output"
+
+
+def split_turns(values: Sequence[_Object]) -> list[list[_Object] | _Object]:
+    """Split the events of a stream into turns, each a list, and keep the messages between them unchanged."""
+    turns: list[list[_Object] | _Object] = []
+    current: list[_Object] = []
+    finished: set[Any] = set()
+    for value in values:
+        if is_between(value):
+            turns.append(value)
+            finished = {_ALL}
+        elif not current or _starts(value, current) or _continues(value, finished):
+            current = [value]
+            turns.append(current)
+            finished = _ends(value)
+        else:
+            current.append(value)
+            finished |= _ends(value)
+    return turns
+
+
+def _starts(value: _Object, current: Sequence[_Object]) -> bool:
+    """Return whether an event starts another turn."""
+    kind = value.get("type")
+    return kind in _STARTS and any(event.get("type") == kind for event in current)
+
+
+def _ends(value: _Object) -> set[Any]:
+    """Return the choices that end with an event."""
+    choices = [choice for choice in objects_in(value.get("choices")) if choice.get("finish_reason") is not None]
+    ends = {_ALL} if text_or_empty(value.get("type")) in _ENDS else set()
+    return {_index(choice) for choice in choices} | ends
+
+
+def _index(choice: _Object) -> int | None:
+    index = choice.get("index")
+    return index if isinstance(index, int) else None
+
+
+def _continues(value: _Object, finished: set[Any]) -> bool:
+    """Return whether an event belongs to the next turn, unlike a late event such as the token counts."""
+    kind = value.get("type")
+    if isinstance(kind, str) and (kind in _STARTS or kind.startswith(("response.", "content_block"))):
+        return _ALL in finished
+    for choice in objects_in(value.get("choices")):
+        delta = choice.get("delta")
+        is_over = _ALL in finished or _index(choice) in finished
+        if is_over and isinstance(delta, OBJECT) and any(delta.get(key) for key in ("role", "content", "tool_calls")):
+            return True
+    return False
 
 
 FORMAT = ReplyFormat(name="replies", detect=_detect, read=_read, events=True)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from agentv.errors import StoreError
-from agentv.stores import connection as connections
-from agentv.stores import migrations
-from agentv.stores.connection import Connection, _explain
-from agentv.stores.migrations import migration_files
+from agentv.stores.sqlite import connection as connections
+from agentv.stores.sqlite import migrations
+from agentv.stores.sqlite.connection import Connection, _explain
+from agentv.stores.sqlite.migrations import migration_files
 
 
 @pytest.fixture

@@ -7,20 +7,26 @@ import sqlite3
 import stat
 from contextlib import contextmanager
 from errno import EACCES, EROFS
+from functools import cache
+from itertools import chain
 from pathlib import Path
-from time import gmtime, monotonic, sleep, strftime, time
-from typing import TYPE_CHECKING
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import MsgspecError
 
 from agentv.errors import StoreError
 from agentv.files import PRIVATE_MODE, restrict_to_owner
 from agentv.stores.checksums import CHECKSUM_FUNCTION, row_checksum
-from agentv.stores.migrations import REPLACE_IT, check_header, is_outdated, migrate
+from agentv.stores.database import StoreConnection, placeholders
+from agentv.stores.sqlite.migrations import REPLACE_IT, check_header, is_outdated, migrate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from agentv.stores.database import Insert
+
+T = TypeVar("T")
 
 FOLDER = ".agentv"
 FILE = "runs.db"
@@ -59,16 +65,39 @@ CHECKPOINT_PAGES = 4000
 """Pages of the write-ahead log before a checkpoint: pages that change often are then written once."""
 
 
-def timestamp() -> str:
-    """Return the current time with milliseconds, as columns have it."""
-    moment = time()
-    return f"{strftime('%Y-%m-%dT%H:%M:%S', gmtime(moment))}.{int(moment % 1 * 1000):03d}Z"
+ROWS = "{rows}"
+"""Place of the rows in a statement for `execute_rows`."""
+_ROWS_PER_STATEMENT = (256, 64, 16, 4, 1)
+"""Few sizes, so that each statement is prepared once."""
 
 
-class Connection:
+def execute_rows(db: sqlite3.Connection, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Execute a statement for these rows, many rows at a time.
+
+    Python releases its lock around every statement, so that one statement per row would wait for other threads often.
+    """
+    start = 0
+    for size in _ROWS_PER_STATEMENT:
+        while len(rows) - start >= size:
+            block = rows[start : start + size]
+            db.execute(with_placeholders(statement, size, len(block[0])), list(chain.from_iterable(block)))
+            start += size
+
+
+@cache
+def with_placeholders(statement: str, rows: int, columns: int) -> str:
+    """Return the statement with placeholders for this number of rows in place of `{rows}`."""
+    return statement.replace(ROWS, ", ".join([placeholders(columns)] * rows))
+
+
+class Connection(StoreConnection):
     """Connection to a store file with current tables; used by one thread at a time."""
 
-    def __init__(self, path: Path) -> None:
+    db: sqlite3.Connection
+    damage_errors = (sqlite3.DatabaseError,)
+
+    def __init__(self, path: Path, *_: object) -> None:
+        super().__init__()
         self.name = str(path)
         self._path = path
         self._file: tuple[int, int] | None = None
@@ -118,7 +147,7 @@ class Connection:
     def transaction(self) -> Iterator[None]:
         """Run a block as one transaction: it is on the disk afterwards, or has no effect."""
         with self.translate_errors():
-            self._check_file()
+            self.check_file()
             self.db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -128,7 +157,18 @@ class Connection:
                     self.db.execute("ROLLBACK")
                 raise
 
-    def _check_file(self) -> None:
+    def in_transaction(self, function: Callable[[], T]) -> T:
+        """Call a function in one transaction."""
+        with self.transaction():
+            return function()
+
+    def insert(self, insert: Insert, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows, many rows at a time."""
+        if rows:
+            start = f"INSERT INTO {insert.table} ({', '.join(insert.columns)}) VALUES {ROWS} "  # noqa: S608 - names, ours
+            execute_rows(self.db, start + insert.on_conflict, rows)
+
+    def check_file(self) -> None:
         """Raise `StoreError` if the file was deleted or replaced: SQLite would go on writing into the deleted one."""
         try:
             status = self._path.stat()

@@ -1,159 +1,40 @@
-"""Run store in SQLite: claims with leases, results, import and deletion."""
+"""Run store in SQLite: claims with leases, results and deletion; and the judge cache in the same file."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from msgspec import json
-from msgspec.structs import asdict
-
 from agentv.errors import StoreError
-from agentv.jsonio import dump_json
-from agentv.model.results import ResultRecord
 from agentv.model.stored import ActiveWorker
-from agentv.stores.checksums import CHECKSUM_FUNCTION, RUN_COLUMNS, payload_checksums
-from agentv.stores.connection import timestamp
-from agentv.stores.leases import LeaseTable, this_process
-from agentv.stores.queries import EXECUTION_COLUMNS, StoreQueries
+from agentv.stores.checksums import payload_checksums
+from agentv.stores.database import timestamp
+from agentv.stores.edits import REOPEN, StoreEdits
+from agentv.stores.judge_cache import StoredJudgeCache
+from agentv.stores.processes import this_process
+from agentv.stores.run_index import INDEX, index_row
+from agentv.stores.sqlite.connection import Connection, execute_rows, with_placeholders
+from agentv.stores.sqlite.leases import LeaseTable
+from agentv.stores.sqlite.migrations import migrate
 from agentv.stores.statements import (
     ATTEMPT,
-    NO_RESULT,
     PAYLOAD,
+    REPAIRED_SNAPSHOT,
     RESULT,
-    SNAPSHOT,
     SupersededRuns,
     attempt_row,
-    execute_rows,
     result_columns,
     result_rows,
     snapshot_id,
-    with_placeholders,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from agentv.model.results import Summary
-    from agentv.model.stored import Claim, ExecutionRow, ResultRow, StoredRun
-    from agentv.stores.leases import ProcessIdentity
-
-
-INSERT_RUN = """
-    INSERT INTO runs (execution, key, position, eval_id, case_id, persona_id, target, repeat, place, rounds,
-        created_at, updated_at, superseded, content, target_settings, status, verdict, score, started_at,
-        completed_at, latency_ms, input_tokens, output_tokens, total_tokens, cost_usd, thread_id, unread, turns,
-        own_id)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-UPDATE_CHECKSUM = f"UPDATE runs SET checksum = {CHECKSUM_FUNCTION}({', '.join(RUN_COLUMNS)}) WHERE seq = ?"  # noqa: S608 - names of columns, ours
-_decode = json.Decoder(ResultRecord).decode
-
-
-class StoreEdits(StoreQueries):
-    """Changes to stored executions."""
-
-    _superseded: SupersededRuns | None = None
-    """Earlier runs of a resumed execution."""
-    _keeps_positions = False
-    """True while a part of an execution is resumed: the plan of a part numbers its own runs from 0."""
-
-    def add(self, execution: ExecutionRow, runs: Iterable[StoredRun]) -> int:
-        """Import an execution of another store in one transaction; return the number of its runs."""
-        if any(row.id == execution.id for row in self.find_execution(execution.id)):
-            fix = f"delete it first: agentv executions delete {execution.id}"
-            msg = f"{self.name} already holds execution {execution.id}; {fix}"
-            raise StoreError(msg)
-        count = 0
-        with self.transaction():
-            number = self._insert_execution(execution)
-            for count, run in enumerate(runs, 1):  # noqa: B007 - it is returned
-                self._insert_run(number, run)
-        return count
-
-    def _insert_execution(self, execution: ExecutionRow) -> int:
-        names = [*EXECUTION_COLUMNS.split(", ")[1:], "summary"]
-        summary = None if execution.summary is None else dump_json(execution.summary)
-        values = {**asdict(execution), "command": dump_json(execution.command), "summary": summary}
-        cursor = self.db.execute(
-            f"INSERT INTO executions ({', '.join(names)}) VALUES (:{', :'.join(names)})",  # noqa: S608 - names of columns, ours
-            {name: values[name] for name in names},
-        )
-        seq = int(cursor.lastrowid or 0)
-        if execution.completed_at is not None:
-            self._write_execution_checksum(seq)
-        return seq
-
-    def _write_execution_checksum(self, seq: int) -> None:
-        columns = f"{EXECUTION_COLUMNS.partition(', ')[2]}, summary"
-        self.db.execute(f"UPDATE executions SET checksum = {CHECKSUM_FUNCTION}({columns}) WHERE seq = ?", (seq,))  # noqa: S608 - names of columns, ours
-
-    def _insert_run(self, execution: int, run: StoredRun) -> None:
-        record = None if run.line is None else _decode(run.line)
-        content, target = snapshot_id(run.content), snapshot_id(run.target_settings)
-        execute_rows(self.db, SNAPSHOT, [(content, run.content), (target, run.target_settings)])
-        values = NO_RESULT if record is None else result_columns(record)
-        seq = self.db.execute(
-            INSERT_RUN,
-            (
-                execution,
-                *run[:8],
-                run.rounds,
-                run.created_at,
-                run.updated_at,
-                run.superseded,
-                content,
-                target,
-                run.status,
-                *values[1:3],
-                run.started_at,
-                *values[4:],
-                run.own_id,
-            ),
-        ).lastrowid
-        if record is not None and run.line is not None and seq is not None:
-            payload = (run.line, run.response, run.sides)
-            execute_rows(self.db, PAYLOAD, [(seq, *payload, *payload_checksums(run.key, *payload))])
-            self.db.execute(UPDATE_CHECKSUM, (seq,))
-            execute_rows(self.db, RESULT, result_rows([(seq, record)]))
-        if seq is not None:
-            execute_rows(self.db, ATTEMPT, [attempt_row(seq, number, attempt) for number, attempt in run.attempt_log])
-
-    def mark_superseded(self, execution_id: str, keys: Iterable[str], *, superseded: bool = True) -> None:
-        """Exclude runs from their execution because their cases were edited or removed; or include them again."""
-        execution = self.execution_seq(execution_id)
-        statement = "UPDATE runs SET superseded = ? WHERE execution = ? AND key = ? RETURNING seq"
-        with self.transaction():
-            rows = [self.db.execute(statement, (superseded, execution, key)).fetchone() for key in keys]
-            if self._superseded is not None and not superseded:
-                self._superseded.supersede([row[0] for row in rows if row])
-
-    def update_positions(self, execution_id: str, places: Mapping[str, tuple[int, str]]) -> None:
-        """Set the positions of runs in the plan, and the places of their cases in files, by key."""
-        execution = self.execution_seq(execution_id)
-        with self.transaction():
-            self.db.executemany(
-                "UPDATE runs SET position = ?, place = ? WHERE execution = ? AND key = ?",
-                [(*place, execution, key) for key, place in places.items()],
-            )
-
-    def delete(self, execution_ids: Sequence[str]) -> None:
-        """Delete executions, and shrink the file."""
-        # Checked only here: whatever writes a run has just written the rows that it refers to.
-        self.db.execute("PRAGMA foreign_keys = ON")
-        with self.transaction():
-            for execution_id in execution_ids:
-                self.db.execute("DELETE FROM executions WHERE id = ?", (execution_id,))
-            self.db.execute(
-                "DELETE FROM snapshots"
-                " WHERE id NOT IN (SELECT content FROM runs UNION SELECT target_settings FROM runs)"
-            )
-        self.db.execute("PRAGMA foreign_keys = OFF")
-        self._execution_seqs.clear()
-        # It fails on a full disk, or while another process writes; later runs use the free pages then.
-        with suppress(StoreError), self.translate_errors():
-            self.db.execute("VACUUM")
+    from agentv.model.stored import Claim, ExecutionRow, ResultRow
+    from agentv.stores.processes import ProcessIdentity
 
 
 INSERT_CLAIM = """
@@ -188,33 +69,9 @@ UPDATE_RESULT = """
     FROM (VALUES {rows}) AS it WHERE seq = it.column15
 """
 """The checksum is that of `RUN_COLUMNS`, in their order, with values as the columns store them."""
-REOPEN = """
-    UPDATE executions SET status = 'running', completed_at = NULL, summary = NULL, checksum = NULL
-    WHERE seq = ? AND completed_at IS NOT NULL
-"""
-UPDATE_COUNTS = """
-    WITH counts (runs, passed, failed, errors) AS (
-        SELECT count(*), total(verdict = 'pass'), total(verdict = 'fail'), total(verdict = 'error')
-        FROM runs WHERE execution = :execution AND superseded = 0 AND status IN ('completed', 'error')
-    )
-    UPDATE executions SET runs = counts.runs, passed = counts.passed, failed = counts.failed, errors = counts.errors,
-        status = CASE WHEN counts.runs < planned THEN 'interrupted' WHEN counts.errors THEN 'error'
-            WHEN counts.failed THEN 'fail' ELSE 'pass' END,
-        planned = max(planned, counts.runs), completed_at = :now
-    FROM counts WHERE seq = :execution
-"""
 
 
-POSITION = """
-    SELECT position FROM runs
-    WHERE execution = ? AND (key = ?
-        OR (eval_id = ? AND case_id = ? AND persona_id IS ? AND target = ? AND repeat = ? AND superseded = 0))
-    ORDER BY key = ? DESC LIMIT 1
-"""
-"""The position of a run by its key, else that of the current run of the same case, target and repetition."""
-
-
-class SqliteStore(StoreEdits):
+class SqliteStore(StoreEdits, Connection):
     """Run store of a project, see `agentv.protocols.Store`; used by one thread at a time."""
 
     def __init__(self, path: Path, owner: ProcessIdentity | None = None) -> None:
@@ -234,6 +91,30 @@ class SqliteStore(StoreEdits):
                     self._release_claims(self._owner.id, "cancelled")
         finally:
             super().close()
+
+    def change_token(self) -> str:
+        """Return a text that changes with every change of the file; raise `StoreError` if it is gone or newer."""
+        self.check_file()
+        with self.translate_errors():
+            migrate(self.db, self.name)
+            return f"{self.db.execute('PRAGMA data_version').fetchone()[0]}.{self.db.total_changes}"
+
+    def delete(self, execution_ids: Sequence[str]) -> None:
+        """Delete executions, and shrink the file."""
+        # Checked only here: whatever writes a run has just written the rows that it refers to.
+        self.db.execute("PRAGMA foreign_keys = ON")
+        with self.transaction():
+            for execution_id in execution_ids:
+                self.db.execute("DELETE FROM executions WHERE id = ?", (execution_id,))
+            self.db.execute(
+                "DELETE FROM snapshots"
+                " WHERE id NOT IN (SELECT content FROM runs UNION SELECT target_settings FROM runs)"
+            )
+        self.db.execute("PRAGMA foreign_keys = OFF")
+        self._execution_seqs.clear()
+        # It fails on a full disk, or while another process writes; later runs use the free pages then.
+        with suppress(StoreError), self.translate_errors():
+            self.db.execute("VACUUM")
 
     def begin(self, execution: ExecutionRow) -> None:
         """Add a new execution, before any of its runs."""
@@ -286,16 +167,6 @@ class SqliteStore(StoreEdits):
             self._claimed.pop(key, None)
         return claimed, written
 
-    def _stored_position(self, execution: int, claim: Claim) -> int:
-        """Return the position of a run in the whole plan: its own, that of the run it supersedes, or the last."""
-        identity = (claim.eval_id, claim.case_id, claim.persona_id, claim.target, claim.repeat)
-        row = self.db.execute(POSITION, (execution, claim.key, *identity, claim.key)).fetchone()
-        if row is None:
-            row = self.db.execute("SELECT coalesce(max(position), -1) + 1 FROM runs WHERE execution = ?", (execution,))
-            row = row.fetchone()
-        position: int = row[0]
-        return position
-
     def _claim(self, execution: int, claims: Sequence[Claim], rerun: Collection[str]) -> set[str]:
         at = timestamp()
         owner = self._owner.id
@@ -303,7 +174,7 @@ class SqliteStore(StoreEdits):
         targets = {claim.target_settings: 0 for claim in claims}
         for snapshots in (contents, targets):
             snapshots.update({data: snapshot_id(data) for data in snapshots})
-            execute_rows(self.db, SNAPSHOT, [(number, data) for data, number in snapshots.items()])
+            self.insert(REPAIRED_SNAPSHOT, [(number, data) for data, number in snapshots.items()])
         first = (self.db.execute("SELECT max(seq) FROM runs").fetchone()[0] or 0) + 1
         rows = [
             (
@@ -362,10 +233,11 @@ class SqliteStore(StoreEdits):
             self.db.executemany("DELETE FROM evaluator_results WHERE run = ?", rerun)
         payloads = [(seq, row.key, (row.line, row.response, row.sides)) for seq, _, row in rows]
         checked = [(seq, *payload, *payload_checksums(key, *payload)) for seq, key, payload in payloads]
-        execute_rows(self.db, PAYLOAD, checked)
+        self.insert(PAYLOAD, checked)
         attempts = [attempt_row(seq, rounds, attempt) for seq, rounds, row in rows for attempt in row.attempts]
-        execute_rows(self.db, ATTEMPT, attempts)
-        execute_rows(self.db, RESULT, result_rows([(seq, row.record) for seq, _, row in rows]))
+        self.insert(ATTEMPT, attempts)
+        self.insert(RESULT, result_rows([(seq, row.record) for seq, _, row in rows]))
+        self.insert(INDEX, [index_row(seq, row.record) for seq, _, row in rows])
         if self._superseded is not None:
             self._superseded.supersede([seq for seq, _, _ in rows])
         return {row.key for _, _, row in rows}
@@ -386,29 +258,6 @@ class SqliteStore(StoreEdits):
             self._release_claims(self._owner.id, "cancelled")
             self._write_outcome(execution, summary)
             self._write_execution_checksum(execution)
-
-    def _write_outcome(self, execution: int, summary: Summary | None) -> None:
-        """Write the status, the counts and the summary of a finished execution."""
-        if summary is None or summary.runs < summary.planned or self.has_unfinished_runs(execution):
-            self.db.execute(UPDATE_COUNTS, {"execution": execution, "now": timestamp()})
-            if summary is not None and summary.runs < summary.planned:
-                update = "UPDATE executions SET status = ?, summary = ? WHERE seq = ? AND runs < planned"
-                self.db.execute(update, (summary.status, dump_json(summary), execution))
-            return
-        self.db.execute(
-            "UPDATE executions SET status = ?, runs = ?, passed = ?, failed = ?, errors = ?, completed_at = ?,"
-            " summary = ? WHERE seq = ?",
-            (
-                summary.status,
-                summary.runs,
-                summary.passed,
-                summary.failed,
-                summary.errors,
-                summary.completed_at,
-                dump_json(summary),
-                execution,
-            ),
-        )
 
     def release_dead_claims(self) -> None:
         """Release the claims of dead processes, as far as the file can be written: their runs wait to be resumed."""
@@ -453,3 +302,13 @@ class SqliteStore(StoreEdits):
             "UPDATE runs SET status = ?, owner = NULL, updated_at = ? WHERE owner = ?", (status, timestamp(), owner)
         )
         self._leases.end(owner)
+
+
+class SqliteJudgeCache(StoredJudgeCache, Connection):
+    """Judge cache in the file of a run store."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        with self.translate_errors():
+            # Faster than FULL: a reply that a power failure loses is asked for again.
+            self.db.execute("PRAGMA synchronous = NORMAL")

@@ -24,11 +24,11 @@ from agentv.model.events import Attempt
 from agentv.model.response import ResponseError, TokensUsage, Unread
 from agentv.model.results import EvaluatorResult, ResultRecord
 from agentv.model.stored import Claim, ExecutionRow, ResultRow
-from agentv.stores import leases as owners
-from agentv.stores import migrations
-from agentv.stores.connection import Connection
-from agentv.stores.leases import Heartbeat, ProcessIdentity, is_alive, this_process
-from agentv.stores.sqlite import SqliteStore
+from agentv.stores.processes import ProcessIdentity, this_process
+from agentv.stores.sqlite import SqliteStore, migrations
+from agentv.stores.sqlite import leases as owners
+from agentv.stores.sqlite.connection import Connection
+from agentv.stores.sqlite.leases import Heartbeat, is_alive
 from tests.support.examples import examples
 
 NOBODY = 2**22 + 1

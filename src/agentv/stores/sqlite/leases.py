@@ -1,41 +1,24 @@
-"""Leases of claims: identity of the owning process, its heartbeats (sent by `run/heartbeat.py`), and their expiry.
+"""Leases of claims in a SQLite store: heartbeats (sent by `run/heartbeat.py`), and their expiry.
 
 Leases are measured by the uptime of the machine, so that changes of the clock neither end nor extend them.
 """
 
 from __future__ import annotations
 
-import os
-import platform
 import time
-from contextlib import suppress
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import MsgspecError
 
 from agentv.stores.checksums import check_types
+from agentv.stores.processes import ProcessIdentity, exists
 
 if TYPE_CHECKING:
     import sqlite3
 
 LEASE_S = 30.0
 """A process whose last heartbeat is older has lost its claims."""
-
-
-class ProcessIdentity(NamedTuple):
-    """Identity of a process, across machines and reuse of process ids."""
-
-    id: str
-    """Random."""
-    machine: str
-    """Host name and boot id."""
-    pid_namespace: str
-    """Namespace of the process id: a container has its own."""
-    pid: int
-    started: str
-    """Start time of the process: its id may be reused."""
 
 
 class Heartbeat(NamedTuple):
@@ -46,13 +29,6 @@ class Heartbeat(NamedTuple):
     """Uptime of the machine, in seconds."""
     at: float
     """Unix time, for other machines."""
-
-
-def this_process() -> ProcessIdentity:
-    """Return the identity of the current process."""
-    return ProcessIdentity(
-        os.urandom(6).hex(), f"{platform.node()}/{_boot_id()}", _pid_namespace(), os.getpid(), _start_time(os.getpid())
-    )
 
 
 def uptime() -> float:
@@ -66,7 +42,7 @@ def is_alive(heartbeat: Heartbeat, here: ProcessIdentity, *, now: float | None =
     if owner.id == here.id:
         return True
     if owner.machine == here.machine:
-        if owner.pid_namespace == here.pid_namespace and not _exists(owner):
+        if owner.pid_namespace == here.pid_namespace and not exists(owner):
             return False
         return -LEASE_S < (uptime() if now is None else now) - heartbeat.uptime < LEASE_S
     if owner.machine.partition("/")[0] == here.machine.partition("/")[0]:  # the machine was restarted since
@@ -113,32 +89,3 @@ def _heartbeat(*row: Any) -> Heartbeat:
         return check_types((check_types(owner, ProcessIdentity), beat, float(seen_at)), Heartbeat)
     except (MsgspecError, ValueError, TypeError):
         return Heartbeat(ProcessIdentity(owner[0], "", "", 0, ""), -inf, -inf)
-
-
-def _exists(owner: ProcessIdentity) -> bool:
-    try:
-        os.kill(owner.pid, 0)
-    except (ProcessLookupError, OverflowError):  # the latter for a number that no process can have
-        return False
-    except OSError:  # a process of another user, or the system does not tell
-        return True
-    return not owner.started or _start_time(owner.pid) in ("", owner.started)
-
-
-def _start_time(pid: int) -> str:
-    with suppress(OSError, IndexError):
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        return "" if fields[0] == "Z" else fields[19]  # a zombie is dead, but its id is not free yet
-    return ""
-
-
-def _boot_id() -> str:
-    with suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return ""
-
-
-def _pid_namespace() -> str:
-    with suppress(OSError):
-        return str(Path("/proc/self/ns/pid").readlink())
-    return ""

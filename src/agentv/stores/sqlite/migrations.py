@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from agentv.errors import StoreError
+from agentv.stores.run_index import INDEX, index_rows
 
 APPLICATION_ID = 0x61677476
 """`agtv`: marks our files in the header of SQLite."""
@@ -19,6 +20,9 @@ REPLACE_IT = "move it away, and a new one is made"
 MIGRATIONS = Path(__file__).parent / "schema"
 _CREATE = re.compile(r"^CREATE (?:UNIQUE )?(TABLE|INDEX) (\w+)", re.MULTILINE)
 MAX_NAME = 60
+RUN_INDEX = "0008_run_index"
+"""Migration after which the runs of earlier versions are indexed."""
+BLOCK = 500
 
 
 def migration_files() -> list[Path]:
@@ -46,7 +50,7 @@ def migrate(connection: sqlite3.Connection, name: str) -> None:
         application_id = connection.execute("PRAGMA application_id").fetchone()[0]
         _check_application(name, has_tables=bool(tables), application_id=application_id)
     for number in range(version + 1, len(migrations) + 1):
-        _apply_migration(connection, number, migrations[number - 1].read_text(encoding="utf-8"))
+        _apply_migration(connection, number, migrations[number - 1])
 
 
 def is_outdated(connection: sqlite3.Connection) -> bool:
@@ -73,19 +77,30 @@ def _check_schema(connection: sqlite3.Connection, name: str) -> None:
             raise StoreError(msg)
 
 
-def _apply_migration(connection: sqlite3.Connection, number: int, statements: str) -> None:
+def _apply_migration(connection: sqlite3.Connection, number: int, script: Path) -> None:
     """Apply one migration, unless another process has done it meanwhile."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         if _version(connection) == number - 1:
-            for statement in _split_statements(statements):
+            for statement in _split_statements(script.read_text(encoding="utf-8")):
                 connection.execute(statement)
+            if script.stem == RUN_INDEX:
+                _index_runs(connection)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {number}")
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
+
+
+def _index_runs(connection: sqlite3.Connection) -> None:
+    """Add the search columns of runs that earlier versions stored."""
+    places = ", ".join("?" * len(INDEX.columns))
+    statement = f"INSERT INTO {INDEX.table} ({', '.join(INDEX.columns)}) VALUES ({places})"  # noqa: S608 - names, ours
+    cursor = connection.execute("SELECT run, record FROM payloads")
+    while block := cursor.fetchmany(BLOCK):
+        connection.executemany(statement, index_rows(block))
 
 
 def _split_statements(statements: str) -> list[str]:

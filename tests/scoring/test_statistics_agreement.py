@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats  # type: ignore[import-untyped]  # it has no types
 
-from agentv.scoring.agreement import cohens_kappa
+from agentv.scoring.statistics import cohens_kappa
 
 Pairs = list[tuple[str, str]]
 

@@ -25,6 +25,7 @@ from agentv.model.stored import (
     StoredRun,
 )
 from agentv.model.users import Say, Stop, UserView
+from agentv.protocols.listing import ListingStore
 
 
 class JudgeClient(Protocol):
@@ -420,7 +421,7 @@ class Reporter(Protocol):
         ...
 
 
-class Store(Protocol):
+class Store(ListingStore, Protocol):
     """Store of executions and runs; each method that writes is one durable transaction. Used by one thread at a time.
 
     A process claims runs before it runs them. Its claims are valid while it renews its lease by `heartbeat`.
