@@ -81,6 +81,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """Thread that the target reported in an earlier turn; `None` for a new one."""
     turn: int = 1
     """Number of the turn, from 1."""
+    is_conversation: bool = False
+    """True if the case has turns, also in the first of them."""
     conversation_id: str = ""
     """Id of the conversation, the same in all of its turns; a new attempt at the conversation has another one."""
     resume: Any = UNSET

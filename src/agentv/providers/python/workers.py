@@ -34,9 +34,11 @@ class WorkerCommand(CommandTemplate, frozen=True, kw_only=True):
     job: bytes
     is_user_program: ClassVar[bool] = False
 
-    def make(self, values: Mapping[str, str], stdin: bytes = b"") -> Command:
+    def make(
+        self, values: Mapping[str, str | None], stdin: bytes = b"", env: Mapping[str, str] | None = None
+    ) -> Command:
         """Return the command, which has no arguments from the request."""
-        del values, stdin
+        del values, stdin, env
         return Command(
             arguments=self.command,
             folder=self.folder,
