@@ -83,7 +83,8 @@ def talk(provider: Provider, *texts: str, folder: Path | str = ".", **fields: An
     async def hold(found: OpenProvider) -> Talk:
         held = Talk(found, **fields)
         for text in texts:
-            await held.say(text)
+            reply = await held.say(text)
+            assert reply.success, reply.error
         await held.end()
         return held
 

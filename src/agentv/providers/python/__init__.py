@@ -66,10 +66,11 @@ class PythonAgent(ProviderBase, kw_only=True):
         if self.workers is None:
             from agentv.providers.python.call import PythonSession  # noqa: PLC0415 - a target is checked without it
 
-            return PythonSession(self.function, self.args, scope, self.name)
-        from agentv.providers.python.workers import WorkerSession  # noqa: PLC0415 - only a target that has some
+            return PythonSession(self.function, self.args, scope, self.name, self.conversation_mode)
+        from agentv.providers.python.workers import Job, WorkerSession  # noqa: PLC0415 - only a target that has some
 
-        return WorkerSession(self.function, self.args, scope, self.workers, cwd=self.cwd, target=self.name)
+        job = Job(function=self.function, args=self.args, scope=scope, conversation=self.conversation_mode)
+        return WorkerSession(job, self.workers, cwd=self.cwd, target=self.name)
 
 
 class Function(ProviderBase, kw_only=True):
@@ -92,4 +93,4 @@ class Function(ProviderBase, kw_only=True):
         """Return a session, which needs no event loop yet."""
         from agentv.providers.python.call import AgentCallable  # noqa: PLC0415 - a target is checked without it
 
-        return AgentCallable(lambda: self.function)
+        return AgentCallable(lambda: self.function, mode=self.conversation_mode)
