@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec import UNSET, Struct
 
@@ -15,7 +15,7 @@ from agentv.jsonio import dump_json, scrub_text
 from agentv.model.request import Request, Scope
 from agentv.model.response import NOT_STARTED, ProviderResponse
 from agentv.process import Command
-from agentv.providers.base import failure
+from agentv.providers.base import failure, request_fields
 from agentv.templating import unescape_placeholders
 
 PLACEHOLDERS = (
@@ -84,24 +84,6 @@ class CommandTemplate(Struct, frozen=True, kw_only=True):
 def request_json(request: Request, wire_id: str | None = None) -> bytes:
     """Return a request as one line; `wire_id` tells several requests for one case apart."""
     return dump_json({"id": request.id if wire_id is None else wire_id, **request_fields(request)}) + b"\n"
-
-
-def request_fields(request: Request) -> dict[str, Any]:
-    """Return the fields of a request, as programs and endpoints receive them, beside its `id`."""
-    fields: dict[str, Any] = {
-        "case_id": request.id,
-        "input_messages": request.input_messages,
-        "new_messages": request.messages_to_send("thread"),
-        "turn": request.turn,
-        "conversation_id": request.conversation_id,
-        "vars": request.vars,
-        "attempt": request.attempt,
-    }
-    if request.thread_id is not None:
-        fields["thread_id"] = request.thread_id
-    if request.resume is not UNSET:
-        fields["resume"] = request.resume
-    return fields
 
 
 class RequestIds:
