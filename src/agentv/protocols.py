@@ -24,6 +24,7 @@ from agentv.model.stored import (
     StoredResult,
     StoredRun,
 )
+from agentv.model.users import Say, Stop, UserView
 
 
 class JudgeClient(Protocol):
@@ -92,6 +93,8 @@ class Context(Struct, frozen=True, kw_only=True):
     """Folders of the eval, for an evaluator that reads a file; `None` without an eval."""
     ask: JudgeClient | None = None
     """Judge client, called as `await ask(target, messages)`; `None` where no judge is configured."""
+    turns: "tuple[Context, ...]" = ()
+    """Turns of a conversation, each with a context of its own; empty if the case is one question."""
 
 
 def _show_field_docs(cls: type) -> None:
@@ -248,6 +251,14 @@ class LoadingSession(ProviderSession, Protocol):
         ...
 
 
+class UserDriver(Protocol):
+    """User side of one conversation: a script, or a simulated user."""
+
+    async def next(self, view: UserView) -> Say | Stop:
+        """Return the next message of the user, or the end of the conversation."""
+        ...
+
+
 class Provider(Protocol):
     """Settings of a target and the code that talks to it; `agentv.ProviderBase` is its base class.
 
@@ -319,6 +330,8 @@ class ProviderSettings(Struct, frozen=True, kw_only=True):
     """`full` if each turn sends the whole conversation, `thread` if it sends what is new with the thread's id."""
     conversation_problem: str | None = None
     """Reason why its targets cannot hold conversations; `None` if they can."""
+    replies_with_runs: bool = False
+    """`True` if a reply is that of a whole run, with all turns of its conversation."""
     persona_env_problem: str | None = None
     """Reason why its programs cannot have the environment variables of a persona; `None` if they can, or have none."""
 

@@ -19,8 +19,9 @@ from agentv.cli.schema import command
 from agentv.errors import SpecError
 from agentv.formats.response import REPLY_KEYS
 from agentv.registry import EVALUATORS, PROVIDERS
-from agentv.spec.cases import CALL_KEYS, CAMEL_CASE, FUNCTION_KEYS, LANGCHAIN_KEYS, MESSAGE_KEYS, OPENAI_KEYS
+from agentv.spec.cases import CAMEL_CASE
 from agentv.spec.loader import load_data
+from agentv.spec.messages import CALL_KEYS, FUNCTION_KEYS, LANGCHAIN_KEYS, MESSAGE_KEYS, OPENAI_KEYS
 from agentv.spec.project import load_project
 from agentv.spec.schema import eval_schema, project_schema, schema_text
 from agentv.spec.yaml import YamlError, read_yaml

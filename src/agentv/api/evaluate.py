@@ -201,7 +201,11 @@ def _configured_target(settings: Mapping[str, Any], argument: str) -> Target:
 
 def _run_options(options: Mapping[str, Any]) -> RunOptions:
     """Return the options; a single text where a list is expected is a list of one."""
-    lists = {name: [options[name]] for name in ("cases", "tags", "plain_blocks") if isinstance(options.get(name), str)}
+    lists = {
+        name: [options[name]]
+        for name in ("cases", "tags", "personas", "plain_blocks")
+        if isinstance(options.get(name), str)
+    }
     text, problems = to_json({**options, **lists}, "")
     run_options, wrong = build(RunOptions, text, "") if text else (None, problems)
     if run_options is None:

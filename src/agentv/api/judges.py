@@ -52,7 +52,7 @@ _JUDGE = "judge\0"
 
 def judges_of(eval_: Eval, options: RunOptions) -> tuple[Target, ...]:
     """Return the targets that the evaluators of the selected cases ask."""
-    if not eval_.judges or not (options.cases or options.tags or eval_.has_only):
+    if not eval_.judges or not (options.cases or options.tags or options.personas or eval_.has_only):
         return eval_.judges
     names: set[str | None] = set()
     for case in selected_cases(eval_, options):

@@ -1,13 +1,27 @@
 """The request of a run, its scope, its case, and the turns and the persona of a conversation."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from agentv.model.conversation import Message
 
 ConversationMode = Literal["full", "thread"]
-"""What a target is sent: the whole conversation (`full`), or what is new, with the id of its thread (`thread`)."""
+"""Messages that a target is sent: the whole conversation (`full`), or what is new, with the id of its thread (`thread`)."""
+
+
+CONVERSATION, EACH_TURN, LAST_TURN = "conversation", "each_turn", "last_turn"
+
+
+class OneTurn(Struct, frozen=True, forbid_unknown_fields=True):
+    """One turn of a conversation, by its number."""
+
+    turn: Annotated[int, Meta(ge=1, le=100_000)]
+    """Number of the turn, from 1."""
+
+
+Over = Literal["conversation", "each_turn", "last_turn"] | OneTurn
+"""Part of a conversation that an evaluator looks at."""
 
 
 class Turn(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -34,6 +48,13 @@ class Persona(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Headers of its requests, as written: `${NAME}` stands for an environment variable."""
     env: dict[str, str] = {}
     """Environment variables of its programs, as written."""
+
+
+class PersonaSettings(NamedTuple):
+    """Headers and environment variables of a persona, with the values of `${NAME}`."""
+
+    headers: dict[str, str] = {}
+    env: dict[str, str] = {}
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -63,6 +84,11 @@ class Case(Struct, frozen=True, kw_only=True):
         """Tell whether the case has turns."""
         return self.turns is not UNSET
 
+    @property
+    def persona_id(self) -> str | None:
+        """Id of the persona; `None` if there is none."""
+        return self.persona.id if isinstance(self.persona, Persona) else None
+
 
 class Request(Struct, frozen=True, kw_only=True):
     """One attempt at one case, or at one turn of its conversation."""
@@ -82,7 +108,7 @@ class Request(Struct, frozen=True, kw_only=True):
     turn: int = 1
     """Number of the turn, from 1."""
     is_conversation: bool = False
-    """True if the case has turns, also in the first of them."""
+    """`True` if the case is a conversation, in its first turn too."""
     conversation_id: str = ""
     """Id of the conversation, the same in all of its turns; a new attempt at the conversation has another one."""
     resume: Any = UNSET

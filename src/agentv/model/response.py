@@ -41,6 +41,10 @@ DEPRECATED = Meta(extra_json_schema={"deprecated": True})
 ErrorKind = Literal["agent", "transport", "timeout", "interrupted", "protocol", "simulator"]
 
 
+EndedBy = Literal["goal", "agent", "user", "limit", "error"]
+"""End of a conversation: the goal was reached, the agent or the user ended it, a limit was reached, or it failed."""
+Fault = Literal["agent", "simulator", "environment", "none"]
+"""Side that is to blame for a conversation that could not be measured."""
 UNREACHABLE, NOT_STARTED = "unreachable", "not_started"
 """Error codes of a target that could not be reached, or not be started, for no reason that lies in the case."""
 
@@ -122,6 +126,8 @@ class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `output_messages` after the last user message. `None` when there is no doubt."""
     turns: "tuple[TurnReply, ...]" = ()
     """Turns of a conversation, whose messages are all in `output_messages`; empty if it is one reply."""
+    ended_by: EndedBy | None = None
+    """The side that ended a conversation; `None` if it is one reply."""
 
     def answer_message(self) -> Message | None:
         """Return the answer as a message if none of `output_messages` holds it, as of an agent that sent a text."""

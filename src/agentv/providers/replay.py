@@ -34,8 +34,9 @@ class StoredReplies:
     executes = False
     retries = 0
     """A stored failure does not change by being read again."""
+    replies_with_runs = True
 
-    def __init__(self, find: Callable[[str, int], ProviderResponse | None]) -> None:
+    def __init__(self, find: Callable[[Request], ProviderResponse | None]) -> None:
         self._find = find
 
     async def open(self, scope: Scope) -> None:
@@ -43,7 +44,7 @@ class StoredReplies:
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """Return the stored reply."""
-        response = self._find(request.id, request.repeat)
+        response = self._find(request)
         if response is None:
             return failure("protocol", f"no reply to case {request.id!r}, repetition {request.repeat + 1}, was kept")
         return response

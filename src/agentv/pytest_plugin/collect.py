@@ -52,8 +52,15 @@ class EvalFile(pytest.File):
         cases = {case.index: case for case in loaded.cases}
         # All cases are planned: pytest itself reports which tests it skips or deselects.
         planned_cases = [replace(case, skip=False, only=False) for case in cases.values()]
-        repeats = sum(case.repeat for case in planned_cases)
-        self._eval = replace(loaded, cases=planned_cases, has_only=False, skipped=0, repeats=repeats)
+        planned_cases = [
+            replace(case, variants=tuple(replace(variant, skip=False, only=False) for variant in case.variants))
+            for case in planned_cases
+        ]
+        variants = [len(case.variants) or 1 for case in planned_cases]
+        repeats = sum(count * case.repeat for count, case in zip(variants, planned_cases, strict=True))
+        self._eval = replace(
+            loaded, cases=planned_cases, has_only=False, skipped=0, variants=sum(variants), repeats=repeats
+        )
         left_out: set[int] = set()
         for planned in plan_runs([self._eval], options):
             case = cases[planned.case.index]

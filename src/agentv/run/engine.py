@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from agentv.errors import AgentVError
 from agentv.jsonio import dump_json
 from agentv.model.events import AttemptFinished, RunFinished
-from agentv.model.request import Request, Scope
+from agentv.model.request import PersonaSettings, Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import RunResult
-from agentv.run.attempt import RetryPolicy, RunAttempts, try_many, try_run, within_run_timeout
+from agentv.run.attempt import (
+    RetryPolicy,
+    RunAttempts,
+    new_conversation_id,
+    try_many,
+    try_run,
+    within_run_timeout,
+)
 from agentv.run.circuit_breaker import CircuitBreaker
 from agentv.run.claims import ClaimQueue
+from agentv.run.conversation import ScriptedUser, try_conversation
 from agentv.run.costs import Spending
 from agentv.run.options import DEFAULT_TIMEOUT_S
 from agentv.run.rate_limit import RateLimiter, RateLimits
@@ -79,6 +90,8 @@ class Engine:
         """Targets that were given up because they cannot be reached or started."""
         self.breaks_circuits = True
         """`False` to try every run, however often its target could not be reached."""
+        self.personas: Mapping[tuple[str, str], PersonaSettings] = {}
+        """Headers and variables of personas by eval and id, with environment variables resolved."""
         self.redact: Callable[[str], str] = str
         """Redaction of texts that are cut in records."""
         self.interrupted = False
@@ -224,10 +237,13 @@ class Engine:
             policy = self._policies[key] = self._make_policy(first)
         provider = self._providers[key]
         if provider.batch is not None:
-            requests = [_request(planned) for planned in batch]
+            requests = [self._request(planned) for planned in batch]
             outcomes = await try_many(provider.batch, requests, policy, self.is_stopping)
+        elif first.case.case.is_conversation and not provider.settings.replies_with_runs:
+            user = partial(ScriptedUser, first.case.case.turns or ())
+            outcomes = [await try_conversation(provider, self._request(first), user, policy, self.is_stopping)]
         else:
-            outcomes = [await try_run(provider.session, _request(first), policy, self.is_stopping)]
+            outcomes = [await try_run(provider.session, self._request(first), policy, self.is_stopping)]
         if policy.limiter is not None and policy.limiter.is_broken:
             self._give_up(key, policy.limiter)
         return outcomes
@@ -281,19 +297,28 @@ class Engine:
                     target=planned.target.name,
                     repeat=request.repeat,
                     attempt=request.attempt,
+                    turn=request.turn if request.is_conversation else 0,
                     response=response,
                 )
             )
 
         return report
 
-
-def _request(planned: PlannedRun) -> Request:
-    case = planned.case.case
-    return Request(
-        id=case.id,
-        input_messages=case.input_messages,
-        vars=case.vars,
-        index=planned.case.index,
-        repeat=planned.repeat,
-    )
+    def _request(self, planned: PlannedRun) -> Request:
+        case = planned.case.case
+        persona_id = case.persona_id
+        request = Request(
+            id=case.id,
+            input_messages=case.input_messages,
+            new_messages=case.input_messages,
+            vars=case.vars,
+            index=planned.case.index,
+            repeat=planned.repeat,
+            conversation_id=new_conversation_id(),
+            is_conversation=case.is_conversation,
+            persona_id=persona_id,
+        )
+        if persona_id is None:
+            return request
+        settings = self.personas.get((planned.eval.id, persona_id), PersonaSettings())
+        return replace(request, headers=settings.headers, env=settings.env)

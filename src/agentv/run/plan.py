@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from agentv.run.options import RunOptions
 
 
+DEFAULT_PERSONA = "default"
+"""Name of a case without a persona, for `--persona`."""
 KEY_BYTES = 8
 """Length of the hash that is the key of a run."""
 
 
 class PlannedRun(NamedTuple):
-    """One repetition of one case with one target."""
+    """One repetition of one case with one target and one persona."""
 
     order: int
     """Position in the plan, from 0."""
@@ -54,12 +56,13 @@ def plan_runs(evals: Sequence[Eval], options: RunOptions) -> Iterator[PlannedRun
     for eval_ in evals:
         targets = [(target, dump_json(target.settings)) for target in eval_.targets]
         for case in selected_cases(eval_, options):
-            content = _content(case)
-            for target, settings in targets:
-                for repeat in range(options.repeat or case.repeat):
-                    key = _key(eval_.id, content, settings, repeat)
-                    yield PlannedRun(order, eval_, case, target, repeat, key, content)
-                    order += 1
+            for variant in selected_variants(case, options):
+                content = _content(variant)
+                for target, settings in targets:
+                    for repeat in range(options.repeat or case.repeat):
+                        key = _key(eval_.id, content, settings, repeat)
+                        yield PlannedRun(order, eval_, variant, target, repeat, key, content)
+                        order += 1
 
 
 def count_runs(evals: Sequence[Eval], options: RunOptions) -> PlanCounts:
@@ -67,10 +70,11 @@ def count_runs(evals: Sequence[Eval], options: RunOptions) -> PlanCounts:
     cases = skipped = left_out = runs = 0
     repeats = False
     for eval_ in evals:
-        if not options.cases and not options.tags and not eval_.has_only:  # the loader has counted all cases
-            selected = eval_.count - eval_.skipped
-            cases += selected
+        is_whole = not (options.cases or options.tags or options.personas or eval_.has_only)
+        if is_whole:  # the loader has counted all cases
+            cases += eval_.count - eval_.skipped
             skipped += eval_.skipped
+            selected = eval_.variants
             planned = selected * options.repeat if options.repeat else eval_.repeats
             repeats = repeats or planned > selected
             runs += len(eval_.targets) * planned
@@ -84,9 +88,10 @@ def count_runs(evals: Sequence[Eval], options: RunOptions) -> PlanCounts:
             if case.skip:
                 skipped += 1
                 continue
-            cases += 1
+            variants = len(selected_variants(case, options))
+            cases += variants > 0
             repeats = repeats or (options.repeat or case.repeat) > 1
-            runs += len(eval_.targets) * (options.repeat or case.repeat)
+            runs += len(eval_.targets) * variants * (options.repeat or case.repeat)
     return PlanCounts(cases, skipped, left_out, runs, repeats)
 
 
@@ -97,6 +102,18 @@ def selected_cases(eval_: Eval, options: RunOptions) -> Iterator[CheckedCase]:
         for case in eval_.cases
         if not case.skip and (case.only or not eval_.has_only) and _is_selected(case, options)
     )
+
+
+def selected_variants(case: CheckedCase, options: RunOptions) -> Sequence[CheckedCase]:
+    """Return the case with each of its personas that is to be run; without personas the case itself."""
+    variants = case.variants or (case,)
+    if not options.personas:
+        return variants
+    return [
+        variant
+        for variant in variants
+        if any(name_match(glob, variant.case.persona_id or DEFAULT_PERSONA) for glob in options.personas)
+    ]
 
 
 def _is_selected(case: CheckedCase, options: RunOptions) -> bool:

@@ -16,6 +16,36 @@ Plain = str | int | float | bool | None
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
+class TurnEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One turn of a conversation: a message of the user, or a value that resumes a pending agent."""
+
+    user: str | dict[str, Any] | UnsetType = UNSET
+    """The message of the user: a text, or a message with `content`. `file://` names a file that contains the text."""
+    resume: Any = UNSET
+    """The value for an agent that waits for one, such as an approval, in place of a message."""
+    expected: Messages | UnsetType = UNSET
+    """The same as `expected_messages`."""
+    expected_messages: Messages | UnsetType = UNSET
+    """The expected messages of this turn: their tool calls must be made, in this order."""
+    evaluators: list[Any] = []
+    """Evaluators of this turn only."""
+
+
+class PersonaEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A person on the user side of a conversation."""
+
+    id: Annotated[str, Meta(min_length=1)]
+    """The name of the persona, which `persona` of a case and results use."""
+    description: str = ""
+    """A description for a simulated user; it is never sent to the target."""
+    vars: dict[str, Any] = {}
+    """Variables of its cases, unless a case has its own."""
+    headers: dict[str, str] = {}
+    """Headers of its requests, over those of the target; `${NAME}` stands for an environment variable."""
+    env: dict[str, str] = {}
+    """Environment variables of the program of a `cli` target; `${NAME}` stands for one of ours."""
+
+
 class CaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One test case."""
 
@@ -31,8 +61,12 @@ class CaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     """The same as `expected_messages`."""
     expected_messages: Messages | UnsetType = UNSET
     """The expected conversation: its tool calls must be made, in this order."""
+    turns: list[Any] | UnsetType = UNSET
+    """The turns of a conversation; `input` is then the history before it."""
+    persona: Names | None = None
+    """The user: the id of a persona, or a list, which runs the case with each; `default` stands for none."""
     evaluators: list[Any] = []
-    """Evaluators of this case, in addition to those of `defaults`."""
+    """Evaluators of this case, in addition to those of `defaults`; in a conversation, of all of its turns."""
     vars: dict[str, Any] = {}
     """Variables for the agent; `{{ name }}` in the input is replaced by the value of one of them."""
     tags: list[str] = []
@@ -60,6 +94,8 @@ class DefaultsEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Weighted mean score from which on a case passes, if every `required` evaluator passes."""
     vars: dict[str, Any] = {}
     """Variables for the agent, in addition to those of each case."""
+    persona: Names | None = None
+    """The user of cases without a `persona`."""
     tags: list[str] = []
     """Tags of every case."""
     timeout_s: Seconds | None = None
@@ -131,6 +167,10 @@ class EvalEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     """Names of the targets to test; by default all that are defined in this file."""
     targets: list[Any] = []
     """The systems under test, in addition to those of `agentv.yaml`."""
+    connectors: list[Any] | UnsetType = UNSET
+    """The same as `targets`."""
+    personas: list[Any] = []
+    """The users of conversations, in addition to those of `agentv.yaml` and of the folder `personas`."""
     judge: Annotated[str, Meta(min_length=1)] | None = None
     """The judge of evaluators that name none: a target, which need not be tested itself."""
     defaults: DefaultsEntry = DefaultsEntry()
@@ -139,6 +179,8 @@ class EvalEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     evalcases: list[Any] | UnsetType = UNSET
     """The same as `cases`."""
     tests: list[Any] | UnsetType = UNSET
+    """The same as `cases`."""
+    scenarios: list[Any] | UnsetType = UNSET
     """The same as `cases`."""
     dataset: Names | DatasetEntry | None = None
     """Files with one case per line or row, in addition to or instead of `cases`; or settings for such files."""
@@ -151,6 +193,8 @@ class ProjectEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Address of the JSON Schema of this file, for editors."""
     targets: list[Any] = []
     """The systems under test."""
+    personas: list[Any] = []
+    """The users of conversations, in addition to those of the folder `personas`."""
     judge: Annotated[str, Meta(min_length=1)] | None = None
     """The judge of evaluators, if neither they nor their eval name one: a target."""
     defaults: DefaultsEntry = DefaultsEntry()

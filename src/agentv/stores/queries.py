@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
-from msgspec import MsgspecError, json
+from msgspec import UNSET, MsgspecError, json
 from msgspec.structs import replace
 
 from agentv.errors import StoreError
@@ -254,7 +254,7 @@ class StoreQueries(Connection):
 
     def _attempts(self, seq: int) -> tuple[tuple[int, Attempt], ...]:
         rows = self.db.execute(
-            "SELECT round, number, latency_ms, waited_ms, thread_id, error FROM attempts WHERE run = ?", (seq,)
+            "SELECT round, number, latency_ms, waited_ms, thread_id, error, turn FROM attempts WHERE run = ?", (seq,)
         )
         return tuple([(row[0], _attempt(*row[1:])) for row in rows])
 
@@ -330,8 +330,13 @@ UNREADABLE = StoredRun("", 0, "", "", None, "", 0, "", "error", 0, None, "", "",
 """A run of which nothing but the key can be read."""
 
 
-def _attempt(
-    number: int, latency_ms: float | None, waited_ms: float, thread_id: str | None, error: bytes | None
+def _attempt(  # noqa: PLR0913, PLR0917 - the columns of a row
+    number: int,
+    latency_ms: float | None,
+    waited_ms: float,
+    thread_id: str | None,
+    error: bytes | None,
+    turn: int | None,
 ) -> Attempt:
     return Attempt(
         number=number,
@@ -339,6 +344,7 @@ def _attempt(
         waited_ms=waited_ms,
         thread_id=thread_id,
         error=None if error is None else json.decode(error, type=ResponseError),
+        turn=turn or UNSET,
     )
 
 

@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 INSERT_RUN = """
     INSERT INTO runs (execution, key, position, eval_id, case_id, persona_id, target, repeat, place, rounds,
         created_at, updated_at, superseded, content, target_settings, status, verdict, score, started_at,
-        completed_at, latency_ms, input_tokens, output_tokens, total_tokens, cost_usd, thread_id, unread, own_id)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        completed_at, latency_ms, input_tokens, output_tokens, total_tokens, cost_usd, thread_id, unread, turns,
+        own_id)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 UPDATE_CHECKSUM = f"UPDATE runs SET checksum = {CHECKSUM_FUNCTION}({', '.join(RUN_COLUMNS)}) WHERE seq = ?"  # noqa: S608 - names of columns, ours
 _decode = json.Decoder(ResultRecord).decode
@@ -157,15 +158,16 @@ class StoreEdits(StoreQueries):
 
 INSERT_CLAIM = """
     INSERT INTO runs (seq, execution, key, position, eval_id, case_id, target, repeat, place, started_at, content,
-        target_settings, owner, created_at, updated_at, status, rounds)
+        target_settings, owner, created_at, updated_at, status, rounds, persona_id)
     VALUES {rows}
 """
 RECLAIM = """
     ON CONFLICT (execution, key) DO UPDATE
     SET status = 'queued', rounds = rounds + 1, owner = excluded.owner, position = excluded.position,
         place = excluded.place, started_at = excluded.started_at, updated_at = excluded.updated_at, superseded = 0,
-        eval_id = excluded.eval_id, case_id = excluded.case_id, target = excluded.target, repeat = excluded.repeat,
-        content = excluded.content, target_settings = excluded.target_settings
+        eval_id = excluded.eval_id, case_id = excluded.case_id, persona_id = excluded.persona_id,
+        target = excluded.target, repeat = excluded.repeat, content = excluded.content,
+        target_settings = excluded.target_settings
     WHERE owner IS NULL AND (status IN ('queued', 'running', 'cancelled')
         OR rounds = ? AND (status <> 'completed' AND ? OR verdict = 'fail' AND ? OR ?))
     RETURNING seq, rounds
@@ -179,10 +181,11 @@ UPDATE_RESULT = """
     UPDATE runs SET status = it.column1, verdict = it.column2, score = it.column3, started_at = it.column4,
         completed_at = it.column5, latency_ms = it.column6, input_tokens = it.column7, output_tokens = it.column8,
         total_tokens = it.column9, cost_usd = it.column10, thread_id = it.column11, unread = it.column12,
-        updated_at = it.column13, owner = NULL, checksum = row_checksum(key, eval_id, case_id, persona_id, target,
-            repeat, it.column2, CAST(it.column3 AS REAL), it.column5, CAST(it.column6 AS REAL), it.column7,
-            it.column8, it.column9, CAST(it.column10 AS REAL), it.column11, it.column12, content, target_settings)
-    FROM (VALUES {rows}) AS it WHERE seq = it.column14
+        turns = it.column13, updated_at = it.column14, owner = NULL,
+        checksum = row_checksum(key, eval_id, case_id, persona_id, target, repeat, it.column2,
+            CAST(it.column3 AS REAL), it.column5, CAST(it.column6 AS REAL), it.column7, it.column8, it.column9,
+            CAST(it.column10 AS REAL), it.column11, it.column12, content, target_settings)
+    FROM (VALUES {rows}) AS it WHERE seq = it.column15
 """
 """The checksum is that of `RUN_COLUMNS`, in their order, with values as the columns store them."""
 REOPEN = """
@@ -204,7 +207,8 @@ UPDATE_COUNTS = """
 
 POSITION = """
     SELECT position FROM runs
-    WHERE execution = ? AND (key = ? OR (eval_id = ? AND case_id = ? AND target = ? AND repeat = ? AND superseded = 0))
+    WHERE execution = ? AND (key = ?
+        OR (eval_id = ? AND case_id = ? AND persona_id IS ? AND target = ? AND repeat = ? AND superseded = 0))
     ORDER BY key = ? DESC LIMIT 1
 """
 """The position of a run by its key, else that of the current run of the same case, target and repetition."""
@@ -284,7 +288,7 @@ class SqliteStore(StoreEdits):
 
     def _stored_position(self, execution: int, claim: Claim) -> int:
         """Return the position of a run in the whole plan: its own, that of the run it supersedes, or the last."""
-        identity = (claim.eval_id, claim.case_id, claim.target, claim.repeat)
+        identity = (claim.eval_id, claim.case_id, claim.persona_id, claim.target, claim.repeat)
         row = self.db.execute(POSITION, (execution, claim.key, *identity, claim.key)).fetchone()
         if row is None:
             row = self.db.execute("SELECT coalesce(max(position), -1) + 1 FROM runs WHERE execution = ?", (execution,))
@@ -314,6 +318,7 @@ class SqliteStore(StoreEdits):
                 at,
                 "queued",
                 1,
+                claim.persona_id,
             )
             for seq, claim in enumerate(claims, first)
         ]

@@ -60,12 +60,12 @@ SNAPSHOT = """
 """
 """The id is a hash of the data: other data with this id is damaged, and repaired."""
 PAYLOAD = "INSERT OR REPLACE INTO payloads (run, record, response, sides, checksum, response_checksum) VALUES {rows}"
-ATTEMPT = "INSERT INTO attempts (run, round, number, latency_ms, waited_ms, thread_id, error) VALUES {rows}"
+ATTEMPT = "INSERT INTO attempts (run, round, number, latency_ms, waited_ms, thread_id, error, turn) VALUES {rows}"
 RESULT = "INSERT INTO evaluator_results (run, position, name, type, kind, status, score, weight) VALUES {rows}"
 _ROWS_PER_STATEMENT = (256, 64, 16, 4, 1)
 """Few sizes, so that each statement is prepared once."""
 
-NO_RESULT = (None,) * 12
+NO_RESULT = (None,) * 13
 """The `result_columns` of a run without a result."""
 _MAX_INTEGER = 2**63
 """Limit of SQLite's integers."""
@@ -92,7 +92,7 @@ def with_placeholders(statement: str, rows: int, columns: int) -> str:
 
 
 def result_columns(record: ResultRecord) -> tuple[Any, ...]:
-    """Return the columns of a run that come from its result, from `status` to `unread`."""
+    """Return the columns of a run that come from its result, from `status` to `turns`."""
     usage = record.tokens_usage
     return (
         "error" if record.status == "error" else "completed",
@@ -107,6 +107,7 @@ def result_columns(record: ResultRecord) -> tuple[Any, ...]:
         _to_column(record.cost_usd),
         record.thread_id,
         dump_json(record.unread) if record.unread else None,
+        len(record.turns) if record.turns else None,
     )
 
 
@@ -123,7 +124,8 @@ def snapshot_id(data: bytes) -> int:
 def attempt_row(seq: int, number: int, attempt: Attempt) -> tuple[Any, ...]:
     """Return the row of an attempt; `number` is the claim of the run that it belongs to."""
     error = attempt.error and dump_json(attempt.error)
-    return seq, number, attempt.number, attempt.latency_ms, attempt.waited_ms, attempt.thread_id, error
+    turn = attempt.turn or None
+    return seq, number, attempt.number, attempt.latency_ms, attempt.waited_ms, attempt.thread_id, error, turn
 
 
 def result_rows(records: Sequence[tuple[int, ResultRecord]]) -> list[tuple[Any, ...]]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from agentv.errors import Problem
-from agentv.spec.cases import CAMEL_CASE, FILE_PREFIX, MESSAGE_FIELDS
+from agentv.spec.cases import CAMEL_CASE, MESSAGE_FIELDS
 from agentv.spec.file_format import CaseEntry, NotEntry
+from agentv.spec.messages import FILE_PREFIX
 from agentv.spec.validation import unknown_key_message
 from agentv.suggestions import closest, suggest
 from agentv.templating import MISSING, Template, check_keys, iter_placeholders, lookup, to_text
