@@ -92,6 +92,15 @@ def _is_empty(response: ProviderResponse) -> bool:
     return not any(values)
 
 
+def cut_echo(response: ProviderResponse, prompt: Sequence[Message]) -> ProviderResponse:
+    """Return a reply that was read without its request, without an exact echo of it."""
+    messages = response.output_messages or ()
+    if not any(message.role == "user" for message in messages):
+        return response
+    new = find_new([speaker_of(message) for message in messages], prompt, declared=True)
+    return replace(response, output_messages=messages[new.start :]) if new.start else response
+
+
 def read_events(
     events: Sequence[StreamEvent], prompt: Sequence[Message] | None = None, *, snapshots: bool = False
 ) -> DetectedReply | None:
