@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from agentv.jsonio import dump_json
 from agentv.matching.diff import MAX_QUOTED, quote
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 from agentv.reports.terminal import Style, as_ascii, clean, display_width, fit, pluralize
 
 if TYPE_CHECKING:

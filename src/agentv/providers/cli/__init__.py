@@ -208,15 +208,13 @@ class Cli(ProviderBase, kw_only=True):
             folder=working_directory(scope, self.cwd),
             max_output_bytes=self.max_output_bytes,
         )
+        if self.mode == "single":
+            return SingleSession(command)
+        from agentv.providers.cli import batch, stream  # noqa: PLC0415 - a target is checked without them
+
         if self.mode == "batch":
-            from agentv.providers.cli.batch import BatchRunner  # noqa: PLC0415 - a mode is loaded when it is used
-
-            return BatchRunner(command)
-        if self.mode == "stream":
-            from agentv.providers.cli.stream import WorkerPool  # noqa: PLC0415 - a mode is loaded when it is used
-
-            return WorkerPool(command, self.workers, keeps_state=self.conversation_mode == "thread")
-        return SingleSession(command)
+            return batch.BatchRunner(command)
+        return stream.WorkerPool(command, self.workers, keeps_state=self.conversation_mode == "thread")
 
 
 class SingleSession(NamedTuple):

@@ -63,14 +63,12 @@ class PythonAgent(ProviderBase, kw_only=True):
 
     async def open(self, scope: Scope) -> AgentCallable | WorkerSession:
         """Return the session; nothing is loaded before the first request."""
+        from agentv.providers.python import call, workers  # noqa: PLC0415 - a target is checked without them
+
         if self.workers is None:
-            from agentv.providers.python.call import PythonSession  # noqa: PLC0415 - a target is checked without it
-
-            return PythonSession(self.function, self.args, scope, self.name, self.conversation_mode)
-        from agentv.providers.python.workers import Job, WorkerSession  # noqa: PLC0415 - only a target that has some
-
-        job = Job(function=self.function, args=self.args, scope=scope, conversation=self.conversation_mode)
-        return WorkerSession(job, self.workers, cwd=self.cwd, target=self.name)
+            return call.PythonSession(self.function, self.args, scope, self.name, self.conversation_mode)
+        job = workers.Job(function=self.function, args=self.args, scope=scope, conversation=self.conversation_mode)
+        return workers.WorkerSession(job, self.workers, cwd=self.cwd, target=self.name)
 
 
 class Function(ProviderBase, kw_only=True):
