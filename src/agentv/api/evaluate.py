@@ -21,7 +21,7 @@ from agentv.model.events import RunFinished
 from agentv.model.results import ResultRecord, Summary  # noqa: TC001 - msgspec resolves the fields at runtime
 from agentv.process.threads import run_coroutine
 from agentv.providers.python import Function
-from agentv.providers.python.call import is_agent
+from agentv.providers.python.binding import is_agent
 from agentv.run.options import RunKeywords, RunOptions
 from agentv.spec.loader import load_data, load_evals
 from agentv.spec.targets import check_targets
