@@ -134,7 +134,7 @@ class TestUserModel:
 
     def run(self, replies: list[Any], agent: Any = None, **more: Any) -> Any:
         waiting = list(replies)
-        targets = [python_target(lambda prompt: waiting.pop(0))]
+        targets = [python_target(lambda _: waiting.pop(0))]
         return simulate(self.model_case(**more), agent or says("Which order?", "Anything else?"), targets=targets)
 
     def test_a_stop_with_a_message_waits_for_the_answer(self) -> None:
