@@ -57,11 +57,11 @@ if TYPE_CHECKING:
     from agentv.model.stored import StoredResult
     from agentv.protocols import OpenProvider, Provider, Reporter
     from agentv.redaction import Redactor
-    from agentv.run.gates import Gates
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
     from agentv.run.shards import ShardPlan
+    from agentv.run.summary import Gates
     from agentv.scoring.scorer import TraceLoader
 
 MAX_NAMED = 5
