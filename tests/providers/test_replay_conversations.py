@@ -173,12 +173,12 @@ def test_results_and_exports_of_ours_are_recordings(run: Command) -> None:
     cases = [{"id": "refund", "turns": TURNS}]
     first = {"name": "m", "provider": "mock", "reply": ["Which order?", {"output_messages": SECOND}]}
     run.write("first.eval.yaml", {"targets": [first], "cases": cases})
-    assert run("eval", "first.eval.yaml", "--out", "results.jsonl", "--include-messages").exit_code == 0
+    assert run("eval", "first.eval.yaml", "--out", "results.jsonl", "--include-messages").code == 0
     exported = run("runs", "export")
-    (run.folder / "exported.jsonl").write_text(exported.stdout)
+    (run.folder / "exported.jsonl").write_text(exported.out)
     for file in ("results.jsonl", "exported.jsonl"):
         again = {"name": "again", "provider": "replay", "file": file}
         run.write("again.eval.yaml", {"targets": [again], "cases": cases})
         done = run("eval", "again.eval.yaml", "--out", "again.jsonl", "--include-messages")
-        assert done.exit_code == 0, (file, done.stdout)
+        assert done.code == 0, (file, done.out)
         assert run.records("again.jsonl")[0]["messages"] == run.records("results.jsonl")[0]["messages"]

@@ -50,7 +50,7 @@ def answer(parts: list[Part]) -> Reply:
 
 def read_parts(body: dict[str, Any]) -> list[Part]:
     """Return the conversation in a request of any of the three APIs."""
-    items = body.get("messages", body.get("input"))
+    items = body["messages"] if "messages" in body else body["input"]
     return [part for item in items for part in _parts_of(item)]
 
 

@@ -148,7 +148,7 @@ def test_a_turn_is_never_sent_without_those_before_it(arguments: tuple[str, ...]
 def test_turns_of_a_conversation_are_refused_as_placeholders_of_long_processes() -> None:
     for mode in ("batch", "stream"):
         for name in ("conversation_id", "thread_id", "turn"):
-            (problem,) = Cli(name="agent", mode=mode, command=("agent", f"{{{name}}}")).check("t")  # type: ignore[arg-type]
+            (problem,) = Cli(name="agent", mode=mode, command=("agent", f"{{{name}}}")).check("t")
             assert f"`{{{name}}}` is for `mode: single`" in problem.message
 
 

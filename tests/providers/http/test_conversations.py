@@ -27,7 +27,7 @@ class Memory:
         said.append({"role": "user", "content": asked["q"]})
         users = [each["content"] for each in said if each["role"] == "user"]
         call = {"id": f"c{len(said)}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-        added = [
+        added: list[dict[str, Any]] = [
             {"role": "assistant", "content": None, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": call["id"], "content": "3"},
             {"role": "assistant", "content": f"{' + '.join(users)}"},
