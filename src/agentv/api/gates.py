@@ -30,9 +30,9 @@ def load_gates(
         source = read_side(baseline)  # type: ignore[assignment]  # any source will do
     table = SideTable(source)
     passed = frozenset(
-        (eval_id, target, case_id)
+        (case.eval_id, target, case.case_id, case.persona_id)
         for target, columns in table.columns.items()
-        for eval_id, case_id, row in columns.iter_rows()
+        for case, row in columns.iter_rows()
         if columns.passes(row)
     )
     return Gates(min_pass_rate, max_regressions, source.name, passed)

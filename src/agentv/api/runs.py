@@ -229,6 +229,12 @@ def _with_marks(response: ProviderResponse, data: bytes, plain_blocks: tuple[str
     return replace(response, unread=drop_plain_blocks(response.unread, plain_blocks)) if plain_blocks else response
 
 
+def replies_of(run: StoredRun) -> tuple[TurnReply, ...]:
+    """Return the turns of a stored conversation; none if it is one reply or was not stored."""
+    response = response_of(run)
+    return () if response is None else response.turns
+
+
 def conversation_of(run: StoredRun) -> tuple[Message, ...]:
     """Return the conversation, as far as it was stored."""
     response = response_of(run)

@@ -10,6 +10,8 @@ ConversationMode = Literal["full", "thread"]
 """What a target is sent: the whole conversation (`full`), or what is new, with the id of its thread (`thread`)."""
 
 
+DEFAULT_PERSONA = "default"
+"""Name that stands for no persona."""
 CONVERSATION, EACH_TURN, LAST_TURN = "conversation", "each_turn", "last_turn"
 
 

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
     from agentv.model.results import OutcomeCounts
 
-CaseKey = tuple[str, str, str]
-"""Eval, target and case."""
+CaseKey = tuple[str, str, str, str | None]
+"""Eval, target, case and persona."""
 MAX_NAMED = 10
 _ROUNDING = 1e-9
 
@@ -36,11 +36,17 @@ class Gates(NamedTuple):
             outcomes.append(GateOutcome(rate >= self.min_pass_rate - _ROUNDING, text))
         if self.max_regressions is not None:
             lost = [key for key in failed if key in self.passed_before]
-            names = ", ".join([*(case_id for _, _, case_id in lost[:MAX_NAMED]), *(["…"] if lost[MAX_NAMED:] else [])])
+            names = ", ".join([*map(_name, lost[:MAX_NAMED]), *(["…"] if lost[MAX_NAMED:] else [])])
             cases = f"{len(lost):,} of the {len(self.passed_before):,} cases that passed in {self.baseline} fail now"
             text = f"--max-regressions {self.max_regressions}: {cases}{f': {names}' if names else ''}"
             outcomes.append(GateOutcome(len(lost) <= self.max_regressions, text))
         return outcomes
+
+
+def _name(key: CaseKey) -> str:
+    """Return the id of a case, with its persona."""
+    _, _, case_id, persona_id = key
+    return case_id if persona_id is None else f"{case_id} [{persona_id}]"
 
 
 class GateOutcome(NamedTuple):
