@@ -36,15 +36,18 @@ from agentv.formats.run_export import (
 )
 from agentv.jsonio import dump_json, parse_json
 from agentv.model.stored import DAMAGED, ExecutionRow
-from agentv.run.records import new_id, now
+from agentv.run.records import new_id, now, recorded_turns
 from agentv.run.resume import FINISHED
-from agentv.scoring.calls import resolve_calls
+from agentv.scoring.calls import join_calls, resolve_calls
+from agentv.scoring.turns import split_turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from agentv.model.response import ProviderResponse
     from agentv.model.stored import StoredRun
     from agentv.protocols import Store
+    from agentv.scoring.calls import Calls
 
 KEY_LENGTH = 16
 
@@ -161,18 +164,32 @@ def _check_imported(run: StoredRun) -> None:
 def _with_calls(run: StoredRun, repeats: Counter[tuple[str, ...]]) -> StoredRun:
     """Return a run of the older shape with the counts of its calls.
 
-    Several runs of a case with a target become repetitions of it, which keeps them apart.
+    Several runs of a case with a persona and a target become repetitions of it, which keeps them apart.
     """
     record, response = record_of(run), response_of(run)
     if record is None or response is None:
         return run
-    identity = (record.execution_id, run.eval_id, run.case_id, run.target)
+    identity = (record.execution_id, run.eval_id, run.case_id, run.persona_id or "", run.target)
     repeat = repeats[identity]
     repeats[identity] += 1
-    calls = resolve_calls(response)
+    calls = _known_calls(response)
     complete = UNSET if calls.complete else False
-    record = replace(record, repeat=repeat, trace_summary=calls.summary, calls_complete=complete)
+    record = replace(
+        record,
+        repeat=repeat,
+        trace_summary=calls.summary,
+        calls_complete=complete,
+        turns=recorded_turns(response) or UNSET,
+    )
     return run._replace(repeat=repeat, line=dump_json(record))
+
+
+def _known_calls(response: ProviderResponse) -> Calls:
+    """Return the calls of a reply, or of all turns of a conversation."""
+    if not response.turns:
+        return resolve_calls(response)
+    replies = [exchange.response for exchange in split_turns(response)]
+    return join_calls([resolve_calls(reply) for reply in replies], replies)
 
 
 def _execution_for(name: str, runs: list[StoredRun]) -> ExecutionRow:

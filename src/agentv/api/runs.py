@@ -220,7 +220,11 @@ def _read_reply(data: bytes, plain_blocks: tuple[str, ...] = ()) -> ProviderResp
     ]
     ended_by = msgspec.convert(fields.get("ended_by"), EndedBy | None)
     combined = combine_turns(exchanges, turns[0].first_message)
-    return replace(combined, success=whole.success, error=whole.error, ended_by=ended_by)
+    # An imported conversation has numbers of the whole only.
+    numbers = {
+        name: getattr(whole, name) for name in ("tokens_usage", "cost_usd", "latency_ms", "thread_id", "metadata")
+    }
+    return replace(combined, success=whole.success, error=whole.error, ended_by=ended_by, **numbers)
 
 
 def _with_marks(response: ProviderResponse, data: bytes, plain_blocks: tuple[str, ...]) -> ProviderResponse:

@@ -158,4 +158,6 @@ def _check_single_run(prepared: Prepared) -> None:
     runs = [f"{case_name(case.id, case.persona_id)!r} with {target!r}" for case, target in names]
     more = ", …" if prepared.planned.runs > len(runs) else ""
     message = f"expected one case and one target, found {prepared.planned.runs:,}: {', '.join(runs)}{more}"
-    raise SpecError([Problem("", f"{message}; choose with `case`, `target` and `personas`", "whole")])
+    has_personas = any(eval_.personas for eval_ in prepared.evals)
+    choice = "`case`, `target` and `personas`" if has_personas else "`case` and `target`"
+    raise SpecError([Problem("", f"{message}; choose with {choice}", "whole")])

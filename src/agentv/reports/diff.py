@@ -221,16 +221,16 @@ def render_evaluator(
             lines.append(f"  {mark} … {more:,} more")
             left_out += more
     if turns := other_failed_turns(result):
-        lines.append(
-            style.paint("dim", f"  nor did it pass in {'turn' if len(turns) == 1 else 'turns'} {_listed(turns)}")
-        )
+        lines.append(style.paint("dim", f"  nor did it pass in {_turns_text(turns)}"))
     if left_out:
         lines.append(style.paint("dim", f"  left out: {pluralize(left_out, 'line')}; the whole is in {extent.whole}"))
     return lines
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join([*map(str, numbers[:MAX_TURNS]), *(["…"] if len(numbers) > MAX_TURNS else [])])
+def _turns_text(numbers: Sequence[int]) -> str:
+    """Return `turn 2`, or `turns 2, 4`."""
+    listed = [*map(str, numbers[:MAX_TURNS]), *(["…"] if len(numbers) > MAX_TURNS else [])]
+    return f"{'turn' if len(numbers) == 1 else 'turns'} {', '.join(listed)}"
 
 
 def render_error(message: str, extent: Extent = SHORT) -> list[str]:
