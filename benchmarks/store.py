@@ -20,7 +20,7 @@ from agentv.model.results import ResultRecord
 from agentv.run.options import RunOptions
 from agentv.run.plan import PlannedRun
 from agentv.run.store_writer import StoreWriter
-from agentv.stores.migrations import migration_files
+from agentv.stores.sqlite.migrations import migration_files
 from benchmarks.clock import child_environment, process_starts, timed
 from benchmarks.ours import SCRIPT, write_eval
 from benchmarks.table import Bar, Row

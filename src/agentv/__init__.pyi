@@ -2,7 +2,6 @@
 # imports each name when it is first used. One name a line.
 
 from agentv.api.compare import compare as compare
-from agentv.api.conversions import trace_from_messages as trace_from_messages
 from agentv.api.evaluate import Execution as Execution
 from agentv.api.evaluate import aevaluate as aevaluate
 from agentv.api.evaluate import evaluate as evaluate
@@ -14,6 +13,7 @@ from agentv.api.score import assert_trajectory as assert_trajectory
 from agentv.api.score import explain as explain
 from agentv.api.score import score as score
 from agentv.api.score import score_many as score_many
+from agentv.api.traces import trace_from_messages as trace_from_messages
 from agentv.errors import AgentVError as AgentVError
 from agentv.errors import DamagedRunError as DamagedRunError
 from agentv.errors import EvaluationError as EvaluationError
@@ -30,8 +30,8 @@ from agentv.formats.adk import from_adk as from_adk
 from agentv.formats.adk import to_adk as to_adk
 from agentv.formats.ai_sdk import from_mastra as from_mastra
 from agentv.formats.ai_sdk import to_mastra as to_mastra
-from agentv.formats.azure import to_azure as to_azure
 from agentv.formats.openai import from_openai as from_openai
+from agentv.formats.openai import to_azure as to_azure
 from agentv.formats.openai import to_openai as to_openai
 from agentv.formats.reader import decode_response as decode_response
 from agentv.formats.reader import decode_response_json as decode_response_json

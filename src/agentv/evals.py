@@ -51,6 +51,8 @@ class CheckedCase(Struct, frozen=True, kw_only=True):
     """Location in a file."""
     warnings: tuple[str, ...] = ()
     """Warnings about the case."""
+    goal: ConfiguredEvaluator | None = None
+    """Evaluator that passes when the goal of a simulated user is reached; `None` if no calls reach it."""
     variants: "tuple[CheckedCase, ...]" = ()
     """The case with each of its personas; empty if it has one persona or none."""
 
@@ -132,6 +134,8 @@ class Eval(Struct, frozen=True, kw_only=True):
     """`True` if a case has `only`."""
     personas: tuple[Persona, ...] = ()
     """Personas of its cases."""
+    user_models: tuple[Target, ...] = ()
+    """Targets that write the messages of simulated users."""
     has_conversations: bool = False
     """`True` if a case is a conversation."""
     warnings: tuple[Any, ...] = ()

@@ -81,7 +81,7 @@ FORMATS: Mapping[str, str] = {
     "openai_assistants": "agentv.formats.openai_assistants:FORMAT",
     "telemetry": "agentv.formats.telemetry:FORMAT",
     "stream_turns": "agentv.formats.streams:TURNS",
-    "replies": "agentv.formats.replies:FORMAT",
+    "replies": "agentv.formats.turns:FORMAT",
     "openai_realtime": "agentv.formats.openai_realtime:FORMAT",
     "openai_chat": "agentv.formats.openai_chat:FORMAT",
     "openai_responses": "agentv.formats.openai_responses:FORMAT",

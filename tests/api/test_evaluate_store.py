@@ -8,8 +8,8 @@ import pytest
 
 import agentv
 from agentv.errors import StoreError
-from agentv.stores import leases as owners
 from agentv.stores.sqlite import SqliteStore
+from agentv.stores.sqlite import leases as owners
 from tests.support.command import command_in
 
 EVAL = {"cases": [{"id": "a", "input": "hello", "evaluators": [{"type": "contains", "value": "HELLO"}]}]}

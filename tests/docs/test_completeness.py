@@ -28,6 +28,7 @@ from agentv.model.comparison import (
     Side,
 )
 from agentv.model.conversation import TraceEvent, TraceSummary
+from agentv.model.divergence import CallVariant, DiffCell, DiffColumn, DiffRun, Divergence, LeftOutRun, RunDiff
 from agentv.model.judging import (
     Calibration,
     CalibrationReport,
@@ -91,6 +92,7 @@ def names(*classes: type[Struct]) -> list[str]:
         ("reference/results.md", RECORD),
         ("reference/results.md", SUMMARY),
         ("reference/results.md", COMPARISON),
+        ("reference/results.md", (RunDiff, DiffRun, DiffCell, DiffColumn, CallVariant, Divergence, LeftOutRun)),
         ("reference/command-line.md", (CalibrationReport, Calibration, LabelDifference, UnreadableVerdict)),
         ("reference/evaluators/llm_judge.md", (JudgeUsage,)),
         ("guide/python.md", (Execution, RunOptions)),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agentv.api.judges import StandaloneJudge, find_judge
 from agentv.api.providers import scope_of
 from agentv.api.targets import find_targets
-from agentv.api.trace_files import trace_follower
+from agentv.api.traces import trace_follower
 from agentv.errors import Problem, SpecError
 from agentv.evals import ConfiguredEvaluator, iter_evaluators
 from agentv.evaluators.judge.base import JudgeBase
@@ -21,8 +21,8 @@ from agentv.model.judging import Calibration, CalibrationReport, ItemAgreement, 
 from agentv.run.options import DEFAULT_CONCURRENCY, RunOptions
 from agentv.run.records import now
 from agentv.run.summary import JudgeTotals
-from agentv.scoring.agreement import cohens_kappa
 from agentv.scoring.scorer import CaseScorer
+from agentv.scoring.statistics import cohens_kappa
 from agentv.spec.labels import read_labels
 from agentv.spec.loader import load_evals
 from agentv.spec.project import display_path
@@ -126,7 +126,7 @@ def _naming_targets(load: Callable[[], T], judge: str | None, evals: Sequence[st
     except SpecError as error:
         if judge is not None or not all(problem.message.startswith(NO_JUDGE) for problem in error.problems):
             raise
-        names = [each.target.name for path in evals for each in find_targets(path)]
+        names = [listed.target.name for path in evals for listed in find_targets(path)]
         known = f": {', '.join(map(repr, dict.fromkeys(names)))}" if names else ""
         message = f"no judge is named; choose a target with --judge{known}"
         raise UnnamedJudgeError([Problem("", message, "whole")], names) from error

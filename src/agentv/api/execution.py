@@ -21,7 +21,7 @@ from agentv.api.personas import check_conversations, resolve_personas
 from agentv.api.providers import find_secrets, make_redactor, open_providers
 from agentv.api.reporting import ReporterGroup
 from agentv.api.runs import damaged_result, replay_result
-from agentv.api.trace_files import trace_follower
+from agentv.api.traces import trace_follower
 from agentv.api.untrusted import check_untrusted
 from agentv.errors import AgentVError, DamagedRunError, FormatError, Problem, SpecError, StoreError
 from agentv.evals import iter_evaluators
@@ -139,9 +139,8 @@ def prepare(
             providers[key] = provider
             if is_judge(key):
                 judges[eval_.id, target.name] = judge_target(key, target, environment)
-            else:
-                problems += check_conversations(eval_, target, provider)
             secrets |= find_secrets(target, provider, environment)
+        problems += check_conversations(eval_, providers)
         settings, found, wrong = resolve_personas(() if dry else eval_.personas, eval_.id, environment, untrusted)
         personas |= settings
         secrets |= found

@@ -21,7 +21,7 @@ from agentv.redaction import Redactor
 from agentv.redaction.credential_patterns import is_credential_field
 from agentv.run.costs import Spending
 from agentv.run.judges import Judges, JudgeTarget
-from agentv.run.options import RunOptions
+from agentv.run.options import USER_MODEL, RunOptions
 from agentv.run.plan import selected_cases
 from agentv.spec.discovery import find_evals
 from agentv.spec.environment import env_variables, resolve_env
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agentv.protocols import JudgeClient, Provider
     from agentv.run.engine import Engine
     from agentv.run.judges import JudgeCache
-    from agentv.stores.judge_cache import SqliteJudgeCache
+    from agentv.stores.sqlite import SqliteJudgeCache
 
 
 NEUTRAL_SETTINGS = frozenset((
@@ -63,7 +63,7 @@ def judges_of(eval_: Eval, options: RunOptions) -> tuple[Target, ...]:
 
 
 def used_targets(eval_: Eval, options: RunOptions) -> Iterator[tuple[ProviderKey, Target]]:
-    """Yield the targets that are tested and those that judge, each with the key of its provider.
+    """Yield the targets that are tested, those that judge and user models, each with the key of its provider.
 
     A target that is tested and also judges is yielded twice, with two keys.
     """
@@ -71,6 +71,8 @@ def used_targets(eval_: Eval, options: RunOptions) -> Iterator[tuple[ProviderKey
         yield (eval_.id, target.name), target
     for target in judges_of(eval_, options):
         yield (eval_.id, _JUDGE + target.name), target
+    for target in eval_.user_models:
+        yield (eval_.id, USER_MODEL + target.name), target
 
 
 def is_judge(key: ProviderKey) -> bool:
@@ -112,7 +114,7 @@ def open_judge_cache(path: Path | None, warn: Callable[[str], None] | None = Non
     """Open the cache of judge replies in the file of the run store; `None` without a file or if it cannot be opened."""
     if path is None:
         return None
-    from agentv.stores.judge_cache import SqliteJudgeCache  # noqa: PLC0415 - sqlite3 is loaded when it is used
+    from agentv.stores.sqlite import SqliteJudgeCache  # noqa: PLC0415 - sqlite3 is loaded when it is used
 
     try:
         return SqliteJudgeCache(path)

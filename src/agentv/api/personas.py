@@ -48,9 +48,20 @@ def resolve_personas(
     return settings, secrets, problems
 
 
-def check_conversations(eval_: Eval, target: Target, provider: Provider) -> list[Problem]:
-    """Return the problems of a target that cannot hold the conversations of an eval, or not with its personas."""
-    settings = ProviderSettings.of(provider)
+def check_conversations(eval_: Eval, providers: Mapping[tuple[str, str], Provider]) -> list[Problem]:
+    """Return the problems of targets that cannot hold the conversations of an eval, or not with its personas."""
+    if not eval_.has_conversations and not eval_.personas:
+        return []
+    opened = [(target, providers.get((eval_.id, target.name))) for target in eval_.targets]
+    return [
+        problem
+        for target, provider in opened
+        if provider is not None
+        for problem in _check_target(eval_, target, ProviderSettings.of(provider))
+    ]
+
+
+def _check_target(eval_: Eval, target: Target, settings: ProviderSettings) -> list[Problem]:
     problems = []
     if eval_.has_conversations and settings.conversation_problem is not None:
         problems.append(f"cannot hold the conversations of this eval: {settings.conversation_problem}")

@@ -63,7 +63,7 @@ def _names_in(eval_: Eval) -> Iterator[str]:
 def scope_of(eval_: Eval, target: str = "") -> Scope:
     """Return the folders of an eval, or those that the provider of one of its targets or judges is opened with."""
     name = target.rpartition("\0")[2]  # the key of a judge has a prefix
-    folders = {each.name: each.folder for each in (*eval_.judges, *eval_.targets)}
+    folders = {target.name: target.folder for target in (*eval_.judges, *eval_.targets)}
     folder = folders.get(name) or eval_.folder
     return Scope(root=eval_.root, folder=folder, eval_folder="" if folder == eval_.folder else eval_.folder)
 

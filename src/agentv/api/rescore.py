@@ -248,7 +248,7 @@ def _stored_content(
 def _mark_redacted(check: ConfiguredEvaluator, config: Any, case: Case) -> ConfiguredEvaluator:
     """Mark an evaluator if secrets of its configuration, or of the expected messages that it reads, are redacted."""
     is_redacted = has_gap(config)
-    if not is_redacted and any(each.evaluator.type == "expected_messages" for each in iter_evaluators([check])):
+    if not is_redacted and any(inner.evaluator.type == "expected_messages" for inner in iter_evaluators([check])):
         is_redacted = has_gap(to_builtins(case.expected_messages))
     return replace(check, redacted=is_redacted)
 

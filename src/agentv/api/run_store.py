@@ -16,7 +16,7 @@ from agentv.model.results import RunResult, Verdict
 from agentv.model.run import Run
 from agentv.model.stored import ExecutionRow  # noqa: TC001 - as above
 from agentv.spec.project import find_project
-from agentv.stores.connection import default_path
+from agentv.stores.sqlite.connection import default_path
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from agentv.api.trace_files import trace_follower
+from agentv.api.traces import trace_follower
 from agentv.errors import DamagedRunError, FormatError, StoreError
 from agentv.formats.incomplete import mark_incomplete
 from agentv.formats.plain_blocks import drop_plain_blocks
@@ -21,6 +21,7 @@ from agentv.model.marks import may_have_gap
 from agentv.model.request import Case
 from agentv.model.response import TRACE_REF, EndedBy, ProviderResponse, ResponseError, TurnReply
 from agentv.model.results import DiffLabels, ResultRecord, RunResult
+from agentv.model.simulation import SimulatorUse
 from agentv.run.attempt import RunAttempts
 from agentv.run.options import RunOptions
 from agentv.run.records import make_record, now, with_conversation
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from agentv.run.plan import PlannedRun
     from agentv.scoring.scorer import TraceLoader
 
-CONVERSATION_FIELDS = ("turns", "ended_by")
+CONVERSATION_FIELDS = ("turns", "ended_by", "simulator")
 """Fields of a stored reply that the reply of an agent does not have."""
 MAX_NAMED = 5
 """Number of executions that a message names."""
@@ -209,8 +210,8 @@ def response_of(run: StoredRun, plain_blocks: tuple[str, ...] = ()) -> ProviderR
 def _read_reply(data: bytes, plain_blocks: tuple[str, ...] = ()) -> ProviderResponse:
     """Decode a stored reply; each turn of a conversation is read as a reply of its own."""
     fields = parse_json(data)
-    stored = fields.get("turns") if isinstance(fields, dict) else None
-    if not stored:
+    stored = fields.get("turns") if isinstance(fields, dict) and fields.get("ended_by") else None
+    if stored is None:
         return _with_marks(decode_response(fields), data, plain_blocks)
     turns = msgspec.convert(stored, tuple[TurnReply, ...])
     whole = decode_response({name: value for name, value in fields.items() if name not in CONVERSATION_FIELDS})
@@ -219,12 +220,12 @@ def _read_reply(data: bytes, plain_blocks: tuple[str, ...] = ()) -> ProviderResp
         for exchange in split_turns(replace(whole, turns=turns))
     ]
     ended_by = msgspec.convert(fields.get("ended_by"), EndedBy | None)
-    combined = combine_turns(exchanges, turns[0].first_message)
+    simulator = msgspec.convert(fields.get("simulator"), SimulatorUse | None)
+    combined = combine_turns(exchanges, turns[0].first_message) if turns else whole
     # An imported conversation has numbers of the whole only.
-    numbers = {
-        name: getattr(whole, name) for name in ("tokens_usage", "cost_usd", "latency_ms", "thread_id", "metadata")
-    }
-    return replace(combined, success=whole.success, error=whole.error, ended_by=ended_by, **numbers)
+    names = ("success", "error", "tokens_usage", "cost_usd", "latency_ms", "thread_id", "metadata")
+    numbers = {name: getattr(whole, name) for name in names}
+    return replace(combined, ended_by=ended_by, simulator=simulator, **numbers)
 
 
 def _with_marks(response: ProviderResponse, data: bytes, plain_blocks: tuple[str, ...]) -> ProviderResponse:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from msgspec.structs import replace
 
-from agentv.api.trace_files import trace_follower
+from agentv.api.traces import trace_follower
 from agentv.errors import FormatError, Problem, SpecError
 from agentv.formats.plain_blocks import check_plain_blocks, drop_plain_blocks
 from agentv.formats.reader import read_any

@@ -47,7 +47,7 @@ def check_place(root: Path, setting: str | None) -> Path:
 
 
 def _default_store(folder: str | Path) -> Path:
-    from agentv.stores.connection import default_path  # noqa: PLC0415 - sqlite3 is loaded only if a store is used
+    from agentv.stores.sqlite.connection import default_path  # noqa: PLC0415 - sqlite3 is loaded only if a store is used
 
     return default_path(folder)
 

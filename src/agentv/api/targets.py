@@ -14,7 +14,7 @@ from agentv.api.providers import close_providers, find_secrets, open_provider
 from agentv.api.runs import translate_damage
 from agentv.api.score import Scorer
 from agentv.api.store_files import open_store_file, project_store
-from agentv.api.trace_files import trace_follower
+from agentv.api.traces import trace_follower
 from agentv.errors import AgentVError, Problem, SpecError, StoreError
 from agentv.formats.plain_blocks import plain_block_problem, unknown_block_name
 from agentv.jsonio import dump_json

@@ -101,7 +101,7 @@ def _prepare(args: EvalArgs) -> Prepared:
         return prepared
     if args.resumes and args.max_regressions is not None and args.baseline is None:
         fail_usage("--max-regressions of a resumed execution needs a --baseline: the last execution is this one")
-    from agentv.api.gates import load_gates  # noqa: PLC0415 - it loads all of `compare`, for rare options
+    from agentv.api.compare import load_gates  # noqa: PLC0415 - it loads all of `compare`, for rare options
 
     gates = load_gates(args.paths, args.min_pass_rate, args.max_regressions, args.baseline)
     return replace(prepared, gates=gates)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import asdict, replace
 
 from agentv.api.export import export_runs
+from agentv.api.listing import current_state, execution_item, run_item
 from agentv.api.runs import damaged_execution, find, resolve
 from agentv.api.store_files import existing_store, open_store_file
 from agentv.cli.options import JSON, PERSONAS, POSITIVE, STORE
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from agentv.api.runs import NamedRuns
-    from agentv.model.stored import ActiveWorker, ExecutionRow, RunRow
+    from agentv.model.stored import ExecutionRow, RunRow
     from agentv.protocols import Store
 
 STATUSES = ("pass", "fail", "error", "unfinished")
@@ -64,9 +64,9 @@ def command() -> None:
 def list_executions(limit: int, store: str | None, *, as_json: bool) -> None:
     """List executions, the last one first."""
     with open_run_store(store) as run_store:
-        rows = [_current_state(run_store, row)[0] for row in run_store.executions(limit)]
+        rows = [current_state(run_store, row)[0] for row in run_store.execution_page(limit)]
     if as_json:
-        print_json({"schema": "agentv.executions/1", "executions": [_execution_data(row) for row in rows]})
+        print_json({"schema": "agentv.executions/1", "executions": [execution_item(row) for row in rows]})
         _exit_if_execution_damaged(rows)
         return
     for row in rows:
@@ -184,7 +184,7 @@ def show_execution(  # noqa: PLR0913 - one for each option
     as_json: bool,
 ) -> None:
     """Print an execution with its runs, those that did not pass first."""
-    execution, workers = _current_state(store, execution)
+    execution, workers = current_state(store, execution)
     rows = [
         row
         for row in store.runs(execution.id)
@@ -193,8 +193,8 @@ def show_execution(  # noqa: PLR0913 - one for each option
     ]
     damaged = [(execution.id, row) for row in rows]
     if as_json:
-        runs = [run_data(row, execution.id) for row in rows]
-        data = {**_execution_data(execution), "workers": [worker._asdict() for worker in workers]}
+        runs = [run_item(row, execution.id) for row in rows]
+        data = {**execution_item(execution), "workers": [worker._asdict() for worker in workers]}
         print_json({"schema": EXECUTION_SCHEMA, **data, "summary": execution.summary, "runs": runs})
         _exit_if_execution_damaged([execution])
         exit_if_damaged(damaged)
@@ -241,22 +241,6 @@ def _exit_if_execution_damaged(rows: Iterable[ExecutionRow]) -> None:
 def run_status(row: RunRow) -> str:
     """Return the verdict of a run as `--status` names it."""
     return row.verdict or "unfinished"
-
-
-def run_data(row: RunRow, execution_id: str) -> dict[str, Any]:
-    """Return a run of a list as JSON data, in the words of `agentv.run/2`."""
-    data = row._asdict()
-    if data["damage"] is None:
-        del data["damage"]
-    usage = {name: data.pop(name) for name in ("input_tokens", "output_tokens", "total_tokens")}
-    result = {"status": data.pop("verdict"), "score": data.pop("score")}
-    return {
-        "id": data.pop("own_id") or f"{execution_id}-{row.key}",
-        "execution_id": execution_id,
-        **data,
-        "tokens_usage": usage if any(count is not None for count in usage.values()) else None,
-        "result": result if row.verdict else None,
-    }
 
 
 def print_run_row(row: RunRow, execution_id: str, style: Style) -> None:
@@ -308,14 +292,6 @@ def write_export(store: Store, selection: NamedRuns, form: str, out: str | None)
     _exit_if_execution_damaged([selection.execution])
 
 
-def _current_state(store: Store, row: ExecutionRow) -> tuple[ExecutionRow, list[ActiveWorker]]:
-    """Return an execution with its active workers; one marked as running without any was interrupted."""
-    if row.status != "running":
-        return row, []
-    workers = store.active_workers(row.id, recover=False)
-    return (row if workers else replace(row, status="interrupted")), workers
-
-
 def _counts(row: ExecutionRow) -> str:
     done = f"{row.runs:,} of {pluralize(row.planned, 'run')}" if row.runs != row.planned else pluralize(row.runs, "run")
     partly = f", {row.partly_understood:,} only partly understood" if row.partly_understood else ""
@@ -325,7 +301,3 @@ def _counts(row: ExecutionRow) -> str:
 def _source(row: ExecutionRow) -> str:
     """Return the files that an execution was started with, or the execution that it rescored."""
     return clean(f"rescore {row.command.rescored}" if row.command.rescored else " ".join(row.command.paths))
-
-
-def _execution_data(row: ExecutionRow) -> dict[str, Any]:
-    return {name: value for name, value in asdict(row).items() if name not in ("seq", "inputs", "summary")}

@@ -23,7 +23,7 @@ COMMANDS = {
     "init": "Create a small project that runs without an API key.",
     "compare": "Compare two executions.",
     "calibrate": "Measure the agreement of a judge with people.",
-    "runs": "List, show, export and import stored runs.",
+    "runs": "List, show, diff, export and import stored runs.",
     "executions": "List, show, export and delete stored executions.",
     "rescore": "Evaluate stored runs again, without calling an agent.",
     "merge": "Merge the results of all shards into one execution.",

@@ -14,8 +14,8 @@ from agentv.cli.problems import fail_usage
 from agentv.errors import FormatError
 from agentv.formats.plain_blocks import plain_block_problem
 from agentv.run.options import RunOptions
+from agentv.spec.discovery import TRUSTS_ALL
 from agentv.spec.environment import parse_dotenv
-from agentv.spec.trust import TRUSTS_ALL
 
 if TYPE_CHECKING:
     from agentv.model.stored import Persist

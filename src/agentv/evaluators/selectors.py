@@ -18,7 +18,7 @@ from agentv.model.conversation import Message, ToolCall
 from agentv.model.marks import has_gap
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
-from agentv.redaction.shortening import WINDOW, shorten_start
+from agentv.redaction import WINDOW, shorten_start
 from agentv.scoring.scorer import name_incomplete
 from agentv.suggestions import suggest
 

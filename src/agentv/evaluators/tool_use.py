@@ -34,7 +34,7 @@ from agentv.model.conversation import ToolCall
 from agentv.model.marks import has_gap
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 from agentv.scoring.scorer import name_incomplete
 
 

@@ -5,9 +5,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from agentv.model.conversation import Message
+from agentv.model.simulation import Simulation
 
 ConversationMode = Literal["full", "thread"]
-"""What a target is sent: the whole conversation (`full`), or what is new, with the id of its thread (`thread`)."""
+"""Messages that a target is sent: the whole conversation, or those that are new with the id of its thread."""
 
 
 DEFAULT_PERSONA = "default"
@@ -80,11 +81,13 @@ class Case(Struct, frozen=True, kw_only=True):
     """Scripted turns of a conversation; `input_messages` are then its history. Only in a conversation."""
     persona: Persona | UnsetType = UNSET
     """Persona of the user; only if there is one."""
+    simulate: Simulation | UnsetType = UNSET
+    """Brief of the simulated user; only if there is one."""
 
     @property
     def is_conversation(self) -> bool:
-        """Tell whether the case has turns."""
-        return self.turns is not UNSET
+        """Tell whether the case has turns, or a simulated user."""
+        return self.turns is not UNSET or self.simulate is not UNSET
 
     @property
     def persona_id(self) -> str | None:
@@ -117,6 +120,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """Value for an agent that waits for one, in place of a message of the user."""
     persona_id: str | None = None
     """Persona of the user; `None` if there is none."""
+    seed: int | None = None
+    """Seed for a model that takes one; `None` if there is none."""
     headers: dict[str, str] = {}
     """Headers of the persona, over those of the target."""
     env: dict[str, str] = {}

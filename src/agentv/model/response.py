@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from agentv.model.conversation import Message, TokensUsage, TraceEvent, TraceSummary
+from agentv.model.simulation import SimulatorUse
 
 __all__ = [
     "DEPRECATED",
@@ -128,6 +129,8 @@ class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Turns of a conversation, whose messages are all in `output_messages`; empty if it is one reply."""
     ended_by: EndedBy | None = None
     """The side that ended a conversation; `None` if it is one reply."""
+    simulator: SimulatorUse | None = None
+    """Use of the simulated user in a conversation; `None` if there is none."""
 
     def answer_message(self) -> Message | None:
         """Return the answer as a message if none of `output_messages` holds it, as of an agent that sent a text."""

@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from agentv.model.conversation import Message, TraceEvent, TraceSummary
 from agentv.model.judging import JudgeSums
 from agentv.model.response import EndedBy, Fault, ResponseError, TokensUsage, Unread
+from agentv.model.simulation import SimulatorUse
 
 Verdict = Literal["pass", "fail", "error", "skipped"]
 Kind = Literal["assertion", "metric"]
@@ -186,6 +187,8 @@ class ResultRecord(Struct, frozen=True, kw_only=True, gc=False):
     """The side that ended the conversation: `goal`, `agent`, `user`, `limit` or `error`; only if the case is one."""
     fault: Fault | UnsetType = UNSET
     """The side to blame if the conversation could not be measured, else `none`; only if the case is one."""
+    simulator: SimulatorUse | UnsetType = UNSET
+    """Use of the simulated user, apart from that of the agent; only if there is one."""
     input: str | UnsetType = UNSET
     """Text of the last message to the agent, cut and redacted if it is long; only if there is one."""
     calls: tuple[RecordedCall, ...] | UnsetType = UNSET

@@ -28,6 +28,8 @@ class Say(NamedTuple):
     """Value for an agent that waits for one."""
     is_last: bool = False
     """`True` if the conversation ends after the answer to it."""
+    is_simulated: bool = False
+    """`True` if a simulated user wrote it; scripted messages and fixed openings are not checked."""
 
 
 class Stop(NamedTuple):
@@ -35,3 +37,7 @@ class Stop(NamedTuple):
 
     reason: str = ""
     """Reason, for the record."""
+    is_limit: bool = False
+    """`True` if a limit of the user side was reached."""
+    is_simulated: bool = False
+    """`True` if a simulated user decided it."""

@@ -49,8 +49,8 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Folder of the trace files that its replies name by an identifier (`trace_ref`), or a pattern such as
     `traces/{id}.jsonl`."""
     conversation: ConversationMode | None = None
-    """What each turn of a conversation sends: `full` sends the whole conversation, `thread` what is new with the id of
-    the thread that the target reported; the default depends on the provider."""
+    """Messages that each turn of a conversation sends: `full` for the whole conversation, `thread` for those that are
+    new, with the id of the thread that the target reported; the default depends on the provider."""
 
     is_live: ClassVar[bool] = True
     """False if replies are recorded, so that the duration of `invoke` is not the agent's latency."""
@@ -76,7 +76,7 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def conversation_mode(self) -> ConversationMode:
-        """What each turn of a conversation sends."""
+        """Messages that each turn of a conversation sends: all, or those that are new."""
         return self.conversation or "full"
 
     @property

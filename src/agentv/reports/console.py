@@ -12,7 +12,7 @@ from msgspec import UNSET
 from agentv.model.events import ExecutionStarted, RunFinished
 from agentv.model.request import DEFAULT_PERSONA
 from agentv.model.response import PRINTED, TRACEBACK
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 from agentv.reports.case_table import CaseTable, persona_rates, render_table, tag_rates
 from agentv.reports.diff import LONG, SHORT, cut, render_error, render_results
 from agentv.reports.failures import ALL, FailedRun, FailureGroups, case_key, which_runs

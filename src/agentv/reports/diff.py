@@ -7,7 +7,7 @@ from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentv.matching.diff import MAX_QUOTED, quote
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 from agentv.reports.terminal import Style, as_ascii, clean, display_width, fit, pluralize
 from agentv.reports.turns import (
     failed_turn,

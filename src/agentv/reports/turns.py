@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 from agentv.reports.terminal import clean
 from agentv.scoring.scorer import TURN
 

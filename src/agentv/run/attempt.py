@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from os import urandom
+from random import uniform
 from time import perf_counter
 from types import coroutine
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -371,8 +372,6 @@ async def back_off(failed: Sequence[Attempt], limiter: RateLimiter, is_stopping:
 
 def backoff_with_jitter(attempt: int) -> float:
     """Return the seconds to wait after an attempt: exponential, with jitter so that runs do not retry in step."""
-    from random import uniform  # noqa: PLC0415 - it takes 1 ms, and only a failure needs it
-
     return float(uniform(0.5, 1.0) * min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** (attempt - 1)))  # noqa: S311
 
 

@@ -8,21 +8,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from agentv.errors import AgentVError
+from agentv.model.conversation import Message
 from agentv.model.events import Attempt
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.users import Say, Stop, UserView
 from agentv.protocols import PARTIAL_REPLY, ConversationSession
 from agentv.run.attempt import LOG, RunAttempts, Slot, back_off, new_conversation_id, try_run, was_refused
 from agentv.run.rate_limit import QUOTA_EXHAUSTED, RateLimiter
+from agentv.run.users.model import UserModelError
 from agentv.scoring.turns import Exchange, combine_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from agentv.model.request import Request, Turn
+    from agentv.model.request import Request
     from agentv.model.response import EndedBy
+    from agentv.model.simulation import SimulatorUse
     from agentv.protocols import OpenProvider, UserDriver
     from agentv.run.attempt import RetryPolicy
+    from agentv.run.users.faults import FaultFinder
+    from agentv.run.users.stop import StopCheck
 
 MAX_TURNS = 1_000
 """Turns after which every conversation ends, whatever its user side does."""
@@ -32,21 +38,21 @@ NO_THREAD = (
 )
 
 
-class ScriptedUser:
-    """User side that says the turns of a case, one after the other."""
+class ConversationPlan(NamedTuple):
+    """User side of the conversations of one run, and the rules that end them."""
 
-    def __init__(self, turns: tuple[Turn, ...]) -> None:
-        self._turns = turns
-        self._next = 0
-
-    async def next(self, view: UserView) -> Say | Stop:
-        """Return the next turn of the script."""
-        del view
-        if self._next == len(self._turns):
-            return Stop("the script ended")
-        turn = self._turns[self._next]
-        self._next += 1
-        return Say(turn.user, turn.resume)
+    make_user: Callable[[int], UserDriver]
+    """Returns the user side of a conversation, given the number of the conversation from 0."""
+    stop: StopCheck | None = None
+    """Stop rules of a simulated user; `None` if all turns are scripted."""
+    faults: FaultFinder | None = None
+    """Checks of the messages of a simulated user."""
+    nudge: str = ""
+    """Message of a simulated user who ends the conversation too early."""
+    retries: int = 0
+    """Number of new conversations after a fault of the simulator."""
+    use: Callable[[int, Sequence[str]], SimulatorUse] | None = None
+    """Returns the use of the simulator, given the number of conversations and the faults."""
 
 
 class ConversationEnd(NamedTuple):
@@ -56,16 +62,21 @@ class ConversationEnd(NamedTuple):
     ended_by: EndedBy
     log: tuple[Attempt, ...] = ()
     """Failed requests."""
+    error: ResponseError | None = None
+    """Failure of the user side; that of the agent is in its last turn."""
 
     def reply(self, history: int) -> ProviderResponse:
         """Return the reply of the whole conversation, after this number of earlier messages."""
-        return replace(combine_turns(self.exchanges, history), ended_by=self.ended_by)
+        response = combine_turns(self.exchanges, history) if self.exchanges else ProviderResponse()
+        if self.error is not None:
+            response = replace(response, success=False, error=self.error)
+        return replace(response, ended_by=self.ended_by)
 
 
 async def try_conversation(
     provider: OpenProvider,
     request: Request,
-    make_user: Callable[[], UserDriver],
+    plan: ConversationPlan,
     policy: RetryPolicy,
     is_stopping: Callable[[], bool],
 ) -> RunAttempts | None:
@@ -78,10 +89,11 @@ async def try_conversation(
     log: list[Attempt] = []
     history = len(request.input_messages)
     number = 1
+    faults: list[str] = []
     while True:
-        conversation = _Conversation(provider, replace(request, conversation_id=new_conversation_id()), policy)
+        conversation = _Conversation(provider, replace(request, conversation_id=new_conversation_id()), policy, plan)
         try:
-            end = await conversation.run(make_user(), is_stopping)
+            end = await conversation.run(plan.make_user(number - 1), is_stopping)
         except asyncio.CancelledError as error:
             conversation.attach_to(error, log, history)
             raise
@@ -92,7 +104,13 @@ async def try_conversation(
         response = end.reply(history)
         log += end.log
         log.append(_attempt(response, len(log) + 1))
-        if not _may_start_again(conversation, response.error, number, policy):
+        if response.error is not None and response.error.kind == "simulator":
+            faults.append(response.error.message)
+            if len(faults) <= plan.retries:
+                number += 1
+                continue
+        if not _may_start_again(conversation, response.error, number - len(faults), policy):
+            response = response if plan.use is None else replace(response, simulator=plan.use(number, faults))
             return RunAttempts(response, number, numbered(log))
         number += 1
         if limiter.is_broken or is_stopping() or not await back_off(log[-1:], limiter, is_stopping):
@@ -121,7 +139,9 @@ def _may_start_again(
 class _Conversation:
     """One attempt at a conversation."""
 
-    def __init__(self, provider: OpenProvider, request: Request, policy: RetryPolicy) -> None:
+    def __init__(self, provider: OpenProvider, request: Request, policy: RetryPolicy, plan: ConversationPlan) -> None:
+        self._plan = plan
+        self._history = len(request.input_messages)
         self._provider = provider
         self._request = request
         self._policy = policy
@@ -135,22 +155,54 @@ class _Conversation:
 
     async def run(self, user: UserDriver, is_stopping: Callable[[], bool]) -> ConversationEnd | None:
         """Exchange messages until one side ends the conversation; return `None` if the execution stops before."""
-        while len(self._exchanges) < MAX_TURNS:
-            step = await user.next(UserView(tuple(self._texts)))
-            if isinstance(step, Stop):
-                return self._end("user")
+        while True:
+            step = await self._next(user)
+            if isinstance(step, ConversationEnd):
+                return step
             exchange = await self._exchange(step, is_stopping)
             if exchange is None:
                 return None
             self._add(exchange)
             if not exchange.response.success:
                 return self._end("error")
+            stop = self._plan.stop
+            if stop is not None and not user.is_scripted and (ended_by := await stop.after_turn(self._reply())):
+                return self._end(ended_by)
             if step.is_last:
                 return self._end("user")
-        return self._end("limit")
 
-    def _end(self, ended_by: EndedBy) -> ConversationEnd:
-        return ConversationEnd(self._exchanges, ended_by, tuple(self._log))
+    async def _next(self, user: UserDriver) -> Say | ConversationEnd:
+        """Return the next message of the user, or the end of the conversation."""
+        view = UserView(tuple(self._texts))
+        try:
+            step = await user.next(view)
+        except UserModelError as error:
+            return self._end("error", error.error)
+        except AgentVError as error:
+            return self._end("error", ResponseError(kind="simulator", message=str(error)))
+        stop, turns = self._plan.stop, len(self._exchanges)
+        if isinstance(step, Stop) and step.is_simulated and stop is not None and turns < stop.rules.min_turns:
+            step = Say(Message(role="user", content=self._plan.nudge))
+        if isinstance(step, Say) and self._is_limit_reached(stop):
+            return self._end("limit")
+        fault = None if self._plan.faults is None else self._plan.faults.find(step, view)
+        if fault is not None:
+            message = f"turn {turns + 1}: the simulated user made a mistake: {fault}"
+            return self._end("error", ResponseError(kind="simulator", message=message))
+        if isinstance(step, Stop):
+            return self._end("limit" if step.is_limit else "user")
+        return step
+
+    def _is_limit_reached(self, stop: StopCheck | None) -> bool:
+        if len(self._exchanges) >= MAX_TURNS:
+            return True
+        return stop is not None and bool(self._exchanges) and stop.is_limit_reached(self._reply())
+
+    def _reply(self) -> ProviderResponse:
+        return combine_turns(self._exchanges, self._history)
+
+    def _end(self, ended_by: EndedBy, error: ResponseError | None = None) -> ConversationEnd:
+        return ConversationEnd(self._exchanges, ended_by, tuple(self._log), error)
 
     async def _exchange(self, step: Say, is_stopping: Callable[[], bool]) -> Exchange | None:
         """Send one message of the user; return its turn, or `None` if the execution stops before."""

@@ -25,16 +25,19 @@ from agentv.run.attempt import (
 )
 from agentv.run.circuit_breaker import CircuitBreaker
 from agentv.run.claims import ClaimQueue
-from agentv.run.conversation import ScriptedUser, try_conversation
+from agentv.run.conversation import try_conversation
 from agentv.run.costs import Spending
-from agentv.run.options import DEFAULT_TIMEOUT_S
+from agentv.run.options import DEFAULT_TIMEOUT_S, USER_MODEL
 from agentv.run.rate_limit import RateLimiter, RateLimits
 from agentv.run.records import make_record, now
+from agentv.run.users.plan import plan_conversation
 from agentv.scoring.scorer import CaseScorer, needs_trace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from agentv.evals import Eval
+    from agentv.model.conversation import Message
     from agentv.model.events import Attempt
     from agentv.protocols import OpenProvider
     from agentv.run.claims import SharedClaims
@@ -240,13 +243,38 @@ class Engine:
             requests = [self._request(planned) for planned in batch]
             outcomes = await try_many(provider.batch, requests, policy, self.is_stopping)
         elif first.case.case.is_conversation and not provider.settings.replies_with_runs:
-            user = partial(ScriptedUser, first.case.case.turns or ())
-            outcomes = [await try_conversation(provider, self._request(first), user, policy, self.is_stopping)]
+            plan = plan_conversation(first, self._follow(first), partial(self._ask_user_model, first.eval))
+            outcomes = [await try_conversation(provider, self._request(first), plan, policy, self.is_stopping)]
         else:
             outcomes = [await try_run(provider.session, self._request(first), policy, self.is_stopping)]
         if policy.limiter is not None and policy.limiter.is_broken:
             self._give_up(key, policy.limiter)
         return outcomes
+
+    async def _ask_user_model(self, eval_: Eval, name: str, messages: Sequence[Message], seed: int) -> ProviderResponse:
+        """Send messages to the model of a simulated user, within the limits of its target."""
+        key = (eval_.id, USER_MODEL + name)
+        provider = self._providers[key]
+        policy = self._policies.get(key)
+        if policy is None:
+            target = next(target for target in eval_.user_models if target.name == name)
+            limiter = self.limiters.setdefault(
+                dump_json(target.settings), RateLimiter(RateLimits.of(provider.settings))
+            )
+            policy = RetryPolicy.resolve(self._options, provider.settings, eval_.limits)._replace(
+                limiter=limiter, count_cost=self.spending.make_cost_counter(provider.settings, eval_.prices)
+            )
+            self._policies[key] = policy
+        request = Request(
+            id="user",
+            input_messages=tuple(messages),
+            new_messages=tuple(messages),
+            conversation_id=new_conversation_id(),
+            seed=seed,
+        )
+        outcome = await try_run(provider.session, request, policy, lambda: False)
+        stopped = ResponseError(kind="transport", message="the execution was stopped before it had answered")
+        return ProviderResponse(success=False, error=stopped) if outcome is None else outcome.response
 
     def _give_up(self, key: tuple[str, str], limiter: RateLimiter) -> None:
         """Start no more runs of a target that cannot be reached; the execution ends if there is no other target."""

@@ -8,6 +8,8 @@ from msgspec import Meta, Struct
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_RETRIES = 2
 DEFAULT_CONCURRENCY = 10
+USER_MODEL = "user\0"
+"""Prefix of the keys of the providers of user models."""
 
 
 Times = Annotated[int, Meta(ge=1, le=100_000)]

@@ -86,6 +86,7 @@ def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
         turns=recorded_turns(response, redact) or UNSET,
         ended_by=response.ended_by or UNSET,
         fault=UNSET if response.ended_by is None else fault_of(result),
+        simulator=response.simulator or UNSET,
         sides=sides if shard and any(sides) else UNSET,
     )
     if options.include_messages or options.include_trace:

@@ -67,8 +67,8 @@ def combine_turns(exchanges: Sequence[Exchange], history: int = 0) -> ProviderRe
         text=last.text,
         output_messages=tuple(messages),
         tokens_usage=add_usage([reply.tokens_usage for reply in replies]),
-        cost_usd=_add([reply.cost_usd for reply in replies]),
-        latency_ms=_add([reply.latency_ms for reply in replies], 3),
+        cost_usd=add_numbers([reply.cost_usd for reply in replies]),
+        latency_ms=add_numbers([reply.latency_ms for reply in replies], 3),
         thread_id=last.thread_id,
         error=error,
         metadata=last.metadata,
@@ -86,7 +86,8 @@ def _named(turns: Iterable[TurnReply], field: str) -> Iterator[Unread]:
             yield Unread(path=f"turn {turn.index}, {place.path}", reason=place.reason)
 
 
-def _add(numbers: Sequence[float | None], digits: int | None = None) -> float | None:
+def add_numbers(numbers: Sequence[float | None], digits: int | None = None) -> float | None:
+    """Return the sum of numbers, rounded to these digits; `None` if one of them is not known."""
     known = [number for number in numbers if number is not None]
     if len(known) < len(numbers):
         return None
@@ -100,7 +101,7 @@ def add_usage(usages: Sequence[TokensUsage | None]) -> TokensUsage | None:
     if len(usages) == 1:
         return usages[0]
     names = [name for name in TokensUsage.__struct_fields__ if name != "metadata"]
-    sums: dict[str, Any] = {name: _add([getattr(usage, name) for usage in usages]) for name in names}
+    sums: dict[str, Any] = {name: add_numbers([getattr(usage, name) for usage in usages]) for name in names}
     return TokensUsage(**sums)
 
 

@@ -23,6 +23,7 @@ from agentv.spec.evaluators import (
 from agentv.spec.file_format import CaseEntry, DefaultsEntry
 from agentv.spec.messages import VariableFiller, check_expected_field, check_messages
 from agentv.spec.personas import select_personas
+from agentv.spec.simulation import CheckedSimulation, check_simulation
 from agentv.spec.turns import check_golden_path, check_turns
 from agentv.spec.validation import NOT_JSON, TOO_DEEP, build, is_too_deep, short_repr, to_json
 
@@ -102,6 +103,9 @@ class CaseReader:
         """Personas of all cases that were read, by id."""
         self.has_conversations = False
         """`True` if a case that was read is a conversation."""
+        self.user_models: dict[str, None] = {}
+        """Names of the targets of simulated users."""
+        self._goals: dict[str, ConfiguredEvaluator | None] = {}
 
     def read(
         self,
@@ -140,6 +144,7 @@ class CaseReader:
             only=entry.only,
             location=location,
             warnings=tuple(warnings),
+            goal=self._goals.pop(cases[0].id, None),
         )
         if len(cases) > 1:
             checked = replace(checked, variants=tuple([replace(checked, case=case) for case in cases]))
@@ -205,18 +210,26 @@ class CaseReader:
         filler = VariableFiller(self._root, self._folder, values, files)
         input_messages = self._input_messages(entry, filler, problems)
         turns: tuple[Turn, ...] | msgspec.UnsetType = UNSET
+        simulated: tuple[str, dict[str, Any]] | None = None
         checks: dict[str, list[ConfiguredEvaluator]] = {}
         if entry.turns is not UNSET:
             self.has_conversations = True
-            turns, checks, found = check_turns(entry.turns, filler, objects.of_turns if objects else None)
+            turns, checks, found, simulated = check_turns(entry.turns, filler, objects.of_turns if objects else None)
             problems += found
-            if not found:
+            if not found and entry.simulate is UNSET and simulated is None:
                 problems += check_golden_path(expected, len(turns), _written_name(entry, "expected_messages"))
             if input_messages and input_messages[-1].role == "user":
                 name = _written_name(entry, "input_messages")
                 problems.append(Problem(name, "is the history before the first turn: it may not end with the user"))
+        elif entry.simulate is not UNSET:
+            self.has_conversations = True
         elif not input_messages and not problems:
             problems.append(Problem("", f"case {entry.id!r} {NOTHING_ASKED}", "whole"))
+        simulation, goal, wrong = self._simulation(entry, simulated)
+        problems += wrong
+        if simulation is not None and input_messages and input_messages[-1].role == "user":
+            name = _written_name(entry, "input_messages")
+            problems.append(Problem(name, "is the history before the first turn: it may not end with the user"))
         case = Case(
             id=str(entry.id),
             input_messages=input_messages or (),
@@ -227,8 +240,24 @@ class CaseReader:
             metadata=entry.metadata,
             turns=turns,
             persona=persona or UNSET,
+            simulate=simulation or UNSET,
         )
+        self._goals[case.id] = goal
         return case, checks, [*problems, *filler.problems]
+
+    def _simulation(self, entry: CaseEntry, turn: tuple[str, dict[str, Any]] | None) -> CheckedSimulation:
+        """Return the simulated user of a case, if it has one."""
+        if entry.simulate is UNSET and turn is None:
+            return CheckedSimulation(None)
+        path, settings = turn or ("", None)
+        data = None if entry.simulate is UNSET else entry.simulate
+        checked = check_simulation(data, settings, path)
+        simulation = checked.simulation
+        if simulation is not None and simulation.target is not None and self._judges is not None:
+            place = "simulate.target" if data and "target" in data else f"{path}.target"
+            checked.problems.extend(self._judges.use(simulation.target, place))
+            self.user_models[simulation.target] = None
+        return checked
 
     def _input_messages(
         self, entry: CaseEntry, filler: VariableFiller, problems: list[Problem]
@@ -292,6 +321,8 @@ def _is_golden(checked: ConfiguredEvaluator) -> bool:
 
 def _check_turn_numbers(checks: Sequence[ConfiguredEvaluator], entry: CaseEntry) -> list[Problem]:
     """Return the problems of evaluators that look at a turn that the case does not have."""
+    if entry.simulate is not UNSET or any("simulate" in turn for turn in entry.turns or () if isinstance(turn, dict)):
+        return []  # the number of turns is not known
     turns = 1 if entry.turns is UNSET else len(entry.turns)
     problems = []
     for index, checked in enumerate(checks):
@@ -312,7 +343,7 @@ def encode_case(data: Any, path: str) -> tuple[bytes | None, list[Problem]]:
 def _is_explained(problem: Problem, messages: str) -> bool:
     """Tell whether a missing input or evaluator follows from the problems in these messages."""
     if "asks nothing" in problem.message:
-        return "input" in messages or "turns" in messages
+        return any(name in messages for name in ("input", "turns", "simulate"))
     return "evaluators" in messages or "expected" in messages
 
 

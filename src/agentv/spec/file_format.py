@@ -21,6 +21,8 @@ class TurnEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
 
     user: str | dict[str, Any] | UnsetType = UNSET
     """The message of the user: a text, or a message with `content`. `file://` names a file that contains the text."""
+    simulate: dict[str, Any] | UnsetType | None = UNSET
+    """From here on, the simulated user goes on; settings for it may follow. It is the last entry."""
     resume: Any = UNSET
     """The value for an agent that waits for one, such as an approval, in place of a message."""
     expected: Messages | UnsetType = UNSET
@@ -46,6 +48,62 @@ class PersonaEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Environment variables of the program of a `cli` target; `${NAME}` stands for one of ours."""
 
 
+class FactEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A fact that a simulated user tells when the agent asks for it."""
+
+    value: str | int | float
+    """The value."""
+    asked: Names | UnsetType = UNSET
+    """Words or regular expressions in the agent's message that ask for it; by default the words of the fact's name."""
+    tell: Annotated[str, Meta(min_length=1)] | None = None
+    """The sentence that tells it, with `{{ value }}`; by default the value alone."""
+
+
+class StopEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Rules that end a conversation with a simulated user."""
+
+    agent_says: Names | UnsetType = UNSET
+    """Regular expressions for the agent's message, in any case of letters."""
+    made: list[dict[str, Any]] = []
+    """Calls that reach the goal, as in `expected` of `tool_trajectory`; their status is `ok` unless stated."""
+    max_turns: Annotated[int, Meta(ge=1, le=1000)] | UnsetType = UNSET
+    """The largest number of messages of the user, scripted ones included; 12 by default."""
+    min_turns: Annotated[int, Meta(ge=1, le=1000)] | UnsetType = UNSET
+    """The smallest number of turns, unless an error or a limit ends the conversation; 1 by default."""
+    max_tool_errors: Annotated[int, Meta(ge=1, le=1000)] | UnsetType = UNSET
+    """The number of failed tool calls in a row that ends the conversation; 5 by default."""
+
+
+class SimulateEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A simulated user."""
+
+    user: Literal["script", "facts", "model"] | UnsetType = UNSET
+    """The driver: `facts` tells facts when it is asked for them, `model` asks a model, `script` says the turns only."""
+    opening: Annotated[str, Meta(min_length=1)] | None = None
+    """The first message; without it the driver writes one."""
+    goal: Annotated[str, Meta(min_length=1)] | None = None
+    """The goal of the user."""
+    facts: dict[str, FactEntry | str | int | float] = {}
+    """The facts by name: a value, a mapping with `value`, or `unknown` for something that the user does not know."""
+    fallback: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
+    """The answer to questions that no fact answers; `I do not know.` by default."""
+    nudge: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
+    """The message when the agent neither asks nor finishes; `Please go on.` by default."""
+    stop: StopEntry = StopEntry()
+    """Rules that end the conversation."""
+    target: Annotated[str, Meta(min_length=1)] | None = None
+    """The target that writes the messages, with `user: model`."""
+    retries: Annotated[int, Meta(ge=0, le=10)] | UnsetType = UNSET
+    """The number of new conversations after a fault of the simulated user; 1 by default."""
+
+
+class SimulateTurnEntry(SimulateEntry, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The turn from which on the simulated user goes on; its settings take precedence over those of the case."""
+
+    max_turns: Annotated[int, Meta(ge=1, le=1000)] | UnsetType = UNSET
+    """The same as `max_turns` of `stop`."""
+
+
 class CaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One test case."""
 
@@ -63,8 +121,10 @@ class CaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     """The expected conversation: its tool calls must be made, in this order."""
     turns: list[Any] | UnsetType = UNSET
     """The turns of a conversation; `input` is then the history before it."""
+    simulate: dict[str, Any] | UnsetType = UNSET
+    """A simulated user, who writes the messages of the conversation, or goes on after its `turns`."""
     persona: Names | None = None
-    """Who the user is: the id of a persona, or a list, which runs the case with each; `default` stands for none."""
+    """The user: the id of a persona, or a list, which runs the case with each; `default` stands for none."""
     evaluators: list[Any] = []
     """Evaluators of this case, in addition to those of `defaults`; in a conversation, of all of its turns."""
     vars: dict[str, Any] = {}
@@ -95,7 +155,7 @@ class DefaultsEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     vars: dict[str, Any] = {}
     """Variables for the agent, in addition to those of each case."""
     persona: Names | None = None
-    """Who the user is, for cases without a `persona`."""
+    """The user of cases without a `persona`."""
     tags: list[str] = []
     """Tags of every case."""
     timeout_s: Seconds | None = None

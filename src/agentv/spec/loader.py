@@ -158,7 +158,7 @@ class Loader:
         if self._problems:
             raise SpecError(without_consequences(self._problems))
         assert entry is not None  # noqa: S101 - otherwise there are problems
-        targets = self._without(targets, judges)
+        targets = self._without(targets, judges, reader.user_models)
         return Eval(
             id=entry.name or default_id,
             cases=ReiterableCases(listed, dataset),
@@ -182,6 +182,7 @@ class Loader:
             has_only=counts.only,
             personas=tuple(reader.used_personas.values()),
             has_conversations=reader.has_conversations,
+            user_models=judges.find(reader.user_models),
             warnings=(*self._warnings(dataset), *self._evaluator_warnings(checks, counts, defaults.threshold)),
         )
 
@@ -273,11 +274,13 @@ class Loader:
         where = f"in {display_path(self._project.file)}, " if self._project.file else ""
         return [Problem("", f"{where}{problem.path}: {problem.message}", "whole") for problem in problems]
 
-    def _without(self, targets: tuple[Target, ...], judges: JudgeNames) -> tuple[Target, ...]:
-        """Return the targets to test, without judges unless they were selected."""
+    def _without(
+        self, targets: tuple[Target, ...], judges: JudgeNames, user_models: Iterable[str]
+    ) -> tuple[Target, ...]:
+        """Return the targets to test, without judges and user models unless they were selected."""
         if self._selection.lone is not None or self._selection.names or self._data.get("target") is not None:
             return targets
-        names = {target.name for target in judges.used}
+        names = {*[target.name for target in judges.used], *user_models}
         return tuple(target for target in targets if target.name not in names) or targets
 
     def _listed(self, reader: CaseReader, ids: IdRegistry) -> list[CheckedCase]:

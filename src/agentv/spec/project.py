@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from agentv.errors import Problem, SpecError
-from agentv.spec.discovery import SUFFIXES
+from agentv.spec.discovery import SUFFIXES, TRUSTS_ALL
 from agentv.spec.evaluators import check_evaluators
 from agentv.spec.file_format import DefaultsEntry, ProjectEntry
 from agentv.spec.personas import check_personas, find_persona_files, load_persona_files
 from agentv.spec.targets import check_targets, unknown_target
-from agentv.spec.trust import TRUSTS_ALL
 from agentv.spec.validation import as_warning, build, short_repr
 from agentv.spec.yaml import SourceFile
 

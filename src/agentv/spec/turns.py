@@ -19,7 +19,7 @@ from agentv.spec.messages import check_expected_field, check_messages
 from agentv.spec.validation import build, short_repr
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from agentv.evals import ConfiguredEvaluator
     from agentv.model.conversation import Message
@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 
 
 class CheckedTurns(NamedTuple):
-    """Turns of a case, with their evaluators and the problems of both."""
+    """Scripted turns of a case, with their evaluators and the problems of both."""
 
     turns: tuple[Turn, ...]
     checks: dict[str, list[ConfiguredEvaluator]]
     """Evaluators of each turn, named after it, by the path of their list."""
     problems: list[Problem]
+    simulate: tuple[str, dict[str, Any]] | None = None
+    """Path and settings of the entry from which on a simulated user goes on; `None` if there is none."""
 
 
 def check_turns(
@@ -42,6 +44,7 @@ def check_turns(
     turns: list[Turn] = []
     checks: dict[str, list[ConfiguredEvaluator]] = {}
     problems: list[Problem] = []
+    simulate: tuple[str, dict[str, Any]] | None = None
     if not items:
         problems.append(Problem(path, "holds no turn"))
     for index, item in enumerate(items):
@@ -49,6 +52,10 @@ def check_turns(
         entry, wrong = _build_turn(item, turn_path)
         problems += wrong
         if entry is None:
+            continue
+        if entry.simulate is not UNSET:
+            problems += _check_simulate(item, turn_path, simulate, is_last=index == len(items) - 1)
+            simulate = simulate or (f"{turn_path}.simulate", entry.simulate or {})
             continue
         turn, wrong = _check_turn(entry, index, filler, turn_path)
         problems += wrong
@@ -59,7 +66,19 @@ def check_turns(
             checks[below] = check_turn_evaluators(configs, index + 1, turn.expected_messages, below)
         except SpecError as error:
             problems += error.problems
-    return CheckedTurns(tuple(turns), checks, problems)
+    return CheckedTurns(tuple(turns), checks, problems, simulate)
+
+
+def _check_simulate(
+    item: Mapping[str, Any], path: str, first: tuple[str, dict[str, Any]] | None, *, is_last: bool
+) -> Iterator[Problem]:
+    others = [key for key in item if key != "simulate"]
+    if others:
+        yield Problem(f"{path}.{others[0]}", f"a turn with `simulate` has no {others[0]!r}", "key")
+    if first is not None:
+        yield Problem(f"{path}.simulate", "a conversation has one `simulate` entry, which goes on to the end")
+    elif not is_last:
+        yield Problem(f"{path}.simulate", "the simulated user goes on to the end: no turn can follow this entry")
 
 
 def _build_turn(item: Any, path: str) -> tuple[TurnEntry | None, list[Problem]]:

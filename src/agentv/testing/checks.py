@@ -273,7 +273,11 @@ async def fields_that_nobody_knows_are_kept(subject: Subject) -> str | None:
     """Unknown fields of the target's reply are preserved in `metadata`."""
     async with subject.opened(subject.odd) as provider:
         response = await ask_successfully(provider, subject.requests(0, "Hello"))
-    places = [response.metadata, response.raw_response, *(each.metadata for each in response.output_messages or ())]
+    places = [
+        response.metadata,
+        response.raw_response,
+        *(message.metadata for message in response.output_messages or ()),
+    ]
     if b"conformance_extra" not in dump_json(places):
         fail("the field `conformance_extra` of the target's reply is nowhere in `metadata`")
     return None
