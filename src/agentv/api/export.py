@@ -38,16 +38,13 @@ from agentv.jsonio import dump_json, parse_json
 from agentv.model.stored import DAMAGED, ExecutionRow
 from agentv.run.records import new_id, now, recorded_turns
 from agentv.run.resume import FINISHED
-from agentv.scoring.calls import join_calls, resolve_calls
-from agentv.scoring.turns import split_turns
+from agentv.scoring.calls import resolve_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from agentv.model.response import ProviderResponse
     from agentv.model.stored import StoredRun
     from agentv.protocols import Store
-    from agentv.scoring.calls import Calls
 
 KEY_LENGTH = 16
 
@@ -172,7 +169,7 @@ def _with_calls(run: StoredRun, repeats: Counter[tuple[str, ...]]) -> StoredRun:
     identity = (record.execution_id, run.eval_id, run.case_id, run.persona_id or "", run.target)
     repeat = repeats[identity]
     repeats[identity] += 1
-    calls = _known_calls(response)
+    calls = resolve_calls(response)
     complete = UNSET if calls.complete else False
     record = replace(
         record,
@@ -182,14 +179,6 @@ def _with_calls(run: StoredRun, repeats: Counter[tuple[str, ...]]) -> StoredRun:
         turns=recorded_turns(response) or UNSET,
     )
     return run._replace(repeat=repeat, line=dump_json(record))
-
-
-def _known_calls(response: ProviderResponse) -> Calls:
-    """Return the calls of a reply, or of all turns of a conversation."""
-    if not response.turns:
-        return resolve_calls(response)
-    replies = [exchange.response for exchange in split_turns(response)]
-    return join_calls([resolve_calls(reply) for reply in replies], replies)
 
 
 def _execution_for(name: str, runs: list[StoredRun]) -> ExecutionRow:

@@ -129,7 +129,8 @@ def read_stored_run(stored: StoredRun, execution_id: str) -> Run:
         result = {name: getattr(record, name) for name in names}
         verdict = {name: getattr(record, name) for name in RunResult.__struct_fields__}
         result |= {"result": RunResult(**verdict), "unread": record.unread or ()}
-        result |= {"turns": record.turns or (), "ended_by": record.ended_by or None, "fault": record.fault or None}
+        names = ("ended_by", "fault", "simulator")
+        result |= {"turns": record.turns or (), **{name: getattr(record, name) or None for name in names}}
     return Run(
         id=stored.own_id or f"{execution_id}-{stored.key}",
         execution_id=execution_id,

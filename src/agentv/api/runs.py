@@ -210,10 +210,10 @@ def response_of(run: StoredRun, plain_blocks: tuple[str, ...] = ()) -> ProviderR
 def _read_reply(data: bytes, plain_blocks: tuple[str, ...] = ()) -> ProviderResponse:
     """Decode a stored reply; each turn of a conversation is read as a reply of its own."""
     fields = parse_json(data)
-    stored = fields.get("turns") if isinstance(fields, dict) and fields.get("ended_by") else None
-    if stored is None:
+    # It is not known how an imported conversation ended, and one that failed at once has no turns.
+    if not isinstance(fields, dict) or not (fields.get("ended_by") or fields.get("turns")):
         return _with_marks(decode_response(fields), data, plain_blocks)
-    turns = msgspec.convert(stored, tuple[TurnReply, ...])
+    turns = msgspec.convert(fields.get("turns") or (), tuple[TurnReply, ...])
     whole = decode_response({name: value for name, value in fields.items() if name not in CONVERSATION_FIELDS})
     exchanges = [
         exchange._replace(response=_with_marks(exchange.response, data, plain_blocks))

@@ -25,7 +25,7 @@ from agentv.formats.run_export import write_run
 from agentv.matching.text import name_match
 from agentv.model.results import RunResult
 from agentv.reports.console import other_warnings, render_unread
-from agentv.reports.conversation import conversation_text, render_conversation
+from agentv.reports.conversation import conversation_text, render_conversation, simulator_text
 from agentv.reports.diff import render_run
 from agentv.reports.run_diff import render_run_diff
 from agentv.reports.terminal import Style, clean, pluralize
@@ -159,10 +159,18 @@ def _print_run(run: StoredRun, execution_id: str, *, is_first: bool, as_json: bo
 @click.argument("names", nargs=-1, metavar="[ID]...")
 @click.option("--eval", "eval_id", metavar="NAME", help="The eval of the case, if several evals have one of this id.")
 @click.option("--target", metavar="NAME", help="Only runs of this target.")
+@PERSONAS
 @STORE
 @JSON
-def diff(  # noqa: PLR0913 - one for each option
-    case_id: str, names: tuple[str, ...], eval_id: str | None, target: str | None, store: str | None, *, as_json: bool
+def diff(  # noqa: PLR0913, PLR0917 - one for each option
+    case_id: str,
+    names: tuple[str, ...],
+    eval_id: str | None,
+    target: str | None,
+    personas: tuple[str, ...],
+    store: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Align all runs of CASE call by call, and name the first call at which passing and failing runs part.
 
@@ -171,7 +179,8 @@ def diff(  # noqa: PLR0913 - one for each option
     """
     with open_run_store(store) as run_store:
         rows = {row.id: row for row in (find(run_store, name) for name in names or ("last",))}
-        result = diff_runs(run_store, case_id, list(rows.values()), eval_id=eval_id, target=target)
+        executions_ = list(rows.values())
+        result = diff_runs(run_store, case_id, executions_, eval_id=eval_id, target=target, personas=personas)
     if as_json:
         print_json(result)
     else:
@@ -252,6 +261,8 @@ def _show_run(run: StoredRun, execution_id: str) -> None:
     record = record_of(run)
     if record is not None:
         click.echo(_record_numbers(record))
+        if record.simulator:
+            click.echo(clean(simulator_text(record.simulator)))
     click.echo()
     if run.response is None and record is not None:
         click.echo("the conversation was not kept (persist: summary)")

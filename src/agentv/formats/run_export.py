@@ -28,7 +28,7 @@ RUN_SCHEMAS = (RUN_SCHEMA, "agentv.run/1")
 EXECUTION_SCHEMAS = (EXECUTION_SCHEMA, "agentv.execution/1")
 RECORD_FIELDS = ("attempts", "latency_ms", "tokens_usage", "cost_usd", "thread_id", "error", "completed_at")
 """The fields that a run copies from its result record."""
-CONVERSATION_FIELDS = ("turns", "ended_by", "fault")
+CONVERSATION_FIELDS = ("turns", "ended_by", "fault", "simulator")
 """The same of a conversation; other runs do not have them."""
 SHARED_FIELDS = ("execution_id", "run_id", "eval_id", "case_id", "target", "repeat", "started_at", *RECORD_FIELDS)
 """Fields shared by a record and its run; the record omits them if they are equal. They differ after a rerun."""
@@ -258,7 +258,7 @@ def read_openai_run(line: bytes, position: int) -> tuple[str, StoredRun]:
 
 def _restored(response: ProviderResponse, fields: Mapping[str, Any]) -> ProviderResponse:
     """Return the reply of a conversation without its messages, with the numbers and the end of the run."""
-    names = ("tokens_usage", "cost_usd", "latency_ms", "thread_id", "error", "ended_by")
+    names = ("tokens_usage", "cost_usd", "latency_ms", "thread_id", "error", "ended_by", "simulator")
     known = msgspec.convert({name: fields[name] for name in names if fields.get(name) is not None}, ProviderResponse)
     return replace(response, output_messages=None, **{name: getattr(known, name) for name in names})
 

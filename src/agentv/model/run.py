@@ -9,6 +9,7 @@ from agentv.model.events import Attempt
 from agentv.model.request import Case
 from agentv.model.response import EndedBy, Fault, ResponseError, TokensUsage, Unread
 from agentv.model.results import RecordedTurn, RunResult
+from agentv.model.simulation import SimulatorUse
 from agentv.model.stored import RunStatus
 
 
@@ -59,6 +60,8 @@ class Run(Struct, frozen=True, kw_only=True):
     """The side that ended the conversation; `None` if the case is one question."""
     fault: Fault | None = None
     """The side to blame if the conversation could not be measured, else `none`; `None` if the case is one question."""
+    simulator: SimulatorUse | None = None
+    """Tokens, cost and messages of a simulated user, apart from the agent's; `None` if there is none."""
     unread: tuple[Unread, ...] = ()
     """Places of the reply that were not understood, so that calls may be missing."""
     created_at: str = ""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agentv.model.conversation import Message, ToolCall
     from agentv.model.response import TokensUsage, TurnReply
     from agentv.model.results import RecordedTurn, ResultRecord
+    from agentv.model.simulation import SimulatorUse
     from agentv.reports.terminal import Style
 
 MAX_CONVERSATION = 2_000
@@ -86,6 +87,17 @@ def conversation_text(record: ResultRecord) -> str:
     ended = _ENDS.get(str(record.ended_by), "")
     fault = f", fault: {record.fault}" if record.fault and record.fault != "none" else ""
     return f"{pluralize(len(record.turns), 'turn')}{ended}{fault}"
+
+
+def simulator_text(use: SimulatorUse) -> str:
+    """Return the use of a simulated user: its driver, requests, tokens, cost, and faults."""
+    parts = [f"simulated user: {use.user}{f' (target {use.target})' if use.target else ''}"]
+    parts += [pluralize(use.requests, "request")] if use.requests else []
+    parts += [f"tokens {tokens_text(use.tokens_usage)}"] if use.tokens_usage is not None else []
+    parts += [f"${use.cost_usd:.6f}"] if use.cost_usd is not None else []
+    parts += [f"{use.conversations} conversations"] if use.conversations > 1 else []
+    parts += [f"faults: {'; '.join(use.faults)}"] if use.faults else []
+    return " · ".join(parts)
 
 
 _ENDS = {
