@@ -25,6 +25,7 @@ COMMANDS = {
     "calibrate": "Measure the agreement of a judge with people.",
     "runs": "List, show, diff, export and import stored runs.",
     "executions": "List, show, export and delete stored executions.",
+    "cases": "Write cases from stored runs.",
     "rescore": "Evaluate stored runs again, without calling an agent.",
     "merge": "Merge the results of all shards into one execution.",
     "validate": "Check eval files without running anything.",

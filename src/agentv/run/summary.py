@@ -378,6 +378,13 @@ class Totals:
         self._cost = 0.0
         self._costs = 0
         self._judges = JudgeTotals()
+        self._conversations = 0
+        self._simulator_faults = 0
+        """Conversations that could not be measured because of the simulated user."""
+
+    def _simulator_warnings(self) -> list[str]:
+        faults, all_ = self._simulator_faults, self._conversations
+        return [f"{faults:,} of {all_:,} conversations could not be measured: simulator"] if faults else []
 
     def add(self, record: ResultRecord) -> None:
         """Add one run; the order does not matter."""
@@ -389,6 +396,8 @@ class Totals:
         if record.tags:
             self._add_tags(record, record.tags)
         self._personas.setdefault(record.persona_id or DEFAULT_PERSONA, OutcomeCounter()).add(record)
+        self._conversations += record.ended_by is not UNSET
+        self._simulator_faults += record.fault == "simulator"
         # The time until a run was given up is a limit of ours, not a latency of the agent.
         if record.latency_ms is not None and record.error is None:
             self._latencies.append(record.latency_ms)
@@ -456,7 +465,7 @@ class Totals:
             out=out,
             judges=self._judges.sums() or UNSET,
             stopped=UNSET if end.stopped is None else end.stopped,
-            warnings=end.warnings or UNSET,
+            warnings=(*end.warnings, *self._simulator_warnings()) or UNSET,
             gates=tuple([f"{each.text}: {'met' if each.is_met else 'not met'}" for each in outcomes]) or UNSET,
         )
 
