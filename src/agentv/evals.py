@@ -7,6 +7,8 @@ from msgspec import Struct
 
 from agentv.errors import Location
 from agentv.model.request import Case, Persona
+from agentv.model.coverage import DeclaredTool
+from agentv.model.mutation import AcceptedMutants
 from agentv.model.response import Price
 from agentv.model.stored import Persist
 from agentv.protocols import Evaluator, Provider
@@ -140,3 +142,7 @@ class Eval(Struct, frozen=True, kw_only=True):
     """`True` if a case is a conversation."""
     warnings: tuple[Any, ...] = ()
     """Warnings about the file."""
+    tools: tuple[DeclaredTool, ...] = ()
+    """Tools that the file and its project declare."""
+    accepted: tuple[AcceptedMutants, ...] = ()
+    """Mutants that it need not notice."""

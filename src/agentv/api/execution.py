@@ -21,6 +21,7 @@ from agentv.api.personas import check_conversations, resolve_personas
 from agentv.api.providers import find_secrets, make_redactor, open_providers
 from agentv.api.reporting import ReporterGroup
 from agentv.api.runs import damaged_result, replay_result
+from agentv.api.store_files import unwritten_folder
 from agentv.api.traces import trace_follower
 from agentv.api.untrusted import check_untrusted
 from agentv.errors import AgentVError, DamagedRunError, FormatError, Problem, SpecError, StoreError
@@ -41,6 +42,7 @@ from agentv.run.resume import find_superseded
 from agentv.run.shards import plan_shard
 from agentv.run.store_writer import StoreWriter
 from agentv.run.summary import ExecutionEnd, PlanNames, Totals
+from agentv.run.unwritten import unwritten_file
 from agentv.spec.targets import add_plain_blocks, make_provider
 from agentv.suggestions import suggest
 
@@ -294,6 +296,8 @@ async def execute(
             on_start(execution.engine)
         async with nullcontext() if execution.store is None else execution.store.writer:
             await execution.engine.run(min(prepared.concurrency, prepared.planned.runs) or 1)
+            if execution.engine.interrupted and execution.store is not None:
+                execution.store.stop_retrying()
     return execution.finish(out)
 
 
@@ -303,18 +307,18 @@ class ExecutionStore:
     def __init__(
         self,
         session: StoreSession,
-        redactor: Redactor,
-        options: RunOptions,
+        prepared: Prepared,
         on_results: Callable[[Sequence[RunFinished]], None],
         on_error: Callable[[], None],
     ) -> None:
         self._session = session
-        self._redactor = redactor
-        self._options = options
+        self._redactor = redactor = prepared.redactor
+        self._options = prepared.options
         self._on_results = on_results
         self._on_error = on_error
-        self.error: AgentVError | None = None
+        self._error: AgentVError | None = None
         execution_id = session.execution.id
+        folder = None if session.store.path is not None else unwritten_folder(prepared.evals)
         self.writer = StoreWriter(
             session.store,
             execution_id,
@@ -323,6 +327,7 @@ class ExecutionStore:
             rerun=session.rerun,
             on_written=on_results,
             on_error=self._fail,
+            unwritten=None if folder is None else unwritten_file(folder, execution_id),
         )
         self.claims = SharedClaims(
             session.store,
@@ -334,6 +339,15 @@ class ExecutionStore:
             on_stored=self._replay,
             on_wait=session.on_wait,
         )
+
+    @property
+    def error(self) -> AgentVError | None:
+        """Failure of the store, with the file of the results that it did not take."""
+        return None if self._error is None else self.writer.explain(self._error)
+
+    def stop_retrying(self) -> None:
+        """Wait no longer for a store that cannot be reached."""
+        self._session.store.stop_retrying()
 
     def finish(self, summary: Summary) -> None:
         """Store the summary, and mark the runs whose cases are no longer in the plan."""
@@ -352,7 +366,7 @@ class ExecutionStore:
             # The summary of a part, or of an interrupted process, lacks runs that the store has: it counts them itself.
             store.finish(execution_id, summary if is_whole else None)
         except StoreError as error:
-            self.error = error
+            self._error = error
 
     def _replay(self, planned: PlannedRun, stored: StoredResult) -> None:
         try:
@@ -362,7 +376,7 @@ class ExecutionStore:
         self._on_results((event,))
 
     def _fail(self, error: AgentVError) -> None:
-        self.error = self.error or error
+        self._error = self._error or error
         self._on_error()
 
 
@@ -381,7 +395,7 @@ class _RunningExecution:
         self._reporters = ReporterGroup(reporters)
         self.store = None
         if session is not None:
-            self.store = ExecutionStore(session, prepared.redactor, prepared.options, self._publish_results, self._stop)
+            self.store = ExecutionStore(session, prepared, self._publish_results, self._stop)
         self.engine = make_engine(
             prepared,
             self._id,

@@ -19,6 +19,7 @@ from agentv.errors import StoreError
 from agentv.jsonio import dump_json
 from agentv.model.stored import DAMAGED, DEFAULT_PERSIST, ExecutionRow, Outcome, Persist, StoredCommand
 from agentv.run.records import new_id, now
+from agentv.run.unwritten import find_unwritten, read_unwritten
 from agentv.spec.discovery import find_evals
 from agentv.spec.project import find_project
 
@@ -190,6 +191,9 @@ def find_execution_to_resume(store: Store, name: str) -> ExecutionRow:
         fix = f"`agentv rescore {earlier}` does so once more"
         msg = f"{execution.id} asked no agent: it evaluated {earlier} again, and {fix}"
         raise StoreError(msg)
+    if execution.command.traces:
+        msg = f"{execution.id} asked no agent: it scored stored traces, and `agentv score` does so once more"
+        raise StoreError(msg)
     return execution
 
 
@@ -218,10 +222,16 @@ def open_session(
 
 
 def resume_execution(
-    store: Store, execution: ExecutionRow, rerun: Iterable[str] = (), *, is_whole: bool = True
+    store: Store, execution: ExecutionRow, rerun: Iterable[str] = (), *, is_whole: bool = True, unwritten: Path
 ) -> StoreSession:
-    """Resume an execution, and return its session with the outcomes so far."""
+    """Resume an execution, and return its session with the outcomes so far.
+
+    Results in the folder `unwritten`, which the store could not take before, are inserted where there is no result.
+    """
     store.resume(execution, is_whole=is_whole)
+    for file in find_unwritten(unwritten, execution.id):
+        store.restore(execution.id, read_unwritten(file))
+        file.unlink()
     outcomes = store.outcomes(execution.id)
     # A damaged result is an error until its run is run again.
     damaged = {key: outcomes[key] for key in find_damaged(store, execution.id) if key in outcomes}

@@ -191,7 +191,7 @@ def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> 
             gc.freeze()
             gc.enable()
             gc.set_threshold(*GC_THRESHOLDS)
-            hint = resume_command(session, args.out) if session else None
+            hint = resume_command(session, args) if session else None
             has_begun = True
             _protect_from_agents(prepared)
             with handled_interrupts() as on_start:

@@ -15,7 +15,7 @@ from agentv.api import resume as api
 from agentv.api.judges import open_judge_cache
 from agentv.api.reporting import replay_execution
 from agentv.api.runs import find_damaged
-from agentv.api.store_files import existing_store, open_location, parse_location, store_path
+from agentv.api.store_files import existing_store, open_location, parse_location, store_path, unwritten_folder
 from agentv.cli.outputs import STEP_SUMMARY, in_github, make_printer, open_files
 from agentv.cli.problems import report_abort
 from agentv.errors import AgentVError
@@ -144,7 +144,8 @@ def _begin(prepared: Prepared, args: EvalArgs, store: Store, location: StoreLoca
 
 def _resume(prepared: Prepared, args: EvalArgs, plan: ResumePlan) -> StoreSession:
     execution = api.refreshed(plan.execution, prepared, is_whole=plan.is_same)
-    session = api.resume_execution(plan.store, execution, plan.statuses, is_whole=plan.is_same)
+    folder = unwritten_folder(prepared.evals)
+    session = api.resume_execution(plan.store, execution, plan.statuses, is_whole=plan.is_same, unwritten=folder)
     if not args.quiet:
         is_unchanged = plan.is_same and execution.inputs == plan.execution.inputs
         _print_resumed(session, prepared, is_unchanged=is_unchanged)
@@ -167,11 +168,12 @@ def with_judge_cache(
             cache.close()
 
 
-def resume_command(session: StoreSession, out: tuple[str, ...]) -> str:
-    """Return the command that resumes an execution and writes all of it to the same files."""
+def resume_command(session: StoreSession, args: EvalArgs) -> str:
+    """Return the command that resumes an execution and writes all of it to the same files; it shows no password."""
     paths = api.paths_of(session.execution.command, session.store)
-    files = [part for name in out for part in ("--out", name)]
-    return shlex.join(["agentv", "eval", *paths, "--resume", session.execution.id, *files])
+    files = [part for name in args.out for part in ("--out", name)]
+    store = [] if args.store is None else ["--store", session.store.name]
+    return shlex.join(["agentv", "eval", *paths, "--resume", session.execution.id, *store, *files])
 
 
 def _make_wait_notice() -> Callable[[list[ActiveWorker]], None]:

@@ -459,6 +459,17 @@ class Store(ListingStore, Protocol):
         """
         ...
 
+    def restore(self, execution_id: str, results: Sequence[ResultRow]) -> set[str]:
+        """Write results that could not be written before, where there is none; return the keys of their runs.
+
+        Runs that another process has claimed meanwhile are left to it.
+        """
+        ...
+
+    def stop_retrying(self) -> None:
+        """Wait no longer for a lost connection; may be called by any thread."""
+        ...
+
     def release_dead_claims(self) -> None:
         """Release the claims of dead processes, as far as the store can be written."""
         ...

@@ -107,6 +107,11 @@ class CaseReader:
         """Names of the targets of simulated users."""
         self._goals: dict[str, ConfiguredEvaluator | None] = {}
 
+    @property
+    def has_checks(self) -> bool:
+        """`True` if there are evaluators for every case."""
+        return bool(self._default_checks)
+
     def read(
         self,
         text: bytes,

@@ -13,6 +13,7 @@ from agentv.spec.evaluators import check_evaluators
 from agentv.spec.file_format import DefaultsEntry, ProjectEntry
 from agentv.spec.personas import check_personas, find_persona_files, load_persona_files
 from agentv.spec.targets import check_targets, unknown_target
+from agentv.spec.tools import declared_tools
 from agentv.spec.validation import as_warning, build, short_repr
 from agentv.spec.yaml import SourceFile
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from agentv.evals import ConfiguredEvaluator, Target
     from agentv.model.request import Persona
+    from agentv.model.coverage import DeclaredTool
     from agentv.model.response import Price
     from agentv.model.stored import Persist
 
@@ -53,6 +55,7 @@ def with_personas(folder: Path) -> Project:
     files = find_persona_files(folder)
     personas = load_persona_files([(path, display_path(path)) for path in files])
     return Project(folder, personas=personas, persona_files=tuple(files))
+    tools: tuple[DeclaredTool, ...] = ()
 
 
 def find_project(folder: Path, owner: int | None = None) -> Path | None:
@@ -111,7 +114,8 @@ def load_project(path: Path) -> Project:
     targets, target_problems = check_targets(configs if isinstance(configs, list) else [], source)
     checks, evaluator_problems = check_defaults(data)
     own, persona_problems = check_personas(data.get("personas"))
-    problems = [*problems, *target_problems, *evaluator_problems, *persona_problems]
+    tools, tool_problems = declared_tools(() if entry is None else entry.tools)
+    problems = [*problems, *target_problems, *evaluator_problems, *persona_problems, *tool_problems]
     if entry is not None and entry.judge is not None and not target_problems:
         known = {target.name: target for target in targets}
         problems += [] if entry.judge in known else [Problem("judge", unknown_target(entry.judge, known))]
@@ -131,6 +135,7 @@ def load_project(path: Path) -> Project:
         judge=entry.judge,
         personas=[*shared.personas, *own],
         persona_files=shared.persona_files,
+        tools=tools,
     )
 
 

@@ -86,6 +86,9 @@ class StoreConnection:
     def on_retry(self) -> None:
         """Forget state that a failed transaction may have left."""
 
+    def stop_retrying(self) -> None:
+        """Wait no longer for a lost connection; may be called by any thread."""
+
     def close(self) -> None:
         """Close the connection."""
         raise NotImplementedError

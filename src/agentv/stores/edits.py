@@ -64,6 +64,11 @@ UPDATE_COUNTS = """
         planned = CASE WHEN counts.runs > planned THEN counts.runs ELSE planned END, completed_at = ?
     FROM counts WHERE seq = ?
 """
+ADOPT = """
+    UPDATE runs SET owner = ?, updated_at = ?
+    WHERE execution = ? AND owner IS NULL AND status IN ('queued', 'running', 'cancelled') AND key IN {keys}
+    RETURNING {columns}
+"""
 POSITION = """
     SELECT position FROM runs
     WHERE execution = ? AND (key = ? OR (eval_id = ? AND case_id = ? AND coalesce(persona_id, '') = ? AND target = ?
@@ -156,6 +161,17 @@ class StoreEdits(ListingQueries):
         )
         values = tuple(map(self.clean_text, values))
         return (*values, None if record is None else run_checksum(dict(zip(RUN.columns, values, strict=False))))
+
+    def adopt(self, execution: int, keys: Sequence[str], owner: str, columns: Sequence[str]) -> list[Any]:
+        """Claim runs that have neither a result nor an owner, in the same round; return these columns of them."""
+        return [
+            row
+            for block in blocks(keys)
+            for row in self.db.execute(
+                ADOPT.format(keys=placeholders(len(block)), columns=", ".join(columns)),
+                (owner, timestamp(), execution, *block),
+            ).fetchall()
+        ]
 
     def mark_superseded(self, execution_id: str, keys: Iterable[str], *, superseded: bool = True) -> None:
         """Exclude runs from their execution because their cases were edited or removed; or include them again."""

@@ -62,6 +62,7 @@ class ServerConnection(StoreConnection):
         self._in_transaction = False
         self._failure: StoreConnectionError | None = None
         """Error after which no connection is made any more."""
+        self._gives_up = False
         with self.translate_errors():
             self._pg = self._connect_first()
             try:
@@ -103,6 +104,10 @@ class ServerConnection(StoreConnection):
 
     def on_retry(self) -> None:
         """Forget state that a failed transaction may have left."""
+
+    def stop_retrying(self) -> None:
+        """Wait no longer for a lost connection; may be called by any thread."""
+        self._gives_up = True
 
     def clean_text(self, value: Any) -> Any:
         """Return a value as a column of this store returns it."""
@@ -146,7 +151,7 @@ class ServerConnection(StoreConnection):
         """Make a lost connection again; raise `StoreConnectionError` after the deadline."""
         wait = FIRST_WAIT_S
         while True:
-            if monotonic() >= deadline:
+            if monotonic() >= deadline or self._gives_up:
                 lost = f"the connection was lost, and could not be made again within {self.address.reconnect_s:g} s"
                 msg = f"{self.name}: {lost}: {self._text(reason)}. What was finished before is in it"
                 self._failure = StoreConnectionError(msg)

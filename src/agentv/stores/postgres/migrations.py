@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from agentv.stores.postgres.address import ServerAddress
 
 MIGRATIONS = Path(__file__).parent / "schema"
-VERSION_TABLE = "store_version"
+FIND_VERSION_TABLE = """
+    SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE nspname = %s AND relname = 'store_version'
+"""
+"""A query of the catalog sees tables that another process has just made; `to_regclass` may not."""
 MIGRATION_LOCK = 0x61677476_00000001
 """Number of the advisory lock under which one process at a time applies migrations."""
 
@@ -48,12 +52,10 @@ def migrate(connection: psycopg.Connection[Any], address: ServerAddress) -> None
 
 def find_version(connection: psycopg.Connection[Any], schema: str) -> int:
     """Return the version of the tables of a schema; 0 if there are none."""
-    query = "SELECT to_regclass(%s) IS NOT NULL"
-    table = sql.Identifier(schema, VERSION_TABLE).as_string(connection)
-    if not connection.execute(query, (table,)).fetchone()[0]:  # type: ignore[index]  # it has one row
+    if connection.execute(FIND_VERSION_TABLE, (schema,)).fetchone() is None:
         return 0
-    rows = connection.execute(sql.SQL("SELECT version FROM {}").format(sql.Identifier(schema, VERSION_TABLE)))
-    version: int = rows.fetchone()[0]  # type: ignore[index]  # as above
+    rows = connection.execute(sql.SQL("SELECT version FROM {}").format(sql.Identifier(schema, "store_version")))
+    version: int = rows.fetchone()[0]  # type: ignore[index]  # it has one row
     return version
 
 

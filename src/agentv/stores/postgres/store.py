@@ -191,6 +191,20 @@ class PostgresStore(StoreEdits, ServerConnection):
         self._claimed.update(claimed)
         return set(claimed), written
 
+    def restore(self, execution_id: str, results: Sequence[ResultRow]) -> set[str]:
+        """Write results that could not be written before, where there is none; return the keys of their runs."""
+        execution = self.execution_seq(execution_id)
+
+        def adopt() -> list[Any]:
+            self._write_heartbeat()
+            self._release_dead()
+            keys = [row.key for row in results]
+            return self.adopt(execution, keys, self._owner.id, ("key", "seq", "rounds", *CLAIM_COLUMNS))
+
+        for key, seq, rounds, *columns in self.in_transaction(adopt):
+            self._claimed[key] = _own_claim(seq, rounds, tuple(columns))
+        return self.write(execution_id, [], results)[1]
+
     def _claim(self, execution: int, claims: Sequence[Claim], rerun: Collection[str]) -> dict[str, OwnClaim]:
         if self._keeps_positions:
             claims = [claim._replace(position=self._stored_position(execution, claim)) for claim in claims]

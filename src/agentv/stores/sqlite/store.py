@@ -174,6 +174,17 @@ class SqliteStore(StoreEdits, Connection):
             self._claimed.pop(key, None)
         return claimed, written
 
+    def restore(self, execution_id: str, results: Sequence[ResultRow]) -> set[str]:
+        """Write results that could not be written before, where there is none; return the keys of their runs."""
+        execution = self.execution_seq(execution_id)
+        with self.transaction():
+            self._write_heartbeat()
+            self._release_expired_leases()
+            keys = [row.key for row in results]
+            adopted = self.adopt(execution, keys, self._owner.id, ("key", "seq", "rounds"))
+        self._claimed.update({key: (seq, rounds) for key, seq, rounds in adopted})
+        return self.write(execution_id, [], results)[1]
+
     def _claim(self, execution: int, claims: Sequence[Claim], rerun: Collection[str]) -> set[str]:
         at = timestamp()
         owner = self._owner.id
