@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from agentv.api.evaluate import load
 from agentv.api.execution import prepare
 from agentv.api.resume import begin, command_of, new_execution
-from agentv.api.store_files import open_store_file
+from agentv.api.store_files import open_location, parse_location
 from agentv.model.events import Attempt, RunFinished
 from agentv.model.response import ProviderResponse
 from agentv.model.results import ResultRecord
@@ -45,7 +45,7 @@ def _writing(folder: Path) -> Row:
     ours, theirs = [], []
     for at in range(_ROUNDS):
         path = folder / f"ours-{at}.db"
-        store = open_store_file(path)
+        store = open_location(parse_location(path))
         keeping = begin(store, new_execution(prepared, command_of([], (), RunOptions())))
         told: list[RunFinished] = []
         ledger = StoreWriter(

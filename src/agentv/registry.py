@@ -183,6 +183,13 @@ REPORTERS: Mapping[str, str] = {
 }
 """Writers of result files by suffix; each is called with the path and the redactor."""
 
+STORES: Mapping[str, str] = {
+    "file": "agentv.stores.sqlite:KIND",
+    "postgresql": "agentv.stores.postgres:KIND",
+    "postgres": "agentv.stores.postgres:KIND",
+}
+"""Kinds of run stores by the scheme of their addresses; `file` is a path without one."""
+
 _cache: dict[tuple[str, str], Any] = {}
 
 
@@ -214,6 +221,16 @@ def find_reporter(suffix: str) -> Any | None:
 def reporter_names() -> list[str]:
     """Return all suffixes of result files, including those of plugins."""
     return sorted({*REPORTERS, *(point.name for point in _entry_points("agentv.reporters"))})
+
+
+def find_store(scheme: str) -> Any | None:
+    """Return the kind of store with addresses of this scheme, or `None`."""
+    return _find(scheme, STORES, "stores") if scheme in STORES else None
+
+
+def store_schemes() -> list[str]:
+    """Return the schemes of addresses of stores."""
+    return sorted({*STORES} - {"file"})
 
 
 def reply_formats() -> tuple[Any, ...]:

@@ -73,6 +73,7 @@ def test_whoever_stood_still_and_lost_its_runs_to_another_asks_for_nothing_more(
             with monkeypatch.context() as patch:
                 patch.setattr(owners, "uptime", lambda: later)
                 assert other.active_workers(other.executions()[0].id) == []
+            other.db.execute("UPDATE runs SET owner = 'other', rounds = rounds + 1")
             other.close()
         time.sleep(0.1)
         return text

@@ -14,7 +14,7 @@ from tests.support.events import HOSTILE, errored, failed, record
 
 def turn(index: int, user: str = "") -> RecordedTurn:
     numbers: dict[str, Any] = dict.fromkeys(("latency_ms", "tokens_usage", "cost_usd", "calls"))
-    said = {"user": user} if user else {}
+    said: dict[str, Any] = {"user": user} if user else {}
     return RecordedTurn(index=index, first_message=0, last_message=0, attempts=1, **numbers, **said)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentv.model.results import OutcomeCounts
-from agentv.run.gates import Gates
+from agentv.run.summary import Gates
 from tests.support.command import Command, calls, cases, command_in, mocked
 
 

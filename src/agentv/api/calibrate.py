@@ -53,7 +53,7 @@ class CalibrationSubject(NamedTuple):
 
 
 Chooser = Callable[[list[str]], str | None]
-"""Returns one of several targets; `None` if nobody can be asked."""
+"""Returns one of several targets; `None` if the user cannot be asked."""
 
 
 class UnnamedJudgeError(SpecError):

@@ -58,11 +58,11 @@ if TYPE_CHECKING:
     from agentv.model.stored import StoredResult
     from agentv.protocols import OpenProvider, Provider, Reporter
     from agentv.redaction import Redactor
-    from agentv.run.gates import Gates
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
     from agentv.run.shards import ShardPlan
+    from agentv.run.summary import Gates
     from agentv.scoring.scorer import TraceLoader
 
 MAX_NAMED = 5
@@ -108,23 +108,24 @@ class Prepared(Struct, frozen=True, kw_only=True):
         return self.options.max_concurrency or max(limits, default=DEFAULT_CONCURRENCY)
 
 
-def prepare(
+def prepare(  # noqa: PLR0913 - what may be given beside evals and options
     evals: list[Eval],
     options: RunOptions,
     *,
     environment: Mapping[str, str] | None = None,
     untrusted: Permissions | None = None,
     dry: bool = False,
+    secrets: Mapping[str, str] | None = None,
 ) -> Prepared:
     """Check everything that can be checked before anything runs, and raise one `SpecError` with all problems.
 
     With `untrusted` nothing may run code, and targets use only the variables and hosts that it permits. With `dry` no
-    provider is created, so no secrets are needed.
+    provider is created, so no secrets are needed. `secrets` are redacted beside those of targets.
     """
     environment = os.environ if environment is None else environment
     evals, problems = _with_plain_blocks(evals, options)
     providers: dict[ProviderKey, Provider] = {}
-    secrets: dict[str, str] = {}
+    secrets = dict(secrets or {})
     judges: dict[ProviderKey, JudgeTarget] = {}
     personas: dict[PersonaKey, PersonaSettings] = {}
     for eval_ in evals:

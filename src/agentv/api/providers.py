@@ -45,7 +45,7 @@ def find_secrets(target: Target, provider: Provider, environment: Mapping[str, s
 
 
 def make_redactor(evals: Sequence[Eval], secrets: Mapping[str, str]) -> Redactor:
-    """Return the redactor of these secrets; a value that is a name in the evals is none, and everybody knows it."""
+    """Return the redactor of these secrets; values that are names in the evals are left out, as they are no secrets."""
     values = {value.strip() for value in secrets.values()}
     names = {name for eval_ in evals for name in _names_in(eval_) if name in values} if values else set()
     return Redactor({name: value for name, value in secrets.items() if value.strip() not in names})

@@ -51,7 +51,7 @@ class RescorePlan(NamedTuple):
     unmatched: list[str]
     """Stored cases that the eval does not have."""
     damaged: dict[str, str] = {}
-    """Reasons why cases are left out, by the ids of their runs: nobody knows what was asked."""
+    """Reasons why cases are left out, by the ids of their runs: their requests are unknown."""
 
 
 class _StoredReplies:

@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 
 from agentv import __version__
 from agentv.api.runs import damaged_execution, find, find_damaged
-from agentv.api.store_files import open_store_file, store_path
+from agentv.api.store_files import open_location, store_path
 from agentv.errors import StoreError
 from agentv.jsonio import dump_json
 from agentv.model.stored import DAMAGED, DEFAULT_PERSIST, ExecutionRow, Outcome, Persist, StoredCommand
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from agentv.api.execution import Prepared
+    from agentv.api.store_files import StoreLocation
     from agentv.evals import Eval
     from agentv.model.stored import ActiveWorker
     from agentv.protocols import Store
@@ -120,10 +121,10 @@ SELECTION = (
 
 
 def command_of(
-    paths: Iterable[str | Path], targets: Iterable[str], options: RunOptions, *, store: Path | None = None
+    paths: Iterable[str | Path], targets: Iterable[str], options: RunOptions, *, store: StoreLocation | None = None
 ) -> StoredCommand:
     """Return the command to store with an execution, so that it can be resumed."""
-    from_store = "" if store is None else _relative_path(store.resolve().parent, Path.cwd())
+    from_store = "" if store is None else _relative_path(_base_folder(store.path), Path.cwd())
     selection = {name: value for name, value in asdict(options).items() if name in SELECTION and _is_set(value)}
     return StoredCommand(
         paths=tuple(map(str, paths)),
@@ -132,6 +133,14 @@ def command_of(
         options=selection,
         from_store=from_store,
     )
+
+
+def _base_folder(store: Path | None) -> Path:
+    """Return the folder with which a project is moved: that of its store, or that of its project file."""
+    if store is not None:
+        return store.resolve().parent
+    project = find_project(Path.cwd())
+    return Path.cwd() if project is None else project.parent
 
 
 def _relative_path(start: Path, end: Path) -> str:
@@ -149,7 +158,7 @@ def paths_of(command: StoredCommand, store: Store) -> tuple[str, ...]:
 
 def folder_of(command: StoredCommand, store: Store) -> Path:
     """Return the working directory of an earlier command, which may have moved with the store."""
-    moved = Path(store.name).resolve().parent / command.from_store
+    moved = _base_folder(store.path) / command.from_store
     has_moved = bool(command.from_store) and all((moved / path).exists() for path in command.paths)
     return moved if has_moved else Path(command.folder)
 
@@ -193,16 +202,16 @@ def refreshed(execution: ExecutionRow, prepared: Prepared, *, is_whole: bool = T
 
 @contextmanager
 def open_session(
-    prepared: Prepared, path: Path | None, paths: Sequence[str | Path], targets: Sequence[str]
+    prepared: Prepared, location: StoreLocation | None, paths: Sequence[str | Path], targets: Sequence[str]
 ) -> Iterator[StoreSession]:
-    """Store a new execution in this file, or in the store of its project."""
-    path = path or store_path(prepared.evals)
-    if path is None:
+    """Store a new execution in this store, or in that of its project."""
+    location = location or store_path(prepared.evals)
+    if location is None:
         msg = "the project says `store: off`: name a file to keep the runs in"
         raise StoreError(msg)
-    store = open_store_file(path)
+    store = open_location(location)
     try:
-        command = command_of(paths, targets, prepared.options, store=path)
+        command = command_of(paths, targets, prepared.options, store=location)
         yield begin(store, new_execution(prepared, command))
     finally:
         store.close()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator  # noqa: TC003 - `typing.get_type_hints` resolves the annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 import msgspec
 
 from agentv.api.runs import case_of, find, record_of, resolve, response_of, translate_damage
-from agentv.api.store_files import existing_store, open_store_file
+from agentv.api.store_files import existing_store, open_location, parse_location
 from agentv.errors import DamagedRunError, StoreError
 from agentv.model.request import DEFAULT_PERSONA
 from agentv.model.results import RunResult, Verdict
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
 
 
 class RunStore:
-    """The runs of a store, as values; a context manager that closes the store."""
+    """The runs of a store, as values; a context manager that closes the store. So does its garbage collection."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        # `agentv.open_store(path).runs()` has nothing to close, and Python 3.13 warns of a database that is left open.
+        self._close = finalize(self, store.close)
         store.release_dead_claims()
 
     def __enter__(self) -> Self:
@@ -43,8 +46,8 @@ class RunStore:
         self.close()
 
     def close(self) -> None:
-        """Close the store."""
-        self._store.close()
+        """Close the store; harmless if it is closed."""
+        self._close()
 
     def executions(self, limit: int | None = None) -> list[ExecutionRow]:
         """Return the executions, newest first."""
@@ -99,8 +102,11 @@ class RunStore:
 def open_store(path: str | Path | None = None) -> RunStore:
     """Open the runs in a store file, or in the store of the project in this folder, to read them.
 
-    `path` is the file (`.agentv/runs.db`), or a folder of a project. A store that does not exist is a `StoreError`.
+    `path` is the file (`.agentv/runs.db`), a folder of a project, or the address of a store on a server. A store that
+    does not exist is a `StoreError`.
     """
+    if path is not None and (location := parse_location(path)).path is None:
+        return RunStore(open_location(location))
     if path is not None and Path(path).is_dir() and find_project(Path(path).resolve()) is None:
         path = default_path(path)
     if path is None or Path(path).is_dir():
@@ -108,7 +114,7 @@ def open_store(path: str | Path | None = None) -> RunStore:
     if not Path(path).is_file():
         msg = f"{path} does not exist; `agentv eval` writes it"
         raise StoreError(msg)
-    return RunStore(open_store_file(Path(path)))
+    return RunStore(open_location(parse_location(path)))
 
 
 def output_of(response: ProviderResponse) -> dict[str, Any] | None:
@@ -129,8 +135,8 @@ def read_stored_run(stored: StoredRun, execution_id: str) -> Run:
         result = {name: getattr(record, name) for name in names}
         verdict = {name: getattr(record, name) for name in RunResult.__struct_fields__}
         result |= {"result": RunResult(**verdict), "unread": record.unread or ()}
-        names = ("ended_by", "fault", "simulator")
-        result |= {"turns": record.turns or (), **{name: getattr(record, name) or None for name in names}}
+        conversation = ("ended_by", "fault", "simulator")
+        result |= {"turns": record.turns or (), **{name: getattr(record, name) or None for name in conversation}}
     return Run(
         id=stored.own_id or f"{execution_id}-{stored.key}",
         execution_id=execution_id,

@@ -49,7 +49,7 @@ _decode_content = msgspec.json.Decoder(tuple[Case, list[Any]]).decode
 
 
 class NamedRuns(NamedTuple):
-    """An execution, or one run of it, that a name stands for."""
+    """An execution, or one run of it, found by name."""
 
     execution: ExecutionRow
     key: str | None = None

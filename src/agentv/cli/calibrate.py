@@ -99,7 +99,7 @@ def _calibrate(args: CalibrateArgs) -> tuple[CalibrationReport, Redactor]:
 
 
 def _choose_judge(names: list[str]) -> str | None:
-    """Ask for the judge, if somebody is there."""
+    """Ask the user for the judge if the terminal is interactive."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
     chosen: str = click.prompt("Which target judges?", type=click.Choice(names), err=True)

@@ -14,11 +14,11 @@ import click
 from agentv.api.export import export_runs
 from agentv.api.listing import current_state, execution_item, run_item
 from agentv.api.runs import damaged_execution, find, resolve
-from agentv.api.store_files import existing_store, open_store_file
+from agentv.api.store_files import existing_store, open_location, parse_location
 from agentv.cli.options import JSON, PERSONAS, POSITIVE, STORE
 from agentv.cli.outputs import print_json
 from agentv.cli.problems import fail_error, fail_usage, print_error, redirect_to_devnull
-from agentv.errors import AgentVError, DamagedRunError
+from agentv.errors import AgentVError, DamagedRunError, StoreConnectionError
 from agentv.exit_codes import ExitCode
 from agentv.formats.run_export import EXECUTION_SCHEMA
 from agentv.model.stored import DAMAGED
@@ -150,9 +150,7 @@ def prune(keep: int | None, older_than: int | None, store: str | None, *, dry_ru
 def open_run_store(path: str | None) -> Iterator[Store]:
     """Open the store of this file or of the project; turn its errors into messages."""
     try:
-        if path is not None and not Path(path).is_file():
-            fail_usage(f"there is no store {path}")
-        store: Any = open_store_file(Path(path)) if path else existing_store()
+        store: Any = _open_named(path)
         try:
             store.release_dead_claims()
             yield store
@@ -161,10 +159,19 @@ def open_run_store(path: str | None) -> Iterator[Store]:
     except BrokenPipeError:
         redirect_to_devnull(sys.stdout)
         sys.exit(ExitCode.OK)
-    except DamagedRunError as error:
+    except (DamagedRunError, StoreConnectionError) as error:
         fail_error(str(error))
     except AgentVError as error:
         fail_usage(str(error))
+
+
+def _open_named(setting: str | None) -> Store:
+    if setting is None:
+        return existing_store()
+    location = parse_location(setting)
+    if not location.may_exist:
+        fail_usage(f"there is no store {setting}")
+    return open_location(location)
 
 
 def _resolve_execution(store: Store, name: str) -> NamedRuns:

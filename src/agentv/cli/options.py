@@ -109,7 +109,10 @@ TRUST_PROJECT = click.option(
     help="Use an agentv.yaml that belongs to another user, too.",
 )
 STORE = click.option(
-    "--store", type=click.Path(dir_okay=False), metavar="FILE", help="The store file; that of the project by default."
+    "--store",
+    type=click.Path(dir_okay=False),
+    metavar="FILE|URL",
+    help="The store: a file or postgresql://...; that of the project by default.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 JSON_LINES = click.option(
@@ -197,11 +200,6 @@ class EvalArgs(OutputArgs, frozen=True, kw_only=True):
     allow_env: tuple[str, ...]
     allow_host: tuple[str, ...]
     env_file: str | None
-
-    @property
-    def store_file(self) -> Path | None:
-        """Return the store that the command line names."""
-        return None if self.store is None else Path(self.store)
 
     @property
     def resumes(self) -> bool:

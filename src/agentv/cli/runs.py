@@ -14,7 +14,7 @@ from agentv.api.export import import_runs
 from agentv.api.listing import run_item
 from agentv.api.run_diff import diff_runs
 from agentv.api.runs import conversation_of, find, record_of, replies_of, resolve, sides_of, translate_damage
-from agentv.api.store_files import locate_store, open_store_file
+from agentv.api.store_files import named_store, open_location
 from agentv.cli import executions
 from agentv.cli.executions import EXPORT_FILE, FORMAT, ID, MAX_RUNS, STATUS, open_run_store
 from agentv.cli.options import JSON, PERSONAS, POSITIVE, STORE
@@ -208,7 +208,7 @@ def export(name: str, form: str, out: str | None, store: str | None) -> None:
 def import_file(path: str, store: str | None, *, as_json: bool) -> None:
     """Import runs that `export` wrote, or runs in the older shape of one JSON object a line."""
     try:
-        run_store: Any = open_store_file(Path(store) if store else locate_store())
+        run_store: Any = open_location(named_store(store))
         with Path(path).open("rb") as stream:
             added = import_runs(run_store, stream)
         run_store.close()

@@ -83,6 +83,7 @@ class ListedRun(NamedTuple):
     """Run of a page, with its search columns."""
 
     run: RunRow
+    """The run."""
     failure: str | None = None
     """Reason why it did not pass; `None` if it passed or has no result."""
     calls: int | None = None
@@ -95,6 +96,7 @@ class RunPage(NamedTuple):
     """Page of runs."""
 
     runs: list[ListedRun]
+    """The runs in order."""
     next: RunCursor | None
     """Place to continue; `None` after the last page."""
     total: int | None
@@ -107,13 +109,21 @@ class CaseCell(NamedTuple):
     """Runs of one case with one target and persona."""
 
     eval_id: str
+    """Id of the eval."""
     case_id: str
+    """Id of the case."""
     target: str
+    """Name of the target."""
     persona_id: str | None
+    """Id of the persona; `None` without one."""
     passed: int
+    """Number of runs that passed."""
     failed: int
+    """Number of runs that failed."""
     errors: int
+    """Number of runs that could not be measured."""
     unfinished: int
+    """Number of runs without a result."""
     score: float | None
     """Mean score of the measured runs."""
     latency_ms: float | None
@@ -128,6 +138,7 @@ class CasePage(NamedTuple):
     """Page of a table of cases by target and persona, in plan order."""
 
     cells: list[CaseCell]
+    """The cells in order."""
     next: int | None
     """Position to continue after; `None` after the last page."""
     total: int | None
@@ -138,32 +149,47 @@ class FacetRow(NamedTuple):
     """Number of runs with these values."""
 
     eval_id: str
+    """Id of the eval."""
     target: str
+    """Name of the target."""
     persona_id: str | None
+    """Id of the persona; `None` without one."""
     status: str
+    """Verdict, or `unfinished`."""
     tools: tuple[str, ...]
+    """Names of the tools that were called."""
     tags: tuple[str, ...]
+    """Tags of the case."""
     runs: int
+    """Number of these runs."""
 
 
 class EvaluatorCounts(NamedTuple):
     """Results of one evaluator in an execution."""
 
     name: str
+    """Name of the evaluator."""
     type: str
+    """Type of the evaluator."""
     passed: int
+    """Number of results that passed."""
     failed: int
+    """Number of results that failed."""
     errors: int
+    """Number of results that are errors."""
     skipped: int
+    """Number of results that were skipped."""
 
 
 class FailureCount(NamedTuple):
     """Number of runs that did not pass for the same reason."""
 
     failure: str
+    """The reason."""
     status: str
     """Verdict of these runs: `fail` or `error`."""
     runs: int
+    """Number of these runs."""
     key: str
     """Key of the first of them."""
 
@@ -172,15 +198,23 @@ class RunNumbers(NamedTuple):
     """Numbers of one run, for charts."""
 
     status: str
+    """Verdict, or `unfinished`."""
     score: float | None
+    """Score; `None` if it was not measured."""
     latency_ms: float | None
+    """Latency in milliseconds; `None` if it is not known."""
     cost_usd: float | None
+    """Cost in US dollars; `None` if it is not known."""
     total_tokens: int | None
+    """Number of tokens; `None` if it is not known."""
 
 
 class LabelledRun(NamedTuple):
     """Run that a person has labelled."""
 
     execution_id: str
+    """Id of the execution."""
     key: str
+    """Key of the run."""
     label: RunLabel
+    """The label."""

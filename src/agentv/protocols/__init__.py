@@ -3,6 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 from msgspec import Struct
@@ -429,6 +430,8 @@ class Store(ListingStore, Protocol):
 
     name: str
     """Name for messages, such as the path of a file."""
+    path: Path | None
+    """File of the store; `None` if it is on a server."""
 
     def begin(self, execution: ExecutionRow) -> None:
         """Add a new execution, before any of its runs."""

@@ -1,6 +1,6 @@
 """Base class of providers, with the settings that all targets have."""
 
-from typing import Annotated, ClassVar, dataclass_transform
+from typing import Annotated, Any, ClassVar, dataclass_transform
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -123,3 +123,21 @@ def failure(
 def attach_partial_reply(cancelled: BaseException, response: ProviderResponse) -> None:
     """Attach the part of a reply that had arrived to the `CancelledError` that ends `invoke`."""
     setattr(cancelled, PARTIAL_REPLY, response)
+
+
+def request_fields(request: Request) -> dict[str, Any]:
+    """Return the fields of a request, as programs and endpoints receive them, beside its `id`."""
+    fields: dict[str, Any] = {
+        "case_id": request.id,
+        "input_messages": request.input_messages,
+        "new_messages": request.messages_to_send("thread"),
+        "turn": request.turn,
+        "conversation_id": request.conversation_id,
+        "vars": request.vars,
+        "attempt": request.attempt,
+    }
+    if request.thread_id is not None:
+        fields["thread_id"] = request.thread_id
+    if request.resume is not UNSET:
+        fields["resume"] = request.resume
+    return fields

@@ -227,7 +227,7 @@ def _resample_means(differing: Sequence[float], cases: int, seed: int, resamples
 
 def seeded_random(seed: int) -> Random:
     """Return a generator of random numbers that the seed determines."""
-    return Random(seed)  # noqa: S311 - nobody's secret hangs on it
+    return Random(seed)  # noqa: S311 - it protects no secret
 
 
 def _counts(cases: int, differing: int) -> tuple[int, list[float]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
 T = TypeVar("T")
 BLOCK = 256
@@ -50,9 +51,13 @@ class StoreConnection:
 
     name: str
     """Name for messages."""
+    path: Path | None = None
+    """File of the store; `None` if it is on a server."""
     db: Database
     contains = "instr({column}, ?) > 0"
     """Condition that a column contains a text."""
+    ordered_join = "CROSS JOIN"
+    """Join whose first table is read first."""
     damage_errors: tuple[type[Exception], ...] = ()
     """Errors of the database by which single rows cannot be read."""
 
@@ -73,6 +78,13 @@ class StoreConnection:
     def insert(self, insert: Insert, rows: Sequence[Sequence[Any]]) -> None:
         """Insert rows, many rows at a time."""
         raise NotImplementedError
+
+    def clean_text(self, value: Any) -> Any:
+        """Return a value as a column of this store returns it."""
+        return value
+
+    def on_retry(self) -> None:
+        """Forget state that a failed transaction may have left."""
 
     def close(self) -> None:
         """Close the connection."""

@@ -82,12 +82,19 @@ class StoreEdits(ListingQueries):
     _keeps_positions = False
     """True while a part of an execution is resumed: the plan of a part numbers its own runs from 0."""
 
+    def on_retry(self) -> None:
+        """Forget which runs were superseded: a transaction that failed may have changed that."""
+        if self._superseded is not None:
+            self._superseded.reset()
+
     def add(self, execution: ExecutionRow, runs: Iterable[StoredRun]) -> int:
         """Import an execution of another store in one transaction; return the number of its runs."""
         if any(row.id == execution.id for row in self.find_execution(execution.id)):
             fix = f"delete it first: agentv executions delete {execution.id}"
             msg = f"{self.name} already holds execution {execution.id}; {fix}"
             raise StoreError(msg)
+
+        runs = runs if isinstance(runs, list) else list(runs)  # a transaction may be repeated
 
         def insert() -> int:
             number = self._insert_execution(execution)
@@ -115,7 +122,7 @@ class StoreEdits(ListingQueries):
         snapshots = {snapshot_id(data): data for run in runs for data in (run.content, run.target_settings)}
         self.insert(REPAIRED_SNAPSHOT, sorted(snapshots.items()))
         records = {run.key: None if run.line is None else _decode(run.line) for run in runs}
-        self.insert(RUN, [_run_values(execution, run, records[run.key]) for run in runs])
+        self.insert(RUN, [self._run_values(execution, run, records[run.key]) for run in runs])
         seqs: dict[str, int] = {}
         for block in blocks([run.key for run in runs]):
             query = f"SELECT key, seq FROM runs WHERE execution = ? AND key IN {placeholders(len(block))}"  # noqa: S608 - placeholders
@@ -128,6 +135,27 @@ class StoreEdits(ListingQueries):
         attempts = [(seqs[run.key], number, attempt) for run in runs for number, attempt in run.attempt_log]
         self.insert(ATTEMPT, [attempt_row(*attempt) for attempt in attempts])
         return len(runs)
+
+    def _run_values(self, execution: int, run: StoredRun, record: ResultRecord | None) -> tuple[Any, ...]:
+        """Return the columns of `RUN`."""
+        result = NO_RESULT if record is None else result_columns(record)
+        values: tuple[Any, ...] = (
+            execution,
+            *run[:8],
+            run.rounds,
+            run.created_at,
+            run.updated_at,
+            int(run.superseded),
+            snapshot_id(run.content),
+            snapshot_id(run.target_settings),
+            run.status,
+            *result[1:3],
+            run.started_at,
+            *result[4:],
+            run.own_id,
+        )
+        values = tuple(map(self.clean_text, values))
+        return (*values, None if record is None else run_checksum(dict(zip(RUN.columns, values, strict=False))))
 
     def mark_superseded(self, execution_id: str, keys: Iterable[str], *, superseded: bool = True) -> None:
         """Exclude runs from their execution because their cases were edited or removed; or include them again."""
@@ -197,27 +225,6 @@ def _in_blocks(runs: Iterable[StoredRun]) -> Iterator[list[StoredRun]]:
     remaining = iter(runs)
     while block := list(islice(remaining, IMPORT_BLOCK)):
         yield block
-
-
-def _run_values(execution: int, run: StoredRun, record: ResultRecord | None) -> tuple[Any, ...]:
-    """Return the columns of `RUN`."""
-    result = NO_RESULT if record is None else result_columns(record)
-    values = (
-        execution,
-        *run[:8],
-        run.rounds,
-        run.created_at,
-        run.updated_at,
-        int(run.superseded),
-        snapshot_id(run.content),
-        snapshot_id(run.target_settings),
-        run.status,
-        *result[1:3],
-        run.started_at,
-        *result[4:],
-        run.own_id,
-    )
-    return (*values, None if record is None else run_checksum(dict(zip(RUN.columns, values, strict=False))))
 
 
 def run_checksum(values: Mapping[str, Any]) -> int:

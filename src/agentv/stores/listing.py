@@ -51,7 +51,7 @@ FROM = "runs LEFT JOIN run_index ON run_index.run = runs.seq LEFT JOIN labels ON
 FINISHED = "runs.status IN ('completed', 'error')"
 LIVE_SUMS = f"""
     SELECT eval_id, count(*) FILTER (WHERE verdict = 'pass'), count(*) FILTER (WHERE verdict = 'fail'),
-        count(*) FILTER (WHERE verdict = 'error'), sum(total_tokens), sum(cost_usd)
+        count(*) FILTER (WHERE verdict = 'error'), CAST(sum(total_tokens) AS bigint), sum(cost_usd)
     FROM runs WHERE execution = ? AND superseded = 0 AND {FINISHED} GROUP BY eval_id
 """  # noqa: S608 - names of columns, ours
 
@@ -201,7 +201,7 @@ class ListingQueries(StoreQueries):
             for status in ("pass", "fail", "error", "skipped")
         )
         query = f"""
-            SELECT name, type, {counts} FROM runs CROSS JOIN evaluator_results ON run = seq
+            SELECT name, type, {counts} FROM runs {self.ordered_join} evaluator_results ON run = seq
             WHERE execution = ? AND superseded = 0 AND {FINISHED}
             GROUP BY name, type ORDER BY min(evaluator_results.position)
         """  # noqa: S608 - names of columns, ours

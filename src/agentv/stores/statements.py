@@ -40,6 +40,10 @@ class SupersededRuns:
             runs[identity] = (*runs.get(identity, ()), seq)
         return runs
 
+    def reset(self) -> None:
+        """Read the runs again when they are needed."""
+        self.__dict__.pop("_by_identity", None)
+
     def supersede(self, runs: Sequence[int]) -> None:
         """Mark older runs of the same identity as superseded: an execution has one result of each."""
         for block in blocks(runs):

@@ -237,7 +237,7 @@ async def a_request_is_left_as_it_was(subject: Subject) -> str | None:
 
 @needs("failing")
 async def a_failure_is_a_reply(subject: Subject) -> str | None:
-    """A target that fails is told as a reply with an error of a known kind, and nothing is raised."""
+    """A target that fails gives a reply with an error of a known kind, and raises nothing."""
     async with subject.opened(subject.failing) as provider:
         response = await ask(provider, subject.requests(0, "Hello"))
     error = response.error

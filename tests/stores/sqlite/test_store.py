@@ -3,8 +3,6 @@
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,22 +17,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agentv.errors import StoreError
-from agentv.jsonio import dump_json
-from agentv.model.events import Attempt
-from agentv.model.response import ResponseError, TokensUsage, Unread
-from agentv.model.results import EvaluatorResult, ResultRecord
-from agentv.model.stored import Claim, ExecutionRow, ResultRow
-from agentv.stores.processes import ProcessIdentity, this_process
+from agentv.model.stored import ExecutionRow
+from agentv.stores.processes import this_process
 from agentv.stores.sqlite import SqliteStore, migrations
 from agentv.stores.sqlite import leases as owners
 from agentv.stores.sqlite.connection import Connection
 from agentv.stores.sqlite.leases import Heartbeat, is_alive
 from tests.support.examples import examples
+from tests.support.stored_rows import NAME, NOBODY, claim, partly, saved, somebody
 
-NOBODY = 2**22 + 1
-"""No process has this id."""
-NAME = "20261116T000000-abcdef"
-PLACE = Unread(path="output_messages[0].content[1]", reason="a block of type 'chart' was not understood")
 _numbers = count()
 
 
@@ -49,56 +40,6 @@ def store(path: Path) -> Iterator[SqliteStore]:
     opened.begin(ExecutionRow(id=NAME, status="running", planned=3, started_at="2026-11-16T00:00:00.000Z"))
     yield opened
     opened.close()
-
-
-def claim(key: str, rounds: int = 0) -> Claim:
-    content = dump_json([{"id": key, "input_messages": [{"role": "user", "content": "hello"}]}, []])
-    return Claim(
-        key,
-        int(key, 16) % 1000,
-        "eval",
-        f"case-{key}",
-        "target",
-        0,
-        "a.yaml:1:1",
-        content,
-        b'{"name":"target"}',
-        rounds,
-    )
-
-
-def saved(key: str, status: str = "pass") -> ResultRow:
-    found = EvaluatorResult(name="check", type="contains", status=status, score=1.0)  # type: ignore[arg-type]  # a verdict
-    record = ResultRecord(
-        execution_id=NAME,
-        run_id=f"{NAME}-{key}",
-        eval_id="eval",
-        case_id=f"case-{key}",
-        target="target",
-        repeat=0,
-        attempts=1,
-        status=status,  # type: ignore[arg-type]  # as above
-        score=None if status == "error" else 1.0,
-        candidate="hi",
-        evaluators=(found,),
-        trace_summary=None,
-        tokens_usage=None,
-        cost_usd=None,
-        latency_ms=1.5,
-        thread_id=None,
-        warnings=(),
-        error=None,
-        started_at="2026-11-16T00:00:00.000Z",
-        completed_at="2026-11-16T00:00:01.000Z",
-    )
-    return ResultRow(key, record, dump_json(record), b'{"text":"hi"}', None, (Attempt(number=1, latency_ms=1.5),))
-
-
-def partly(key: str, *places: Unread) -> ResultRow:
-    """A result whose reply was only partly understood."""
-    whole = saved(key)
-    record = replace(whole.record, unread=places or (PLACE,))
-    return whole._replace(record=record, line=dump_json(record))
 
 
 def write_earlier(path: Path) -> None:
@@ -127,63 +68,7 @@ def write_earlier(path: Path) -> None:
         db.execute("INSERT INTO payloads (run, record, response) VALUES (1, ?, ?)", (done.line, done.response))
 
 
-def somebody(**changed: Any) -> ProcessIdentity:
-    return this_process()._replace(id=f"other-{next(_numbers)}", **changed)
-
-
-def after_the_lease(path: Path, monkeypatch: pytest.MonkeyPatch) -> SqliteStore:
-    """Return another process, for which the lease of the first one has expired."""
-    other = SqliteStore(path)
-    later = owners.uptime() + owners.LEASE_S + 1
-    with monkeypatch.context() as patch:
-        patch.setattr(owners, "uptime", lambda: later)
-        assert other.active_workers(NAME) == []
-    return other
-
-
-class TestClaims:
-    def test_a_run_belongs_to_whoever_claims_it_first(self, store: SqliteStore, path: Path) -> None:
-        other = SqliteStore(path)
-        assert store.write(NAME, [claim("a"), claim("b")], [])[0] == {"a", "b"}
-        assert other.write(NAME, [claim("b"), claim("c")], [])[0] == {"c"}
-        other.close()
-
-    def test_a_result_is_kept_from_its_owner_only(self, store: SqliteStore, path: Path) -> None:
-        other = SqliteStore(path)
-        store.write(NAME, [claim("a")], [])
-        assert other.write(NAME, [], [saved("a")])[1] == set()
-        assert store.write(NAME, [], [saved("a")])[1] == {"a"}
-        assert store.write(NAME, [], [saved("a")])[1] == set(), "and only once"
-        other.close()
-
-    def test_a_finished_run_is_claimed_again_only_where_its_end_is_named(self, store: SqliteStore) -> None:
-        store.write(NAME, [claim("a"), claim("b"), claim("c")], [])
-        store.write(NAME, [], [saved("a"), saved("b", "fail"), saved("c", "error")])
-        again = [claim("a", 1), claim("b", 1), claim("c", 1)]
-        assert store.write(NAME, again, [])[0] == set()
-        assert store.write(NAME, again, [], ["error"])[0] == {"c"}
-        assert store.write(NAME, again, [], ["fail"])[0] == {"b"}
-
-    def test_somebody_who_was_faster_is_noticed_by_the_number_of_tries(self, store: SqliteStore, path: Path) -> None:
-        store.write(NAME, [claim("a")], [])
-        store.write(NAME, [], [saved("a", "error")])
-        other = SqliteStore(path)
-        assert other.write(NAME, [claim("a", 1)], [], ["error"])[0] == {"a"}
-        other.write(NAME, [], [saved("a", "error")])
-        assert store.write(NAME, [claim("a", 1)], [], ["error"])[0] == set(), "it was an error again, but not ours"
-        other.close()
-
-    def test_a_dead_owners_runs_come_back(self, store: SqliteStore, path: Path) -> None:
-        dead = subprocess.Popen([sys.executable, "-c", ""])
-        dead.wait()
-        other = SqliteStore(path, somebody(pid=dead.pid, started="1"))
-        other.heartbeat()
-        assert other.write(NAME, [claim("a")], [])[0] == {"a"}
-        assert store.write(NAME, [claim("a")], [])[0] == set()
-        assert store.active_workers(NAME) == []
-        assert store.write(NAME, [claim("a")], [])[0] == {"a"}
-        assert other.write(NAME, [], [saved("a")])[1] == set(), "too late: it is somebody else's now"
-
+class TestDamagedLeases:
     @pytest.mark.parametrize(
         "damage",
         [
@@ -208,50 +93,6 @@ class TestClaims:
         assert store.write(NAME, [claim("a")], [])[0] == {"a"}
         assert other.write(NAME, [], [saved("a")])[1] == set(), "its owner notices that it lost the run"
         other.close()
-
-    def test_a_living_owner_is_named(self, store: SqliteStore, path: Path) -> None:
-        other = SqliteStore(path)
-        other.heartbeat()
-        other.write(NAME, [claim("a"), claim("b")], [])
-        (holder,) = store.active_workers(NAME)
-        assert (holder.pid, holder.runs) == (os.getpid(), 2)
-        other.close()
-        assert store.active_workers(NAME) == []
-        assert store.write(NAME, [claim("a")], [])[0] == {"a"}, "whoever leaves gives up what it had"
-
-    def test_an_owner_that_stood_still_notices(
-        self, store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        store.heartbeat()
-        store.write(NAME, [claim("a"), claim("b")], [])
-        other = after_the_lease(path, monkeypatch)
-        assert other.write(NAME, [claim("b")], [])[0] == {"b"}
-        assert store.write(NAME, [], [saved("a"), saved("b")])[1] == set()
-        other.close()
-
-    def test_an_owner_that_stood_still_and_says_that_it_lives_has_lost_what_others_took(
-        self, store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        store.write(NAME, [claim("a"), claim("b")], [])
-        other = after_the_lease(path, monkeypatch)
-        assert other.write(NAME, [claim("a")], [])[0] == {"a"}
-        store.heartbeat()
-        assert store.write(NAME, [], [saved("a", "fail")])[1] == set()
-        assert other.write(NAME, [], [saved("a")])[1] == {"a"}
-        assert store.write(NAME, [], [saved("a", "fail"), saved("b")])[1] == set()
-        assert [(row.key, row.verdict) for row in store.runs(NAME)] == [("a", "pass"), ("b", None)]
-        assert store.write(NAME, [claim("b")], [])[0] == {"b"}, "what nobody has taken may be claimed anew"
-        assert store.write(NAME, [], [saved("b")])[1] == {"b"}
-        other.close()
-
-    def test_a_run_that_came_from_elsewhere_while_it_was_running_is_free(self, store: SqliteStore, path: Path) -> None:
-        store.write(NAME, [claim("a")], [])
-        (run,) = store.stored_runs(NAME)
-        moved = SqliteStore(path.with_name("moved.db"))
-        moved.add(ExecutionRow(id=NAME, status="running", planned=1, started_at="x"), [run])
-        assert list(moved.stored_runs(NAME)) == [run]
-        assert moved.write(NAME, [claim("a")], [])[0] == {"a"}
-        moved.close()
 
 
 class TestLeases:
@@ -361,43 +202,6 @@ class TestFile:
             SqliteStore(tmp_path / "fixed" / "runs.db")
 
 
-class TestLifeCycle:
-    def test_a_claimed_run_waits_until_it_starts(self, store: SqliteStore) -> None:
-        store.write(NAME, [claim("a"), claim("b")], [])
-        assert [(row.status, row.started_at) for row in store.runs(NAME)] == [("queued", None)] * 2
-        store.write(NAME, [], [], starts=[("a", "2026-11-16T00:00:07.000Z"), ("unknown", "x")])
-        found = {row.key: (row.status, row.started_at) for row in store.runs(NAME)}
-        assert found == {"a": ("running", "2026-11-16T00:00:07.000Z"), "b": ("queued", None)}
-        store.write(NAME, [], [saved("a")])
-        assert {row.key: row.status for row in store.runs(NAME)} == {"a": "completed", "b": "queued"}
-
-    def test_a_run_that_waits_in_one_process_is_not_taken_by_another(self, store: SqliteStore, path: Path) -> None:
-        store.write(NAME, [claim("a")], [])
-        other = SqliteStore(path)
-        assert other.write(NAME, [claim("a", rounds=1)], [], {"error", "fail"})[0] == set()
-        assert other.outcomes(NAME)["a"].claimed
-        other.close()
-
-    def test_runs_of_a_dead_process_do_not_stay_running(self, path: Path) -> None:
-        dead = SqliteStore(path, somebody(pid=NOBODY, started=""))
-        dead.begin(ExecutionRow(id=NAME, status="running", planned=2, started_at="x"))
-        dead.write(NAME, [claim("a"), claim("b")], [])
-        dead.write(NAME, [], [], starts=[("a", "x")])
-        dead.db.close()
-        reader = SqliteStore(path)
-        reader.release_dead_claims()
-        assert {row.status for row in reader.runs(NAME)} == {"queued"}
-        reader.close()
-
-    def test_runs_of_a_living_process_are_left_alone(self, store: SqliteStore, path: Path) -> None:
-        store.write(NAME, [claim("a")], [])
-        store.write(NAME, [], [], starts=[("a", "x")])
-        reader = SqliteStore(path)
-        reader.release_dead_claims()
-        assert [row.status for row in reader.runs(NAME)] == ["running"]
-        reader.close()
-
-
 class TestMigrations:
     @pytest.mark.parametrize("version", range(1, len(migrations.migration_files()) + 1))
     def test_a_file_of_any_earlier_version_is_brought_forward_with_its_runs(
@@ -437,126 +241,7 @@ class TestMigrations:
         store.close()
 
 
-class TestKeeping:
-    def test_lists_read_no_payload(self, store: SqliteStore) -> None:
-        store.write(NAME, [claim("a")], [])
-        store.write(NAME, [], [saved("a")])
-        store.db.execute("DROP TABLE payloads")
-        assert [row.case_id for row in store.runs(NAME)] == ["case-a"]
-        assert [row.id for row in store.executions()] == [NAME]
-
-    def test_the_order_of_executions_is_that_of_beginning_whatever_the_clock_says(self, store: SqliteStore) -> None:
-        store.begin(ExecutionRow(id="19990101T000000-000000", status="running", started_at="1999-01-01T00:00:00.000Z"))
-        assert [row.id for row in store.executions()] == ["19990101T000000-000000", NAME]
-
-    def test_a_case_that_many_runs_share_is_kept_once(self, store: SqliteStore) -> None:
-        store.write(NAME, [claim("a")._replace(key=key) for key in "abc"], [])
-        assert store.db.execute("SELECT count(*) FROM snapshots").fetchone() == (2,)
-
-    def test_a_run_that_is_run_once_more_has_no_verdict_until_it_ends(self, store: SqliteStore) -> None:
-        store.write(NAME, [claim("a")], [])
-        store.write(NAME, [], [saved("a", "fail")])
-        store.write(NAME, [claim("a", 1)], [], ["fail"])
-        (row,) = store.runs(NAME)
-        assert (row.status, row.verdict, row.score) == ("queued", None, None)
-        store.write(NAME, [], [saved("a")])
-        (row,) = store.runs(NAME)
-        assert (row.status, row.verdict, row.score) == ("completed", "pass", 1.0)
-
-    def test_every_round_of_attempts_is_kept(self, store: SqliteStore) -> None:
-        error = ResponseError(kind="transport", message="down", retryable=True, code="rate_limited", retry_after_s=2.0)
-        attempts = (Attempt(number=1, error=error, waited_ms=3.0), Attempt(number=2, latency_ms=4.0, thread_id="t"))
-        store.write(NAME, [claim("a")], [])
-        store.write(NAME, [], [saved("a", "error")._replace(attempts=attempts)])
-        store.write(NAME, [claim("a", 1)], [], ["error"])
-        store.write(NAME, [], [saved("a")])
-        (run,) = store.stored_runs(NAME)
-        assert run.attempt_log == ((1, attempts[0]), (1, attempts[1]), (2, Attempt(number=1, latency_ms=1.5)))
-        assert store.db.execute("SELECT count(*) FROM evaluator_results").fetchone() == (1,)
-
-    def test_unread_places_are_in_the_list_and_counted(self, store: SqliteStore) -> None:
-        store.write(NAME, [claim("a"), claim("b"), claim("c")], [])
-        other = Unread(path="metadata", reason="it holds a call")
-        store.write(NAME, [], [saved("a"), partly("b"), partly("c", PLACE, other)])
-        assert [row.unread for row in store.runs(NAME)] == [None, (PLACE,), (PLACE, other)]
-        assert store.find_execution(NAME)[0].partly_understood == 2
-        store.mark_superseded(NAME, ["c"])
-        assert store.executions()[0].partly_understood == 1
-
-    def test_a_reply_that_is_understood_the_second_time_counts_no_more(self, store: SqliteStore) -> None:
-        whole = partly("a")
-        record = replace(whole.record, status="error", score=None)
-        store.write(NAME, [claim("a")], [])
-        store.write(NAME, [], [whole._replace(record=record, line=dump_json(record))])
-        store.write(NAME, [claim("a", 1)], [], ["error"])
-        assert store.executions()[0].partly_understood == 0, "it is being run again"
-        store.write(NAME, [], [saved("a")])
-        assert [row.unread for row in store.runs(NAME)] == [None]
-
-    def test_the_records_of_a_target_come_newest_first_and_no_more_than_asked_for(self, store: SqliteStore) -> None:
-        store.write(NAME, [claim(key) for key in "abc"] + [claim("d")._replace(target="another")], [])
-        store.write(NAME, [], [saved(key) for key in "abd"])
-        assert list(store.target_records("target", 10)) == [saved("b").line, saved("a").line]
-        assert list(store.target_records("target", 1)) == [saved("b").line]
-        assert list(store.target_records("nobody", 10)) == []
-
-    def test_a_number_that_no_column_can_hold_is_in_the_record_alone(self, store: SqliteStore) -> None:
-        usage = TokensUsage(input_tokens=10**30, output_tokens=1, total_tokens=10**30 + 1)
-        record = replace(saved("a").record, tokens_usage=usage)
-        store.write(NAME, [claim("a"), claim("b")], [])
-        written = saved("a")._replace(record=record, line=dump_json(record))
-        assert store.write(NAME, [], [written, saved("b")])[1] == {"a", "b"}
-        first = next(store.runs(NAME))
-        assert (first.input_tokens, first.output_tokens, first.total_tokens) == (None, 1, None)
-        assert [kept.line for kept in store.results(NAME, ["a"])] == [written.line]
-
-    @pytest.mark.parametrize(("name", "counted"), [("one", ["b"]), ("key [redacted]", ["a", "b"])])
-    def test_a_result_takes_the_place_of_one_of_the_same_case_unless_its_name_was_redacted(
-        self, store: SqliteStore, name: str, counted: list[str]
-    ) -> None:
-        store.resume(ExecutionRow(id=NAME, status="running", planned=1))
-        for key in "ab":
-            store.write(NAME, [claim(key)._replace(case_id=name)], [])
-            assert store.write(NAME, [], [saved(key)])[1] == {key}
-        assert [row.key for row in store.runs(NAME)] == counted
-        assert store.executions()[0].runs == len(counted)
-
-    @pytest.mark.parametrize("key", ["2", "f"], ids=["the same run again", "an edited case"])
-    def test_a_run_that_is_resumed_alone_keeps_its_position_in_the_whole_plan(
-        self, store: SqliteStore, key: str
-    ) -> None:
-        store.write(NAME, [claim("1"), claim("2"), claim("3")], [])
-        store.write(NAME, [], [saved("1"), saved("2", "fail"), saved("3")])
-        store.resume(ExecutionRow(id=NAME, status="running", planned=3), is_whole=False)
-        alone = claim(key, rounds=int(key == "2"))._replace(case_id="case-2", position=0)
-        assert store.write(NAME, [alone], [], ("fail",))[0] == {key}
-        store.write(NAME, [], [saved(key)])
-        assert [(row.key, row.position) for row in store.runs(NAME)] == [("1", 1), (key, 2), ("3", 3)]
-
-    def test_a_case_that_is_new_and_resumed_alone_comes_last(self, store: SqliteStore) -> None:
-        store.write(NAME, [claim("1"), claim("2")], [])
-        store.resume(ExecutionRow(id=NAME, status="running", planned=3), is_whole=False)
-        store.write(NAME, [claim("f")._replace(position=0)], [])
-        assert [row.key for row in store.runs(NAME)] == ["1", "2", "f"]
-
-    def test_deleting_takes_everything_with_it(self, store: SqliteStore) -> None:
-        store.write(NAME, [claim("a")], [])
-        store.write(NAME, [], [saved("a")])
-        store.delete([NAME])
-        for table in ("executions", "runs", "attempts", "evaluator_results", "payloads", "snapshots"):
-            assert store.db.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # noqa: S608 - ours
-
-    def test_an_execution_that_is_deleted_while_it_runs_is_noticed(self, store: SqliteStore, path: Path) -> None:
-        store.write(NAME, [claim("a")], [])
-        other = SqliteStore(path)
-        other.delete([NAME])
-        other.close()
-        with pytest.raises(StoreError, match=f"execution {NAME} was deleted while it was running"):
-            store.write(NAME, [claim("b")], [])
-        with pytest.raises(StoreError, match="was deleted while it was running"):
-            store.write(NAME, [], [saved("a")])
-        assert store.db.execute("SELECT count(*) FROM runs").fetchone() == (0,)
-
+class TestDeletion:
     def test_what_is_deleted_is_gone_although_its_room_cannot_be_given_back(self, store: SqliteStore) -> None:
         def refuse(action: int, *_: object) -> int:
             return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_ATTACH else sqlite3.SQLITE_OK

@@ -25,8 +25,8 @@ from agentv.api.store_files import existing_store
 from agentv.divergence import find_divergences
 from agentv.errors import FormatError, Problem, SpecError
 from agentv.model.comparison import CaseChange, CaseList, CaseReference, Comparison, SampleSize, Side
-from agentv.run.gates import Gates
 from agentv.run.options import RunOptions
+from agentv.run.summary import Gates
 from agentv.scoring.statistics import CONFIDENCE, POWER, cases_needed
 
 if TYPE_CHECKING:

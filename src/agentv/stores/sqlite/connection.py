@@ -99,7 +99,7 @@ class Connection(StoreConnection):
     def __init__(self, path: Path, *_: object) -> None:
         super().__init__()
         self.name = str(path)
-        self._path = path
+        self.path = self._file_path = path
         self._file: tuple[int, int] | None = None
         """Device and inode, to notice that the file was replaced; `None` if it is read-only."""
         with self.translate_errors():
@@ -171,7 +171,7 @@ class Connection(StoreConnection):
     def check_file(self) -> None:
         """Raise `StoreError` if the file was deleted or replaced: SQLite would go on writing into the deleted one."""
         try:
-            status = self._path.stat()
+            status = self._file_path.stat()
         except FileNotFoundError:
             status = None
         if self._file is not None and (status is None or (status.st_dev, status.st_ino) != self._file):

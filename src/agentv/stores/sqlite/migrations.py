@@ -58,10 +58,14 @@ def is_outdated(connection: sqlite3.Connection) -> bool:
     return 0 < _version(connection) < len(migration_files())
 
 
-@cache
 def known_names() -> frozenset[tuple[str, str]]:
     """Return the tables and indexes that the migrations make, each as its kind and its name."""
-    scripts = [path.read_text(encoding="utf-8") for path in migration_files()]
+    return _names_in(tuple(migration_files()))
+
+
+@cache
+def _names_in(migrations: tuple[Path, ...]) -> frozenset[tuple[str, str]]:
+    scripts = [path.read_text(encoding="utf-8") for path in migrations]
     return frozenset((kind.lower(), name) for script in scripts for kind, name in _CREATE.findall(script))
 
 

@@ -71,6 +71,13 @@ UPDATE_RESULT = """
 """The checksum is that of `RUN_COLUMNS`, in their order, with values as the columns store them."""
 
 
+REGAIN = """
+    UPDATE runs SET owner = ?, updated_at = ?
+    WHERE seq = ? AND rounds = ? AND (owner = ? OR owner IS NULL AND status NOT IN ('completed', 'error'))
+    RETURNING seq
+"""
+
+
 class SqliteStore(StoreEdits, Connection):
     """Run store of a project, see `agentv.protocols.Store`; used by one thread at a time."""
 
@@ -242,9 +249,11 @@ class SqliteStore(StoreEdits, Connection):
             self._superseded.supersede([seq for seq, _, _ in rows])
         return {row.key for _, _, row in rows}
 
-    def _owns(self, seq: int) -> bool:
-        row = self.db.execute("SELECT 1 FROM runs WHERE seq = ? AND owner = ?", (seq, self._owner.id)).fetchone()
-        return row is not None
+    def _regain(self, seq: int, rounds: int) -> bool:
+        """Renew a claim whose lease was ended, if nobody has claimed the run since."""
+        return (
+            self.db.execute(REGAIN, (self._owner.id, timestamp(), seq, rounds, self._owner.id)).fetchone() is not None
+        )
 
     def heartbeat(self) -> None:
         """Renew the lease of this process."""
@@ -283,7 +292,7 @@ class SqliteStore(StoreEdits, Connection):
 
     def _write_heartbeat(self) -> None:
         if self._claimed and self._leases.is_lost():
-            self._claimed = {key: claim for key, claim in self._claimed.items() if self._owns(claim[0])}
+            self._claimed = {key: claim for key, claim in self._claimed.items() if self._regain(*claim)}
         self._is_writer = True
         self._leases.renew()
 
