@@ -43,6 +43,7 @@ from agentv.model.results import (
     Distribution,
     EvaluatorResult,
     OutcomeCounts,
+    RecordedTurn,
     RepeatedCase,
     RepeatedTarget,
     Repeats,
@@ -59,13 +60,15 @@ from agentv.spec.file_format import (
     DefaultsEntry,
     EvalEntry,
     NotEntry,
+    PersonaEntry,
     ProjectEntry,
     SampleEntry,
     ShuffleEntry,
+    TurnEntry,
 )
 
 DOCS = Path(__file__).parents[2] / "docs"
-RECORD = (ResultRecord, EvaluatorResult, TraceSummary, TokensUsage, ResponseError)
+RECORD = (ResultRecord, RecordedTurn, EvaluatorResult, TraceSummary, TokensUsage, ResponseError)
 SUMMARY = (Summary, OutcomeCounts, Distribution, Coverage, Repeats, RepeatedCase, RepeatedTarget, JudgeSums)
 COMPARISON = (
     *(Comparison, Side, Measures, Measure, CaseChange, CaseSide, CallPair, CaseList, CaseReference, SampleSize),
@@ -88,6 +91,7 @@ def names(*classes: type[Struct]) -> list[str]:
     ("page", "classes"),
     [
         ("reference/eval-file.md", (EvalEntry, CaseEntry, DefaultsEntry, ProjectEntry)),
+        ("reference/eval-file.md", (TurnEntry, PersonaEntry)),
         ("reference/eval-file.md", (DatasetEntry, NotEntry, SampleEntry, ShuffleEntry)),
         ("reference/results.md", RECORD),
         ("reference/results.md", SUMMARY),
