@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agentv.errors import Problem, SpecError
 from agentv.model.request import DEFAULT_PERSONA as DEFAULT
 from agentv.model.request import Persona, PersonaSettings
+from agentv.spec.discovery import SUFFIXES as EVAL_SUFFIXES
 from agentv.spec.environment import env_variables, substitute
 from agentv.spec.file_format import PersonaEntry
 from agentv.spec.validation import build, choice_message, short_repr, to_json
@@ -66,6 +67,12 @@ def find_persona_files(root: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
+
+
+def is_persona_file(path: Path) -> bool:
+    """Tell whether a file is one of a folder `personas`."""
+    is_yaml = path.suffix in SUFFIXES and not path.name.endswith(EVAL_SUFFIXES)
+    return is_yaml and path.absolute().parent.name == PERSONA_FOLDER and path.is_file()
 
 
 def load_persona_files(files: Sequence[tuple[Path, str]]) -> list[Persona]:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentv.evals import ConfiguredEvaluator, Target
-    from agentv.model.request import Persona
     from agentv.model.coverage import DeclaredTool
+    from agentv.model.request import Persona
     from agentv.model.response import Price
     from agentv.model.stored import Persist
 
@@ -48,6 +48,7 @@ class Project(NamedTuple):
     personas: list[Persona] = []
     """Personas of the project file and of the folder `personas`."""
     persona_files: tuple[Path, ...] = ()
+    tools: tuple[DeclaredTool, ...] = ()
 
 
 def with_personas(folder: Path) -> Project:
@@ -55,7 +56,6 @@ def with_personas(folder: Path) -> Project:
     files = find_persona_files(folder)
     personas = load_persona_files([(path, display_path(path)) for path in files])
     return Project(folder, personas=personas, persona_files=tuple(files))
-    tools: tuple[DeclaredTool, ...] = ()
 
 
 def find_project(folder: Path, owner: int | None = None) -> Path | None:
