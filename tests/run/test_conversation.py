@@ -41,7 +41,8 @@ def run_case(case: dict[str, Any], target: Any = scripted_agent, **options: Any)
 
 
 def run_cases(cases: list[dict[str, Any]], target: Any = scripted_agent, **options: Any) -> list[Any]:
-    more = {key: options.pop(key) for key in ("personas", "targets", "defaults") if key in options}
+    names = [key for key in ("personas", "targets", "defaults") if key in options]
+    more: dict[str, Any] = {key: options.pop(key) for key in names}
     if isinstance(target, ProviderBase):
         target = Target("recorder", "recorder", {"name": "recorder"}, instance=target)
     options["target"] = target

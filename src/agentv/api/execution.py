@@ -29,12 +29,13 @@ from agentv.formats.plain_blocks import check_plain_blocks
 from agentv.jsonio import dump_json
 from agentv.matching.text import name_match
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
+from agentv.model.request import DEFAULT_PERSONA
 from agentv.model.results import Summary
 from agentv.run.claims import SharedClaims
 from agentv.run.costs import with_limits
 from agentv.run.engine import Engine
 from agentv.run.options import DEFAULT_CONCURRENCY
-from agentv.run.plan import DEFAULT_PERSONA, PlanCounts, count_runs, plan_runs
+from agentv.run.plan import PlanCounts, count_runs, plan_runs
 from agentv.run.records import new_id, now
 from agentv.run.resume import find_superseded
 from agentv.run.shards import plan_shard
@@ -57,11 +58,11 @@ if TYPE_CHECKING:
     from agentv.model.stored import StoredResult
     from agentv.protocols import OpenProvider, Provider, Reporter
     from agentv.redaction import Redactor
-    from agentv.run.gates import Gates
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
     from agentv.run.shards import ShardPlan
+    from agentv.run.summary import Gates
     from agentv.scoring.scorer import TraceLoader
 
 MAX_NAMED = 5

@@ -210,10 +210,10 @@ def response_of(run: StoredRun, plain_blocks: tuple[str, ...] = ()) -> ProviderR
 def _read_reply(data: bytes, plain_blocks: tuple[str, ...] = ()) -> ProviderResponse:
     """Decode a stored reply; each turn of a conversation is read as a reply of its own."""
     fields = parse_json(data)
-    stored = fields.get("turns") if isinstance(fields, dict) and fields.get("ended_by") else None
-    if stored is None:
+    # It is not known how an imported conversation ended, and one that failed at once has no turns.
+    if not isinstance(fields, dict) or not (fields.get("ended_by") or fields.get("turns")):
         return _with_marks(decode_response(fields), data, plain_blocks)
-    turns = msgspec.convert(stored, tuple[TurnReply, ...])
+    turns = msgspec.convert(fields.get("turns") or (), tuple[TurnReply, ...])
     whole = decode_response({name: value for name, value in fields.items() if name not in CONVERSATION_FIELDS})
     exchanges = [
         exchange._replace(response=_with_marks(exchange.response, data, plain_blocks))
@@ -222,13 +222,22 @@ def _read_reply(data: bytes, plain_blocks: tuple[str, ...] = ()) -> ProviderResp
     ended_by = msgspec.convert(fields.get("ended_by"), EndedBy | None)
     simulator = msgspec.convert(fields.get("simulator"), SimulatorUse | None)
     combined = combine_turns(exchanges, turns[0].first_message) if turns else whole
-    return replace(combined, success=whole.success, error=whole.error, ended_by=ended_by, simulator=simulator)
+    # An imported conversation has numbers of the whole only.
+    names = ("success", "error", "tokens_usage", "cost_usd", "latency_ms", "thread_id", "metadata")
+    numbers = {name: getattr(whole, name) for name in names}
+    return replace(combined, ended_by=ended_by, simulator=simulator, **numbers)
 
 
 def _with_marks(response: ProviderResponse, data: bytes, plain_blocks: tuple[str, ...]) -> ProviderResponse:
     if may_have_gap(data):
         response = mark_incomplete(response)
     return replace(response, unread=drop_plain_blocks(response.unread, plain_blocks)) if plain_blocks else response
+
+
+def replies_of(run: StoredRun) -> tuple[TurnReply, ...]:
+    """Return the turns of a stored conversation; none if it is one reply or was not stored."""
+    response = response_of(run)
+    return () if response is None else response.turns
 
 
 def conversation_of(run: StoredRun) -> tuple[Message, ...]:

@@ -51,12 +51,16 @@ class AttemptFinished(Struct, frozen=True, kw_only=True, gc=False):
     """Id of the case."""
     target: str
     """Name of the target."""
+    persona_id: str | None = None
+    """Id of the persona; `None` if there is none."""
     repeat: int
     """Number of the repetition, from 0."""
     attempt: int
     """Number of the attempt, from 1."""
     turn: int = 0
     """Number of the turn of a conversation, from 1; 0 if the case is one question."""
+    conversation_id: str = ""
+    """Id of the conversation; another one if it is held again."""
     response: ProviderResponse
     """The reply."""
 

@@ -11,6 +11,8 @@ ConversationMode = Literal["full", "thread"]
 """Messages that a target is sent: the whole conversation, or those that are new with the id of its thread."""
 
 
+DEFAULT_PERSONA = "default"
+"""Name that stands for no persona."""
 CONVERSATION, EACH_TURN, LAST_TURN = "conversation", "each_turn", "last_turn"
 
 

@@ -114,6 +114,8 @@ class RecordedTurn(Struct, frozen=True, kw_only=True, gc=False):
     """Number of tool calls; `None` if it is not known."""
     attempts: int
     """Number of requests that were made for this turn."""
+    user: str | UnsetType = UNSET
+    """Text of the user, cut and redacted if it is long; only if there is one."""
 
 
 class ResultRecord(Struct, frozen=True, kw_only=True, gc=False):
@@ -217,12 +219,14 @@ class OutcomeCounts(Struct, frozen=True, kw_only=True):
 
 
 class RepeatedCase(Struct, frozen=True, kw_only=True):
-    """Outcomes of the repetitions of one case with one target."""
+    """Outcomes of the repetitions of one case with one target and one persona."""
 
     eval_id: str
     """Id of the eval."""
     case_id: str
     """Id of the case."""
+    persona_id: str | UnsetType = UNSET
+    """Id of the persona; only if there is one."""
     target: str
     """Name of the target."""
     passed: int
@@ -259,7 +263,7 @@ class RepeatedTarget(Struct, frozen=True, kw_only=True):
 
 
 class Repeats(Struct, frozen=True, kw_only=True):
-    """Statistics of repeated cases; a case with two targets counts as two."""
+    """Statistics of repeated cases; a case with two targets or two personas counts as two."""
 
     k: int
     """Smallest number of runs of a case that was run more than once."""
@@ -370,6 +374,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Outcomes by target."""
     tags: dict[str, OutcomeCounts] | UnsetType = UNSET
     """Outcomes by tag, ordered by name; only if cases have tags, and of very many tags the first."""
+    personas: dict[str, OutcomeCounts] | UnsetType = UNSET
+    """Outcomes by persona, ordered by name, then `default` for runs without one; only if there are personas."""
     repeats: Repeats | None = None
     """Statistics of repeated cases; only if a case was run more than once."""
     out: tuple[str, ...] = ()

@@ -323,9 +323,11 @@ class Engine:
                     eval_id=planned.eval.id,
                     case_id=request.id,
                     target=planned.target.name,
+                    persona_id=request.persona_id,
                     repeat=request.repeat,
                     attempt=request.attempt,
                     turn=request.turn if request.is_conversation else 0,
+                    conversation_id=request.conversation_id,
                     response=response,
                 )
             )

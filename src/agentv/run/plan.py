@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agentv.jsonio import dump_json
 from agentv.matching.text import name_match
+from agentv.model.request import DEFAULT_PERSONA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from agentv.run.options import RunOptions
 
 
-DEFAULT_PERSONA = "default"
-"""Name of a case without a persona, for `--persona`."""
 KEY_BYTES = 8
 """Length of the hash that is the key of a run."""
 
@@ -109,11 +108,12 @@ def selected_variants(case: CheckedCase, options: RunOptions) -> Sequence[Checke
     variants = case.variants or (case,)
     if not options.personas:
         return variants
-    return [
-        variant
-        for variant in variants
-        if any(name_match(glob, variant.case.persona_id or DEFAULT_PERSONA) for glob in options.personas)
-    ]
+    return [variant for variant in variants if has_persona(variant.case.persona_id, options.personas)]
+
+
+def has_persona(persona_id: str | None, globs: Sequence[str]) -> bool:
+    """Tell whether a persona matches one of the globs; `default` stands for none."""
+    return any(name_match(glob, persona_id or DEFAULT_PERSONA) for glob in globs)
 
 
 def _is_selected(case: CheckedCase, options: RunOptions) -> bool:

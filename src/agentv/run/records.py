@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
     from agentv.run.shards import ShardPlan
-    from agentv.scoring.calls import Calls
+    from agentv.scoring.turns import Exchange
 
 MAX_INPUT = 1_000
 """Characters of an input in a record."""
@@ -83,7 +83,7 @@ def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
         calls=_recorded_calls(response, redact),
         metadata=case.metadata or UNSET,
         persona_id=case.persona_id or UNSET,
-        turns=recorded_turns(response) or UNSET,
+        turns=recorded_turns(response, redact) or UNSET,
         ended_by=response.ended_by or UNSET,
         fault=UNSET if response.ended_by is None else fault_of(result),
         simulator=response.simulator or UNSET,
@@ -99,14 +99,14 @@ def _asked(case: Case, response: ProviderResponse) -> Sequence[Message]:
     return response.output_messages or () if response.turns else case.input_messages
 
 
-def recorded_turns(response: ProviderResponse) -> tuple[RecordedTurn, ...]:
+def recorded_turns(response: ProviderResponse, redact: Callable[[str], str] = str) -> tuple[RecordedTurn, ...]:
     """Return the turns of a conversation with their numbers; empty if it is one reply."""
     turns = zip(response.turns, split_turns(response), strict=True)
-    return tuple([_recorded_turn(turn, resolve_calls(exchange.response)) for turn, exchange in turns])
+    return tuple([_recorded_turn(turn, exchange, redact) for turn, exchange in turns])
 
 
-def _recorded_turn(turn: TurnReply, known: Calls) -> RecordedTurn:
-    reply = turn.response
+def _recorded_turn(turn: TurnReply, exchange: Exchange, redact: Callable[[str], str]) -> RecordedTurn:
+    reply, known = turn.response, resolve_calls(exchange.response)
     is_known = known.source is not None and known.complete and known.calls is not None
     return RecordedTurn(
         index=turn.index,
@@ -117,6 +117,7 @@ def _recorded_turn(turn: TurnReply, known: Calls) -> RecordedTurn:
         cost_usd=reply.cost_usd,
         calls=len(known.calls or ()) if is_known else None,
         attempts=turn.attempts,
+        user=_cut(_prompt(exchange.user), MAX_INPUT, redact) or UNSET,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentv.errors import Problem, SpecError
+from agentv.model.request import DEFAULT_PERSONA as DEFAULT
 from agentv.model.request import Persona, PersonaSettings
 from agentv.spec.environment import env_variables, substitute
 from agentv.spec.file_format import PersonaEntry
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 PERSONA_FOLDER = "personas"
 SUFFIXES = (".yaml", ".yml")
-DEFAULT = "default"
-"""Name that stands for no persona."""
 _HEADER_BREAKS = ("\r", "\n", "\0")
 
 

@@ -1,14 +1,14 @@
-"""Search columns of runs: made of result records when they are written, and of older records once."""
+"""Search columns of runs, such as the reason of a failure: made of result records, of older ones once."""
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from agentv.model.results import ResultRecord
-from agentv.scoring.failure_reason import failure_reason
 from agentv.stores.database import Insert
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ INDEX = Insert(
 MAX_ANSWER = 2_000
 """Characters of an answer that can be searched; the rest is part of the transcript."""
 MAX_MISSES = 20
+MAX_REASON = 200
+"""Characters of a reason."""
+_AFTER_NAME = re.compile(r" \((?:expected|in_order|nearest|best|call)\b.*", re.DOTALL)
+_CALL_NUMBERS = re.compile(r"\b(calls?|messages?) \d+(?:(?:, | to | and )\d+)*")
 _decode = msgspec.json.Decoder(ResultRecord).decode
 
 
@@ -61,3 +65,23 @@ def index_rows(payloads: Iterable[tuple[int, bytes]]) -> list[tuple[Any, ...]]:
         with suppress(msgspec.MsgspecError, UnicodeDecodeError, TypeError, RecursionError):
             rows.append(index_row(seq, _decode(data)))
     return rows
+
+
+def failure_reason(record: ResultRecord) -> str | None:
+    """Return the reason why a run did not pass in one sentence, equal for runs that failed in the same way."""
+    if record.status == "pass":
+        return None
+    if record.error is not None:
+        return _shorten(f"{record.error.kind}: {record.error.message}")
+    for result in record.evaluators:
+        if result.kind == "assertion" and result.status == record.status:
+            sentences = (*result.misses, *map(str, result.details.get("undecided") or ()))
+            if sentences:
+                return _shorten(_CALL_NUMBERS.sub(r"\1 …", _AFTER_NAME.sub("", sentences[0])))
+            return _shorten(str(result.details.get("error") or f"{result.name} scored {result.score}"))
+    return f"the score is {record.score}"
+
+
+def _shorten(text: str) -> str:
+    first = text.strip().partition("\n")[0].strip()
+    return first if len(first) <= MAX_REASON else f"{first[: MAX_REASON - 1]}…"
