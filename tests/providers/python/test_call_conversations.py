@@ -11,6 +11,12 @@ from agentv.providers.python import Function, PythonAgent
 from tests.support.talks import Talk, error_of, opened, talk, texts_of, with_open
 
 
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let agents write their files there."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(params=[None, 2], ids=["here", "workers"])
 def workers(request: pytest.FixtureRequest) -> int | None:
     found: int | None = request.param
@@ -123,10 +129,7 @@ def test_a_class_is_made_once_for_each_conversation(tmp_path: Path, workers: int
         assert {reply.thread_id for reply in held.replies} == {held.id}
 
 
-def test_the_object_of_a_conversation_is_closed_with_it(
-    tmp_path: Path, workers: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_object_of_a_conversation_is_closed_with_it(tmp_path: Path, workers: int | None) -> None:
     target = python(tmp_path, MEMORY, conversation="thread", workers=workers)
 
     async def hold() -> None:
@@ -142,8 +145,7 @@ def test_the_object_of_a_conversation_is_closed_with_it(
     asyncio.run(hold())
 
 
-def test_a_single_question_has_an_object_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_single_question_has_an_object_of_its_own(tmp_path: Path) -> None:
     target = python(tmp_path, MEMORY, conversation="thread")
 
     async def ask(found: Any) -> list[str]:

@@ -253,7 +253,7 @@ class _Worker:
         return max(self.users, self.process.load if self.process is not None else 0) + self.conversations
 
 
-class _Conversation(NamedTuple):
+class _Assignment(NamedTuple):
     """Worker and process that have the turns of a conversation so far."""
 
     worker: _Worker
@@ -268,7 +268,7 @@ class WorkerPool:
         self._workers = [_Worker() for _ in range(workers)]
         self._keeps_state = keeps_state
         """True if a process keeps the conversations that it has, so that no other can go on with them."""
-        self._conversations: dict[str, _Conversation] = {}
+        self._conversations: dict[str, _Assignment] = {}
         """Conversations in flight, by their ids."""
         self._failures = 0
         """Number of processes that ended without a reply since the last reply."""
@@ -332,7 +332,7 @@ class WorkerPool:
             return
         self.release(conversation_id)
         worker.conversations += 1
-        self._conversations[conversation_id] = _Conversation(worker, process)
+        self._conversations[conversation_id] = _Assignment(worker, process)
 
     def _clear_suspect(self, case: tuple[str, int], turn: int) -> None:
         turns = self._suspects.get(case)
@@ -342,7 +342,7 @@ class WorkerPool:
                 del self._suspects[case]
 
     def _reserve(
-        self, held: _Conversation | None, *, is_suspect: bool, was_suspect: bool
+        self, held: _Assignment | None, *, is_suspect: bool, was_suspect: bool
     ) -> AbstractAsyncContextManager[_Worker]:
         """Reserve the worker of a conversation, the first one for a suspect, or the one with the least load."""
         is_bound = held is not None and self._keeps_state

@@ -325,11 +325,3 @@ async def run_approved(state: MessagesState) -> dict[str, Any]:
     answered = {message.tool_call_id for message in state["messages"] if message.type == "tool"}
     asked = next(message for message in reversed(state["messages"]) if message.type == "ai")
     return {"messages": [await forecast.ainvoke(each) for each in asked.tool_calls if each["id"] not in answered]}
-
-
-def remembering() -> Any:
-    """Build an agent that says everything that the user said."""
-    builder = StateGraph(MessagesState)
-    builder.add_node("model", lambda state: {"messages": recall(state["messages"])})
-    builder.add_edge(START, "model")
-    return builder.compile()
