@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from agentv.api.execution import Prepared
     from agentv.api.sessions.selection import Condition, Sample
-    from agentv.model.request import Case
+    from agentv.model.request import Case, Request
     from agentv.model.response import ProviderResponse
     from agentv.model.session import Session, TraceCoverage
     from agentv.run.options import RunOptions
