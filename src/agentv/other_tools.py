@@ -136,8 +136,9 @@ _TOP_LEVEL: dict[str, str] = {
     "execution": "the target is chosen with `target: NAME`, evaluators of every case are `defaults.evaluators`",
 }
 _COMMANDS: dict[str, str] = {
-    "eval": "run test tests evaluate exec start bench benchmark score",
-    "executions show": "view show report results summary",
+    "eval": "run test tests evaluate exec start bench benchmark",
+    "view": "ui open browse dashboard",
+    "executions show": "show results summary",
     "executions list": "list ls history experiments",
     "compare": "diff cmp",
     "validate": "check lint verify",

@@ -57,7 +57,9 @@ class PersonaSettings(NamedTuple):
     """Headers and environment variables of a persona, with the values of `${NAME}`."""
 
     headers: dict[str, str] = {}
+    """HTTP headers by name."""
     env: dict[str, str] = {}
+    """Environment variables by name."""
 
 
 class Case(Struct, frozen=True, kw_only=True):
