@@ -35,7 +35,8 @@ def reported_tools(value: Any) -> list[DeclaredTool]:
         if isinstance(item, str) and item:
             tools.append(DeclaredTool(name=item))
         elif isinstance(item, dict):
-            inner = item.get("function") if isinstance(item.get("function"), dict) else item
+            function = item.get("function")
+            inner = function if isinstance(function, dict) else item
             name = inner.get("name")
             schemas = (inner.get(key) for key in ("input_schema", "inputSchema", "parameters"))
             schema = next((schema for schema in schemas if isinstance(schema, dict)), {})
