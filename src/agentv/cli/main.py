@@ -27,6 +27,7 @@ COMMANDS = {
     "executions": "List, show, export and delete stored executions.",
     "rescore": "Evaluate stored runs again, without calling an agent.",
     "merge": "Merge the results of all shards into one execution.",
+    "convert-eval": "Convert evals of other tools.",
     "validate": "Check eval files without running anything.",
     "target": "List targets, and check that one answers.",
     "evaluators": "List evaluators, and describe one.",
@@ -51,7 +52,7 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"agentv.cli.{cmd_name}"), "command")  # noqa: B009
+        command: click.Command = getattr(import_module(f"agentv.cli.{cmd_name.replace('-', '_')}"), "command")  # noqa: B009
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -378,7 +378,8 @@ class CaseReader:
             problems += error.problems
             checks = []
         written = not (entry.expected is UNSET and entry.expected_messages is UNSET)
-        if is_empty and not (written and expected is None):  # invalid ones are reported already
+        # A case that is skipped measures nothing anyway; invalid expected messages are reported already.
+        if is_empty and not entry.skip and not (written and expected is None):
             problems.append(Problem("", f"case {entry.id!r} {NOTHING_CHECKED}", "whole"))
         return tuple(checks)
 
