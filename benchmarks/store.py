@@ -13,14 +13,14 @@ from tempfile import TemporaryDirectory
 from agentv.api.evaluate import load
 from agentv.api.execution import prepare
 from agentv.api.resume import begin, command_of, new_execution
-from agentv.api.store_files import open_store_file
+from agentv.api.store_files import open_location, parse_location
 from agentv.model.events import Attempt, RunFinished
 from agentv.model.response import ProviderResponse
 from agentv.model.results import ResultRecord
 from agentv.run.options import RunOptions
 from agentv.run.plan import PlannedRun
 from agentv.run.store_writer import StoreWriter
-from agentv.stores.migrations import migration_files
+from agentv.stores.sqlite.migrations import migration_files
 from benchmarks.clock import child_environment, process_starts, timed
 from benchmarks.ours import SCRIPT, write_eval
 from benchmarks.table import Bar, Row
@@ -45,7 +45,7 @@ def _writing(folder: Path) -> Row:
     ours, theirs = [], []
     for at in range(_ROUNDS):
         path = folder / f"ours-{at}.db"
-        store = open_store_file(path)
+        store = open_location(parse_location(path))
         keeping = begin(store, new_execution(prepared, command_of([], (), RunOptions())))
         told: list[RunFinished] = []
         ledger = StoreWriter(

@@ -1,6 +1,7 @@
 """Shared by tests of every layer."""
 
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +12,31 @@ import pytest
 import agentv
 from agentv.evaluators.base import EvaluatorBase
 from tests.support.examples import register_profiles
+from tests.support.postgres import PostgresServer, remove_shared_server, shared_server
 from tests.support.selection import MAX_VARIANTS, is_slow, is_slow_file
 
 # One key of the judge cache for commands and calls, and no file in the home of whoever runs the tests.
 os.environ.setdefault("AGENTV_CACHE_KEY", "key of the tests")
 
 register_profiles()
+
+POSTGRES = "AGENTV_TEST_POSTGRES"
+"""Environment variable with the file that says where the PostgreSQL server of this test run is."""
+STARTS_SERVER = POSTGRES not in os.environ
+os.environ.setdefault(POSTGRES, str(Path(tempfile.gettempdir()) / f"agentv-test-postgres-{os.getpid()}"))
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> PostgresServer:
+    """The PostgreSQL server of this test run, which all workers share."""
+    return shared_server(Path(os.environ[POSTGRES]))
+
+
+def pytest_unconfigure() -> None:
+    """End what the workers of this test run have shared."""
+    if STARTS_SERVER:
+        remove_shared_server(Path(os.environ[POSTGRES]))
+
 
 # Where our own tests are a job of GitHub's, what they run must not take itself for one.
 for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"):
@@ -36,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if isinstance(item, pytest.Function):
             name = item.nodeid.partition("[")[0]
             variants[name] += 1
-            slow = is_slow(item.path, item.function.__name__, *item.fixturenames)
+            slow = is_slow(item.path, item.function.__name__, *item.fixturenames) or "[postgres" in item.nodeid
             if slow or variants[name] > MAX_VARIANTS:
                 item.add_marker(pytest.mark.slow)
 

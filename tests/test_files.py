@@ -9,7 +9,7 @@ import pytest
 
 from agentv.files import restrict_to_owner
 from agentv.reports.files import open_private
-from agentv.stores.connection import ensure_private_file
+from agentv.stores.sqlite.connection import ensure_private_file
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")

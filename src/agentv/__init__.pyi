@@ -2,10 +2,10 @@
 # imports each name when it is first used. One name a line.
 
 from agentv.api.compare import compare as compare
-from agentv.api.conversions import trace_from_messages as trace_from_messages
 from agentv.api.evaluate import Execution as Execution
 from agentv.api.evaluate import aevaluate as aevaluate
 from agentv.api.evaluate import evaluate as evaluate
+from agentv.api.mutation import mutate as mutate
 from agentv.api.run_store import RunStore as RunStore
 from agentv.api.run_store import open_store as open_store
 from agentv.api.score import Scorer as Scorer
@@ -14,6 +14,7 @@ from agentv.api.score import assert_trajectory as assert_trajectory
 from agentv.api.score import explain as explain
 from agentv.api.score import score as score
 from agentv.api.score import score_many as score_many
+from agentv.api.traces import trace_from_messages as trace_from_messages
 from agentv.errors import AgentVError as AgentVError
 from agentv.errors import DamagedRunError as DamagedRunError
 from agentv.errors import EvaluationError as EvaluationError
@@ -30,8 +31,8 @@ from agentv.formats.adk import from_adk as from_adk
 from agentv.formats.adk import to_adk as to_adk
 from agentv.formats.ai_sdk import from_mastra as from_mastra
 from agentv.formats.ai_sdk import to_mastra as to_mastra
-from agentv.formats.azure import to_azure as to_azure
 from agentv.formats.openai import from_openai as from_openai
+from agentv.formats.openai import to_azure as to_azure
 from agentv.formats.openai import to_openai as to_openai
 from agentv.formats.reader import decode_response as decode_response
 from agentv.formats.reader import decode_response_json as decode_response_json
@@ -40,6 +41,7 @@ from agentv.model.conversation import Message as Message
 from agentv.model.conversation import ToolCall as ToolCall
 from agentv.model.conversation import TraceEvent as TraceEvent
 from agentv.model.conversation import TraceSummary as TraceSummary
+from agentv.model.mutation import MutationReport as MutationReport
 from agentv.model.request import Case as Case
 from agentv.model.request import Request as Request
 from agentv.model.request import Scope as Scope

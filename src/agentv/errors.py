@@ -130,6 +130,10 @@ class StoreError(AgentVError):
     """The run store cannot be used; data committed before is safe."""
 
 
+class StoreConnectionError(StoreError):
+    """The server of a run store cannot be reached; the command may succeed later."""
+
+
 MAX_DAMAGED = 5
 """Number of damaged runs that a message names."""
 

@@ -93,7 +93,7 @@ class TraceFiles(NamedTuple):
             return read_in_root(self.root, str(path))
         folders = dict.fromkeys((self.folder, *self.others))
         try:
-            return read_in_root(next((each for each in folders if _has_file(each, name)), self.folder), name)
+            return read_in_root(next((folder for folder in folders if _has_file(folder, name)), self.folder), name)
         except FormatError as error:
             if self.store is not None:
                 msg = f"{error}, and `trace_store` {self.store!r} has no file for it"

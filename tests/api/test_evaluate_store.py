@@ -8,8 +8,8 @@ import pytest
 
 import agentv
 from agentv.errors import StoreError
-from agentv.stores import leases as owners
 from agentv.stores.sqlite import SqliteStore
+from agentv.stores.sqlite import leases as owners
 from tests.support.command import command_in
 
 EVAL = {"cases": [{"id": "a", "input": "hello", "evaluators": [{"type": "contains", "value": "HELLO"}]}]}
@@ -73,6 +73,7 @@ def test_whoever_stood_still_and_lost_its_runs_to_another_asks_for_nothing_more(
             with monkeypatch.context() as patch:
                 patch.setattr(owners, "uptime", lambda: later)
                 assert other.active_workers(other.executions()[0].id) == []
+            other.db.execute("UPDATE runs SET owner = 'other', rounds = rounds + 1")
             other.close()
         time.sleep(0.1)
         return text

@@ -1,5 +1,6 @@
 """Tests of `agentv.open_store` and of the public names."""
 
+import gc
 import inspect
 import typing
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 import agentv
+from agentv.api.store_files import open_location, parse_location
 from agentv.run.options import RunKeywords
 
 CASES: list[dict[str, Any]] = [
@@ -60,6 +62,20 @@ def test_all_executions_are_read_newest_first(store: Path) -> None:
         newest, oldest = runs.executions()
         assert newest.id == second.summary.execution_id
         assert [run.execution_id for run in runs.runs(None)] == [newest.id, *[oldest.id] * 4]
+
+
+def test_a_store_that_nobody_closes_is_closed_when_it_is_garbage(store: Path) -> None:
+    opened = open_location(parse_location(store))
+    assert len(list(agentv.RunStore(opened).runs())) == 4
+    gc.collect()
+    with pytest.raises(agentv.StoreError, match="closed"):
+        opened.executions(1)
+
+
+def test_closing_a_store_twice_is_harmless(store: Path) -> None:
+    runs = agentv.open_store(store)
+    runs.close()
+    runs.close()
 
 
 def test_one_run_is_found_by_its_id(store: Path) -> None:

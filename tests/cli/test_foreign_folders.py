@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentv.spec import project as projects
-from agentv.spec.trust import TRUSTS_ALL
-from agentv.stores import migrations
-from agentv.stores.sqlite import SqliteStore
+from agentv.spec.discovery import TRUSTS_ALL
+from agentv.stores.sqlite import SqliteStore, migrations
 from tests.support.command import Command, Json, cases, mocked
 
 SAYS: Json = {"type": "contains", "value": "hi"}

@@ -279,14 +279,12 @@ def killed_at_random(run: Command, seed: int) -> None:
     run.write("a.eval.yaml", {"targets": [mocked(calls("search"), delay_ms=2)], "cases": listed})
     arguments = ["eval", "a.eval.yaml", "-q", "--out", "results.jsonl", "--max-concurrency", "8"]
     for attempt in range(chance.choice([1, 2])):
-        more = ["--resume"] if attempt and (run.folder / ".agentv" / "runs.db").exists() else []
+        more = ["--resume"] if attempt and _has_begun(run) else []
         process = run.start(*arguments, *more, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(chance.uniform(0.1, 0.7))
         process.kill()
         process.wait(timeout=DEADLINE_S)
-    listing = run("executions", "list", "--json")
-    begun = listing.code == 0 and json.loads(listing.out)["executions"]
-    result = run(*arguments, *(["--resume"] if begun else []))
+    result = run(*arguments, *(["--resume"] if _has_begun(run) else []))
     assert result.code == 1, result.err
     assert len(run.records()) == 300
     assert run("eval", "a.eval.yaml", "-q", "--no-store", "--out", "whole.jsonl").code == 1
@@ -295,20 +293,30 @@ def killed_at_random(run: Command, seed: int) -> None:
     assert [row["case_id"] for row in rows] == names
 
 
+def _has_begun(run: Command) -> bool:
+    listing = run("executions", "list", "--json")
+    return listing.code == 0 and bool(json.loads(listing.out)["executions"])
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
 class TestKilling:
     @pytest.mark.parametrize("seed", range(10))
     def test_after_kill_9_the_union_equals_an_uninterrupted_run(self, run: Command, seed: int) -> None:
         killed_at_random(run, seed)
 
+    @pytest.mark.parametrize("seed", range(2))
+    def test_after_kill_9_with_a_store_on_a_server(self, server_run: Command, seed: int) -> None:
+        killed_at_random(server_run, seed)
+
     @pytest.mark.soak
     @pytest.mark.parametrize("seed", range(1000, 1200))
-    def test_after_kill_9_two_hundred_times(self, run: Command, seed: int) -> None:
-        killed_at_random(run, seed)
+    def test_after_kill_9_two_hundred_times(self, stored_run: Command, seed: int) -> None:
+        killed_at_random(stored_run, seed)
 
 
 class TestSharing:
-    def test_two_processes_on_one_execution_run_nothing_twice_and_both_tell_everything(self, run: Command) -> None:
+    def test_two_processes_on_one_execution_run_nothing_twice_and_tell_everything(self, stored_run: Command) -> None:
+        run = stored_run
         names = [f"c{number}" for number in range(24)]
         witness(run, *names)
         first = run.start("eval", "a.eval.yaml", "--max-concurrency", "2", "--out", "one.jsonl", env={"PAUSE": "0.2"})
@@ -321,7 +329,8 @@ class TestSharing:
         assert sorted(asked(run)) == sorted(names)
         assert statuses(run.records("one.jsonl")) == statuses(run.records("two.jsonl")) == dict.fromkeys(names, "pass")
 
-    def test_two_executions_share_a_store(self, run: Command) -> None:
+    def test_two_executions_share_a_store(self, stored_run: Command) -> None:
+        run = stored_run
         run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases(*(f"c{n}" for n in range(300)))})
         processes = [run.start("eval", "a.eval.yaml", "-q") for _ in range(3)]
         for process in processes:
@@ -330,7 +339,8 @@ class TestSharing:
         listed = json.loads(run("executions", "list", "--json").out)["executions"]
         assert [row["runs"] for row in listed] == [300, 300, 300]
 
-    def test_a_retry_that_dies_while_another_process_finishes_leaves_nothing_out(self, run: Command) -> None:
+    def test_a_retry_that_dies_while_another_process_finishes_leaves_nothing_out(self, stored_run: Command) -> None:
+        run = stored_run
         witness(run, "a", "b")
         run.write("broken-a", "")
         first = run.start("eval", "a.eval.yaml", "--max-concurrency", "1", env={"PAUSE": "1"})

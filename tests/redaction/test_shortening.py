@@ -8,8 +8,7 @@ from agentv.matching.diff import quote
 from agentv.process.pipes import BoundedOutput
 from agentv.providers.cli.output import last_lines, quote_line
 from agentv.providers.transport.failures import HttpResponse, TransportError, body_excerpt, read_json, redact_url
-from agentv.redaction import Redactor
-from agentv.redaction.shortening import shorten, shorten_start
+from agentv.redaction import Redactor, shorten, shorten_start
 
 TOKEN = "ghp_" + "0aB1cD2eF3" * 4
 KNOWN = "correct-horse-battery"

@@ -24,7 +24,7 @@ from agentv.providers.base import ProviderBase
 from agentv.redaction import Redactor
 from agentv.run.judges import Judges, JudgeTarget
 from agentv.run.options import RunOptions
-from agentv.stores.judge_cache import SqliteJudgeCache
+from agentv.stores.sqlite import SqliteJudgeCache
 from tests.fakes.judges.program import asked, judge_program
 from tests.support.command import Command, command_in
 

@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, norm  # type: ignore[import-untyped]  # it has no types
+from scipy.stats import fisher_exact as scipy_fisher
 
-from agentv.scoring.statistics import normal_quantile, normal_share, pass_at_k, pass_hat_k, two_sided, wilson
+from agentv.scoring.statistics import (
+    fisher_exact,
+    normal_quantile,
+    normal_share,
+    pass_at_k,
+    pass_hat_k,
+    two_sided,
+    wilson,
+)
 
 
 @st.composite
@@ -105,3 +114,10 @@ def test_more_runs_than_there_were_cannot_be_told(k: int) -> None:
 def test_many_runs_neither_overflow_nor_take_long() -> None:
     assert pass_at_k(100_000, 1, 50_000) == pytest.approx(0.5)
     assert pass_hat_k(100_000, 99_999, 50_000) == pytest.approx(0.5)
+
+
+@given(counts(), counts())
+def test_fishers_exact_test_is_scipys(first: tuple[int, int], second: tuple[int, int]) -> None:
+    (first_total, a), (second_total, b) = first, second
+    expected = scipy_fisher([[a, first_total - a], [b, second_total - b]]).pvalue
+    assert fisher_exact(a, first_total, b, second_total) == pytest.approx(expected, rel=1e-6, abs=1e-300)

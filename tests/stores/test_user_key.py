@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from agentv.stores import user_key as keys
-from agentv.stores.judge_cache import SqliteJudgeCache
+from agentv.stores import judge_cache as keys
+from agentv.stores.sqlite import SqliteJudgeCache
 
 
 @pytest.fixture(autouse=True)
 def _no_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(keys.VARIABLE, raising=False)
+    monkeypatch.delenv(keys.KEY_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     keys.key_in.cache_clear()
 
@@ -25,7 +25,7 @@ def test_the_key_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
 
 
 def test_the_environment_has_precedence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(keys.VARIABLE, "mine")
+    monkeypatch.setenv(keys.KEY_VARIABLE, "mine")
     assert keys.user_key() == b"mine"
 
 
@@ -45,7 +45,7 @@ def test_replies_and_nonces_of_another_user_are_not_used(tmp_path: Path, monkeyp
     mine.put("key", b"reply")
     secret = mine.secret
     mine.close()
-    monkeypatch.setenv(keys.VARIABLE, "another user")
+    monkeypatch.setenv(keys.KEY_VARIABLE, "another user")
     other = SqliteJudgeCache(tmp_path / "runs.db")
     assert other.get("key") is None
     assert other.secret != secret

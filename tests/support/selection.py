@@ -31,7 +31,7 @@ SLOW_NAME = re.compile(r"thousand|million|megabyte|gigabyte|very_long|linear|gro
 MAX_VARIANTS = 25
 """Variants of a parametrized test that `make check` runs."""
 STARTS_PROCESS = re.compile(
-    r"\b(subprocess|pytester|ask_there|shared_server|program|judge_program|pairs_program|command_line)\b"
+    r"\b(subprocess|pytester|ask_there|shared_server|postgres_server|program|judge_program|pairs_program|command_line)\b"
     r"|\.(start|process|on_terminal)\("
     r"|\bprovider: (cli|python)\b|\"provider\": \"(cli|python)\""
 )

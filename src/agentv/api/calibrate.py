@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 from agentv.api.judges import StandaloneJudge, find_judge
 from agentv.api.providers import scope_of
 from agentv.api.targets import find_targets
-from agentv.api.trace_files import trace_follower
+from agentv.api.traces import trace_follower
 from agentv.errors import Problem, SpecError
 from agentv.evals import ConfiguredEvaluator, iter_evaluators
 from agentv.evaluators.judge.base import JudgeBase
@@ -21,15 +22,14 @@ from agentv.model.judging import Calibration, CalibrationReport, ItemAgreement, 
 from agentv.run.options import DEFAULT_CONCURRENCY, RunOptions
 from agentv.run.records import now
 from agentv.run.summary import JudgeTotals
-from agentv.scoring.agreement import cohens_kappa
 from agentv.scoring.scorer import CaseScorer
-from agentv.spec.labels import read_labels
+from agentv.scoring.statistics import cohens_kappa
+from agentv.spec.labels import parse_labels, read_labels
 from agentv.spec.loader import load_evals
 from agentv.spec.project import display_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from agentv.evals import Eval
     from agentv.model.results import EvaluatorResult
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NO_JUDGE = "no judge: "
+STORED_LABELS = "the labels of the run store"
 ANSWERS = ("pass", "fail")
 ITEMS = ("met", "not met")
 MAX_NAMED = 20
@@ -53,7 +54,7 @@ class CalibrationSubject(NamedTuple):
 
 
 Chooser = Callable[[list[str]], str | None]
-"""Returns one of several targets; `None` if nobody can be asked."""
+"""Returns one of several targets; `None` if the user cannot be asked."""
 
 
 class UnnamedJudgeError(SpecError):
@@ -126,7 +127,7 @@ def _naming_targets(load: Callable[[], T], judge: str | None, evals: Sequence[st
     except SpecError as error:
         if judge is not None or not all(problem.message.startswith(NO_JUDGE) for problem in error.problems):
             raise
-        names = [each.target.name for path in evals for each in find_targets(path)]
+        names = [listed.target.name for path in evals for listed in find_targets(path)]
         known = f": {', '.join(map(repr, dict.fromkeys(names)))}" if names else ""
         message = f"no judge is named; choose a target with --judge{known}"
         raise UnnamedJudgeError([Problem("", message, "whole")], names) from error
@@ -141,12 +142,19 @@ def _for_one_judge(evaluator: JudgeBase) -> JudgeBase:
 
 
 async def calibrate(
-    labels: Path, subject: CalibrationSubject, options: RunOptions | None = None, cache: JudgeCache | None = None
+    labels: Path | Sequence[bytes],
+    subject: CalibrationSubject,
+    options: RunOptions | None = None,
+    cache: JudgeCache | None = None,
 ) -> tuple[CalibrationReport, Redactor]:
-    """Return how far this judge agrees with these labels, and the redactor for the report."""
+    """Return how far this judge agrees with the labels in a file or in lines, and the redactor for the report."""
     options = options or RunOptions()
     points = subject.evaluator.points if isinstance(subject.evaluator, RubricJudge) else ()
-    rows = read_labels(labels, display_path(labels), frozenset(point.id for point in points))
+    ids = frozenset(point.id for point in points)
+    if isinstance(labels, Path):
+        rows = read_labels(labels, display_path(labels), ids)
+    else:
+        rows = parse_labels(labels, STORED_LABELS, ids)
     judge = StandaloneJudge(subject.eval, subject.judge, options, cache)
     follow = trace_follower(subject.eval.folder, subject.eval.root)
     semaphore = asyncio.Semaphore(options.max_concurrency or DEFAULT_CONCURRENCY)

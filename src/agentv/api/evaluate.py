@@ -14,6 +14,7 @@ from msgspec import Struct
 from agentv.api.execution import execute, prepare
 from agentv.api.judges import with_read_only_cache
 from agentv.api.resume import open_session
+from agentv.api.store_files import address_secrets, parse_location, store_path
 from agentv.errors import Problem, SpecError
 from agentv.evals import Eval, Target
 from agentv.model.events import RunFinished
@@ -39,7 +40,7 @@ TargetLike = str | Sequence[str] | Mapping[str, Any] | Target | Callable[..., An
 JudgeTargetLike = str | Mapping[str, Any] | Target | Callable[..., Any] | object
 """One target in the same forms: the judge of evaluators that name none."""
 StoreLike = bool | str | Path | None
-"""The store for the runs: none, that of the project (`True`), or this file."""
+"""The store for the runs: none, that of the project (`True`), or this file or address."""
 
 MAX_HTML_ROWS = 100
 T = TypeVar("T")
@@ -117,7 +118,9 @@ async def aevaluate(
     **options: Unpack[RunKeywords],
 ) -> Execution:
     """Run an eval like `evaluate`, for code that runs in an event loop."""
-    prepared = prepare(load(source, target, judge), _run_options(options))
+    evals = load(source, target, judge)
+    location = store_path(evals) if store is True else parse_location(store) if store else None
+    prepared = prepare(evals, _run_options(options), secrets=address_secrets(location))
     collector = EventCollector(lambda event: event.record)  # without the replies, which may be large
     reporters: list[Reporter] = [collector] if keep_results else []
     with with_read_only_cache(prepared) as ready, _open_session(prepared, store, source, target) as session:
@@ -134,7 +137,7 @@ def _open_session(
     names = (target,) if isinstance(target, str) else tuple(target) if isinstance(target, (list, tuple)) else ()
     from_files = not isinstance(source, Mapping) and (target is None or bool(names))
     paths = ([source] if isinstance(source, (str, Path)) else list(source)) if from_files else []
-    return open_session(prepared, None if store is True else Path(store), paths, names)
+    return open_session(prepared, None if store is True else parse_location(store), paths, names)
 
 
 class EventCollector(Generic[T]):

@@ -20,7 +20,8 @@ from agentv.api.judges import is_judge, judge_target, make_judges, used_targets
 from agentv.api.providers import find_secrets, make_redactor, open_providers
 from agentv.api.reporting import ReporterGroup
 from agentv.api.runs import damaged_result, replay_result
-from agentv.api.trace_files import trace_follower
+from agentv.api.store_files import unwritten_folder
+from agentv.api.traces import trace_follower
 from agentv.api.untrusted import check_untrusted
 from agentv.errors import AgentVError, DamagedRunError, FormatError, Problem, SpecError, StoreError
 from agentv.evals import iter_evaluators
@@ -38,6 +39,7 @@ from agentv.run.resume import find_superseded
 from agentv.run.shards import plan_shard
 from agentv.run.store_writer import StoreWriter
 from agentv.run.summary import ExecutionEnd, PlanNames, Totals
+from agentv.run.unwritten import unwritten_file
 from agentv.spec.targets import add_plain_blocks, make_provider
 from agentv.suggestions import suggest
 
@@ -53,11 +55,11 @@ if TYPE_CHECKING:
     from agentv.model.stored import StoredResult
     from agentv.protocols import OpenProvider, Provider, Reporter
     from agentv.redaction import Redactor
-    from agentv.run.gates import Gates
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
     from agentv.run.shards import ShardPlan
+    from agentv.run.summary import Gates
     from agentv.scoring.scorer import TraceLoader
 
 MAX_NAMED = 5
@@ -101,23 +103,24 @@ class Prepared(Struct, frozen=True, kw_only=True):
         return self.options.max_concurrency or max(limits, default=DEFAULT_CONCURRENCY)
 
 
-def prepare(
+def prepare(  # noqa: PLR0913 - what may be given beside evals and options
     evals: list[Eval],
     options: RunOptions,
     *,
     environment: Mapping[str, str] | None = None,
     untrusted: Permissions | None = None,
     dry: bool = False,
+    secrets: Mapping[str, str] | None = None,
 ) -> Prepared:
     """Check everything that can be checked before anything runs, and raise one `SpecError` with all problems.
 
     With `untrusted` nothing may run code, and targets use only the variables and hosts that it permits. With `dry` no
-    provider is created, so no secrets are needed.
+    provider is created, so no secrets are needed. `secrets` are redacted beside those of targets.
     """
     environment = os.environ if environment is None else environment
     evals, problems = _with_plain_blocks(evals, options)
     providers: dict[ProviderKey, Provider] = {}
-    secrets: dict[str, str] = {}
+    secrets = dict(secrets or {})
     judges: dict[ProviderKey, JudgeTarget] = {}
     for eval_ in evals:
         for key, target in () if dry else used_targets(eval_, options):
@@ -266,6 +269,8 @@ async def execute(
             on_start(execution.engine)
         async with nullcontext() if execution.store is None else execution.store.writer:
             await execution.engine.run(min(prepared.concurrency, prepared.planned.runs) or 1)
+            if execution.engine.interrupted and execution.store is not None:
+                execution.store.stop_retrying()
     return execution.finish(out)
 
 
@@ -275,18 +280,18 @@ class ExecutionStore:
     def __init__(
         self,
         session: StoreSession,
-        redactor: Redactor,
-        options: RunOptions,
+        prepared: Prepared,
         on_results: Callable[[Sequence[RunFinished]], None],
         on_error: Callable[[], None],
     ) -> None:
         self._session = session
-        self._redactor = redactor
-        self._options = options
+        self._redactor = redactor = prepared.redactor
+        self._options = prepared.options
         self._on_results = on_results
         self._on_error = on_error
-        self.error: AgentVError | None = None
+        self._error: AgentVError | None = None
         execution_id = session.execution.id
+        folder = None if session.store.path is not None else unwritten_folder(prepared.evals)
         self.writer = StoreWriter(
             session.store,
             execution_id,
@@ -295,6 +300,7 @@ class ExecutionStore:
             rerun=session.rerun,
             on_written=on_results,
             on_error=self._fail,
+            unwritten=None if folder is None else unwritten_file(folder, execution_id),
         )
         self.claims = SharedClaims(
             session.store,
@@ -306,6 +312,15 @@ class ExecutionStore:
             on_stored=self._replay,
             on_wait=session.on_wait,
         )
+
+    @property
+    def error(self) -> AgentVError | None:
+        """Failure of the store, with the file of the results that it did not take."""
+        return None if self._error is None else self.writer.explain(self._error)
+
+    def stop_retrying(self) -> None:
+        """Wait no longer for a store that cannot be reached."""
+        self._session.store.stop_retrying()
 
     def finish(self, summary: Summary) -> None:
         """Store the summary, and mark the runs whose cases are no longer in the plan."""
@@ -324,7 +339,7 @@ class ExecutionStore:
             # The summary of a part, or of an interrupted process, lacks runs that the store has: it counts them itself.
             store.finish(execution_id, summary if is_whole else None)
         except StoreError as error:
-            self.error = error
+            self._error = error
 
     def _replay(self, planned: PlannedRun, stored: StoredResult) -> None:
         try:
@@ -334,7 +349,7 @@ class ExecutionStore:
         self._on_results((event,))
 
     def _fail(self, error: AgentVError) -> None:
-        self.error = self.error or error
+        self._error = self._error or error
         self._on_error()
 
 
@@ -353,7 +368,7 @@ class _RunningExecution:
         self._reporters = ReporterGroup(reporters)
         self.store = None
         if session is not None:
-            self.store = ExecutionStore(session, prepared.redactor, prepared.options, self._publish_results, self._stop)
+            self.store = ExecutionStore(session, prepared, self._publish_results, self._stop)
         self.engine = make_engine(
             prepared,
             self._id,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec.structs import replace
 
 from agentv.api.providers import ProviderKey, close_providers, find_secrets, open_provider, scope_of
-from agentv.api.store_files import store_path
+from agentv.api.store_files import find_kind, store_path
 from agentv.errors import EvaluationError, Problem, SpecError, StoreError
 from agentv.evals import Eval, iter_evaluators
 from agentv.jsonio import dump_json
@@ -34,11 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from agentv.api.execution import Prepared
+    from agentv.api.store_files import StoreLocation
     from agentv.evals import Target
     from agentv.protocols import JudgeClient, Provider
     from agentv.run.engine import Engine
     from agentv.run.judges import JudgeCache
-    from agentv.stores.judge_cache import SqliteJudgeCache
+    from agentv.stores.judge_cache import StoredJudgeCache
 
 
 NEUTRAL_SETTINGS = frozenset((
@@ -108,18 +109,19 @@ def identity_of(target: Target, environment: Mapping[str, str]) -> bytes:
     return dump_json({**resolve_env(settings, variables), "provider": target.provider})
 
 
-def open_judge_cache(path: Path | None, warn: Callable[[str], None] | None = None) -> SqliteJudgeCache | None:
-    """Open the cache of judge replies in the file of the run store; `None` without a file or if it cannot be opened."""
-    if path is None:
+def open_judge_cache(
+    location: StoreLocation | None, warn: Callable[[str], None] | None = None
+) -> StoredJudgeCache | None:
+    """Open the cache of judge replies in the run store; `None` without a store or if it cannot be opened."""
+    if location is None:
         return None
-    from agentv.stores.judge_cache import SqliteJudgeCache  # noqa: PLC0415 - sqlite3 is loaded when it is used
-
     try:
-        return SqliteJudgeCache(path)
+        cache: StoredJudgeCache = find_kind(location).open_judge_cache(location.address)
     except StoreError as error:
         if warn is not None:
             warn(f"what judges say is not remembered: {error}")
         return None
+    return cache
 
 
 def with_project_judges(evals: Sequence[Eval]) -> list[Eval]:
@@ -155,8 +157,8 @@ def _current_project() -> tuple[Path, Project]:
 @contextmanager
 def with_read_only_cache(prepared: Prepared) -> Iterator[Prepared]:
     """Give an execution the cached replies of judges of its project, without writing new ones."""
-    path = store_path(prepared.evals) if prepared.judges else None
-    cache = open_judge_cache(path) if path is not None and path.is_file() else None
+    location = store_path(prepared.evals) if prepared.judges else None
+    cache = open_judge_cache(location) if location is not None and location.may_exist else None
     if cache is None:
         yield prepared
         return
@@ -169,7 +171,7 @@ def with_read_only_cache(prepared: Prepared) -> Iterator[Prepared]:
 class _ReadOnlyCache:
     """A judge cache that stores nothing."""
 
-    def __init__(self, cache: SqliteJudgeCache) -> None:
+    def __init__(self, cache: StoredJudgeCache) -> None:
         self.secret = cache.secret
         self.get = cache.get
         self.calibration = cache.calibration

@@ -150,7 +150,7 @@ def merge(files: ShardFiles, reporters: Sequence[Reporter], out: tuple[str, ...]
 
 
 def _check_time(path: Path, record: ResultRecord, name: str) -> None:
-    """Raise `FormatError` if a time of a record is none, or has no time zone and cannot be compared with others."""
+    """Raise `FormatError` if a time of a record is invalid, or has no time zone and cannot be compared with others."""
     value = getattr(record, name)
     try:
         has_zone = datetime.fromisoformat(value).tzinfo is not None

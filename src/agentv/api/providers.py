@@ -45,7 +45,7 @@ def find_secrets(target: Target, provider: Provider, environment: Mapping[str, s
 
 
 def make_redactor(evals: Sequence[Eval], secrets: Mapping[str, str]) -> Redactor:
-    """Return the redactor of these secrets; a value that is a name in the evals is none, and everybody knows it."""
+    """Return the redactor of these secrets; values that are names in the evals are left out, as they are no secrets."""
     values = {value.strip() for value in secrets.values()}
     names = {name for eval_ in evals for name in _names_in(eval_) if name in values} if values else set()
     return Redactor({name: value for name, value in secrets.items() if value.strip() not in names})
@@ -63,7 +63,7 @@ def _names_in(eval_: Eval) -> Iterator[str]:
 def scope_of(eval_: Eval, target: str = "") -> Scope:
     """Return the folders of an eval, or those that the provider of one of its targets or judges is opened with."""
     name = target.rpartition("\0")[2]  # the key of a judge has a prefix
-    folders = {each.name: each.folder for each in (*eval_.judges, *eval_.targets)}
+    folders = {target.name: target.folder for target in (*eval_.judges, *eval_.targets)}
     folder = folders.get(name) or eval_.folder
     return Scope(root=eval_.root, folder=folder, eval_folder="" if folder == eval_.folder else eval_.folder)
 

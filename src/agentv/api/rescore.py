@@ -46,7 +46,7 @@ class RescorePlan(NamedTuple):
     unmatched: list[str]
     """Stored cases that the eval does not have."""
     damaged: dict[str, str] = {}
-    """Reasons why cases are left out, by the ids of their runs: nobody knows what was asked."""
+    """Reasons why cases are left out, by the ids of their runs: their requests are unknown."""
 
 
 class _StoredReplies:
@@ -198,22 +198,26 @@ def _stored_content(
     for key in keys:
         for run in store.stored_runs(execution_id, key):
             try:
-                case, configs = case_of(run)
+                return stored_checks(run)
             except DamagedRunError as error:
                 found |= error.runs
-                continue
-            checks = check_evaluators(configs)
-            if may_have_gap(run.content):
-                checks = [_mark_redacted(check, config, case) for check, config in zip(checks, configs, strict=True)]
-            return case, checks
     damaged |= found
     return None
+
+
+def stored_checks(run: StoredRun) -> tuple[Case, list[ConfiguredEvaluator]]:
+    """Return the case of a run and its evaluators, as they were stored."""
+    case, configs = case_of(run)
+    checks = check_evaluators(configs)
+    if may_have_gap(run.content):
+        checks = [_mark_redacted(check, config, case) for check, config in zip(checks, configs, strict=True)]
+    return case, checks
 
 
 def _mark_redacted(check: ConfiguredEvaluator, config: Any, case: Case) -> ConfiguredEvaluator:
     """Mark an evaluator if secrets of its configuration, or of the expected messages that it reads, are redacted."""
     is_redacted = has_gap(config)
-    if not is_redacted and any(each.evaluator.type == "expected_messages" for each in iter_evaluators([check])):
+    if not is_redacted and any(inner.evaluator.type == "expected_messages" for inner in iter_evaluators([check])):
         is_redacted = has_gap(to_builtins(case.expected_messages))
     return replace(check, redacted=is_redacted)
 

@@ -14,11 +14,12 @@ from msgspec.structs import asdict, replace
 
 from agentv import __version__
 from agentv.api.runs import damaged_execution, find, find_damaged
-from agentv.api.store_files import open_store_file, store_path
+from agentv.api.store_files import open_location, store_path
 from agentv.errors import StoreError
 from agentv.jsonio import dump_json
 from agentv.model.stored import DAMAGED, DEFAULT_PERSIST, ExecutionRow, Outcome, Persist, StoredCommand
 from agentv.run.records import new_id, now
+from agentv.run.unwritten import find_unwritten, read_unwritten
 from agentv.spec.discovery import find_evals
 from agentv.spec.project import find_project
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from agentv.api.execution import Prepared
+    from agentv.api.store_files import StoreLocation
     from agentv.evals import Eval
     from agentv.model.stored import ActiveWorker
     from agentv.protocols import Store
@@ -120,10 +122,10 @@ SELECTION = (
 
 
 def command_of(
-    paths: Iterable[str | Path], targets: Iterable[str], options: RunOptions, *, store: Path | None = None
+    paths: Iterable[str | Path], targets: Iterable[str], options: RunOptions, *, store: StoreLocation | None = None
 ) -> StoredCommand:
     """Return the command to store with an execution, so that it can be resumed."""
-    from_store = "" if store is None else _relative_path(store.resolve().parent, Path.cwd())
+    from_store = "" if store is None else _relative_path(_base_folder(store.path), Path.cwd())
     selection = {name: value for name, value in asdict(options).items() if name in SELECTION and _is_set(value)}
     return StoredCommand(
         paths=tuple(map(str, paths)),
@@ -132,6 +134,14 @@ def command_of(
         options=selection,
         from_store=from_store,
     )
+
+
+def _base_folder(store: Path | None) -> Path:
+    """Return the folder with which a project is moved: that of its store, or that of its project file."""
+    if store is not None:
+        return store.resolve().parent
+    project = find_project(Path.cwd())
+    return Path.cwd() if project is None else project.parent
 
 
 def _relative_path(start: Path, end: Path) -> str:
@@ -149,7 +159,7 @@ def paths_of(command: StoredCommand, store: Store) -> tuple[str, ...]:
 
 def folder_of(command: StoredCommand, store: Store) -> Path:
     """Return the working directory of an earlier command, which may have moved with the store."""
-    moved = Path(store.name).resolve().parent / command.from_store
+    moved = _base_folder(store.path) / command.from_store
     has_moved = bool(command.from_store) and all((moved / path).exists() for path in command.paths)
     return moved if has_moved else Path(command.folder)
 
@@ -181,6 +191,9 @@ def find_execution_to_resume(store: Store, name: str) -> ExecutionRow:
         fix = f"`agentv rescore {earlier}` does so once more"
         msg = f"{execution.id} asked no agent: it evaluated {earlier} again, and {fix}"
         raise StoreError(msg)
+    if execution.command.traces:
+        msg = f"{execution.id} asked no agent: it scored stored traces, and `agentv score` does so once more"
+        raise StoreError(msg)
     return execution
 
 
@@ -193,26 +206,32 @@ def refreshed(execution: ExecutionRow, prepared: Prepared, *, is_whole: bool = T
 
 @contextmanager
 def open_session(
-    prepared: Prepared, path: Path | None, paths: Sequence[str | Path], targets: Sequence[str]
+    prepared: Prepared, location: StoreLocation | None, paths: Sequence[str | Path], targets: Sequence[str]
 ) -> Iterator[StoreSession]:
-    """Store a new execution in this file, or in the store of its project."""
-    path = path or store_path(prepared.evals)
-    if path is None:
+    """Store a new execution in this store, or in that of its project."""
+    location = location or store_path(prepared.evals)
+    if location is None:
         msg = "the project says `store: off`: name a file to keep the runs in"
         raise StoreError(msg)
-    store = open_store_file(path)
+    store = open_location(location)
     try:
-        command = command_of(paths, targets, prepared.options, store=path)
+        command = command_of(paths, targets, prepared.options, store=location)
         yield begin(store, new_execution(prepared, command))
     finally:
         store.close()
 
 
 def resume_execution(
-    store: Store, execution: ExecutionRow, rerun: Iterable[str] = (), *, is_whole: bool = True
+    store: Store, execution: ExecutionRow, rerun: Iterable[str] = (), *, is_whole: bool = True, unwritten: Path
 ) -> StoreSession:
-    """Resume an execution, and return its session with the outcomes so far."""
+    """Resume an execution, and return its session with the outcomes so far.
+
+    Results in the folder `unwritten`, which the store could not take before, are inserted where there is no result.
+    """
     store.resume(execution, is_whole=is_whole)
+    for file in find_unwritten(unwritten, execution.id):
+        store.restore(execution.id, read_unwritten(file))
+        file.unlink()
     outcomes = store.outcomes(execution.id)
     # A damaged result is an error until its run is run again.
     damaged = {key: outcomes[key] for key in find_damaged(store, execution.id) if key in outcomes}

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator  # noqa: TC003 - `typing.get_type_hints` resolves the annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 import msgspec
 
 from agentv.api.runs import case_of, find, record_of, resolve, response_of, translate_damage
-from agentv.api.store_files import existing_store, open_store_file
+from agentv.api.store_files import existing_store, open_location, parse_location
 from agentv.errors import DamagedRunError, StoreError
 from agentv.model.results import RunResult, Verdict
 from agentv.model.run import Run
 from agentv.model.stored import ExecutionRow  # noqa: TC001 - as above
 from agentv.spec.project import find_project
-from agentv.stores.connection import default_path
+from agentv.stores.sqlite.connection import default_path
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
 
 
 class RunStore:
-    """The runs of a store, as values; a context manager that closes the store."""
+    """The runs of a store, as values; a context manager that closes the store. So does its garbage collection."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        # `agentv.open_store(path).runs()` has nothing to close, and Python 3.13 warns of a database that is left open.
+        self._close = finalize(self, store.close)
         store.release_dead_claims()
 
     def __enter__(self) -> Self:
@@ -42,8 +45,8 @@ class RunStore:
         self.close()
 
     def close(self) -> None:
-        """Close the store."""
-        self._store.close()
+        """Close the store; harmless if it is closed."""
+        self._close()
 
     def executions(self, limit: int | None = None) -> list[ExecutionRow]:
         """Return the executions, newest first."""
@@ -95,16 +98,24 @@ class RunStore:
 def open_store(path: str | Path | None = None) -> RunStore:
     """Open the runs in a store file, or in the store of the project in this folder, to read them.
 
-    `path` is the file (`.agentv/runs.db`), or a folder of a project. A store that does not exist is a `StoreError`.
+    `path` is the file (`.agentv/runs.db`), a folder of a project, or the address of a store on a server. A store that
+    does not exist is a `StoreError`.
     """
+    return RunStore(open_existing(path))
+
+
+def open_existing(path: str | Path | None) -> Store:
+    """Open the store that `path` stands for, as in `open_store`."""
+    if path is not None and (location := parse_location(path)).path is None:
+        return open_location(location)
     if path is not None and Path(path).is_dir() and find_project(Path(path).resolve()) is None:
         path = default_path(path)
     if path is None or Path(path).is_dir():
-        return RunStore(existing_store(() if path is None else (path,)))
+        return existing_store(() if path is None else (path,))
     if not Path(path).is_file():
         msg = f"{path} does not exist; `agentv eval` writes it"
         raise StoreError(msg)
-    return RunStore(open_store_file(Path(path)))
+    return open_location(parse_location(path))
 
 
 def output_of(response: ProviderResponse) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from agentv.api.trace_files import trace_follower
+from agentv.api.traces import trace_follower
 from agentv.errors import DamagedRunError, FormatError, StoreError
 from agentv.formats.incomplete import mark_incomplete
 from agentv.formats.plain_blocks import drop_plain_blocks
@@ -45,7 +45,7 @@ _decode_content = msgspec.json.Decoder(tuple[Case, list[Any]]).decode
 
 
 class NamedRuns(NamedTuple):
-    """An execution, or one run of it, that a name stands for."""
+    """An execution, or one run of it, found by name."""
 
     execution: ExecutionRow
     key: str | None = None

@@ -11,7 +11,7 @@ from msgspec.json import Decoder
 
 from agentv.api.resume import folder_of
 from agentv.api.runs import translate_damage
-from agentv.api.trace_files import trace_follower
+from agentv.api.traces import trace_follower
 from agentv.spec.environment import resolve_env
 from agentv.spec.project import find_project
 

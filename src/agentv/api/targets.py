@@ -13,8 +13,8 @@ from msgspec import Struct
 from agentv.api.providers import close_providers, find_secrets, open_provider
 from agentv.api.runs import translate_damage
 from agentv.api.score import Scorer
-from agentv.api.store_files import open_store_file, project_store
-from agentv.api.trace_files import trace_follower
+from agentv.api.store_files import StoreLocation, open_location, project_store
+from agentv.api.traces import trace_follower
 from agentv.errors import AgentVError, Problem, SpecError, StoreError
 from agentv.formats.plain_blocks import plain_block_problem, unknown_block_name
 from agentv.jsonio import dump_json
@@ -96,17 +96,17 @@ def find_known_calls(response: ProviderResponse, target: str, project: Project) 
     summary = resolve_calls(response).summary
     if not response.success or (summary is not None and summary.tool_names):
         return KnownCalls()
-    path = project_store(project.root, project.store)
     try:
-        history = _read_history(path, target) if path is not None and path.is_file() else None
+        location = project_store(project.root, project.store)
+        history = None if location is None or not location.may_exist else _read_history(location, target)
     except StoreError as error:
         return KnownCalls(warnings=(f"stored runs of this target were not looked at: {error}",))
     return KnownCalls(history, _note(history, is_understood=not response.unread))
 
 
 @translate_damage()
-def _read_history(path: Path, target: str) -> CallHistory:
-    store = open_store_file(path)
+def _read_history(location: StoreLocation, target: str) -> CallHistory:
+    store = open_location(location)
     try:
         read = replies = partly = 0
         for line in store.target_records(target, MAX_RUNS):

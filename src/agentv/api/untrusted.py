@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from agentv.api.store_files import find_kind
 from agentv.errors import Problem
 from agentv.protocols import ProviderSettings
 from agentv.spec.environment import env_variables
@@ -12,6 +13,7 @@ from agentv.spec.environment import env_variables
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from agentv.api.store_files import StoreLocation
     from agentv.evals import Target
     from agentv.protocols import Provider
 
@@ -49,6 +51,21 @@ def check_untrusted(target: Target, provider: Provider, allowed: Permissions) ->
         if not {host, host.rpartition(":")[0] or host} & allowed.hosts:
             reasons.append(f"would send to {host!r}, which --no-exec forbids: --allow-host {host} allows it")
     return [Problem("", f"target {target.name!r} {reason}", "whole", target.location) for reason in reasons]
+
+
+def check_untrusted_store(setting: str, location: StoreLocation, allowed: Permissions) -> list[Problem]:
+    """Return a problem for everything that `--no-exec` forbids the `store` of a project: variables and hosts."""
+    reasons = [
+        f"would use the environment variable {name}, which --no-exec forbids: --allow-env {name} allows it"
+        for name in dict.fromkeys(env_variables({"store": setting}))
+        if name not in allowed.variables
+    ]
+    reasons += [
+        f"would send runs to {host!r}, which --no-exec forbids: --allow-host {host} allows it"
+        for host in find_kind(location).hosts(location.address)
+        if host.lower() not in allowed.hosts
+    ]
+    return [Problem("", f"the `store` of the project {reason}", "whole") for reason in reasons]
 
 
 def _resolved(provider: Provider) -> Mapping[str, Any] | None:

@@ -111,7 +111,7 @@ def _compare(args: CompareArgs) -> Comparison:
 
 
 def _failures(comparison: Comparison, args: CompareArgs) -> list[str]:
-    """Return the conditions that B does not meet, one sentence each; the headline tells what `--fail-on` found."""
+    """Return the conditions that B does not meet, one sentence each; the headline says what `--fail-on` found."""
     sentences = []
     lost = comparison.losses
     if args.max_regressions is not None and lost > args.max_regressions:

@@ -16,12 +16,20 @@ from msgspec.structs import replace
 
 from agentv.api.evaluate import load
 from agentv.api.execution import execute, prepare
-from agentv.api.untrusted import Permissions
+from agentv.api.store_files import address_secrets, store_path
+from agentv.api.untrusted import Permissions, check_untrusted_store
 from agentv.cli.interrupts import handled_interrupts
 from agentv.cli.options import load_env_file
 from agentv.cli.outputs import annotate, make_printer, open_github_reporters, open_outputs, print_json
 from agentv.cli.problems import exit_with_problems, fail_usage, report_abort
-from agentv.cli.store_session import find_resumable, open_session, print_complete, resume_command, with_judge_cache
+from agentv.cli.store_session import (
+    find_resumable,
+    given_location,
+    open_session,
+    print_complete,
+    resume_command,
+    with_judge_cache,
+)
 from agentv.cli.watch import watch, watch_conflict
 from agentv.errors import AgentVError, SpecError
 from agentv.exit_codes import ExitCode
@@ -32,9 +40,13 @@ from agentv.reports.terminal import Style, clean, pluralize, render_warnings
 from agentv.spec.project import evals_here
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentv.api.execution import Prepared
+    from agentv.api.store_files import StoreLocation
     from agentv.cli.options import EvalArgs
     from agentv.cli.store_session import ResumePlan
+    from agentv.evals import Eval
     from agentv.protocols import Reporter
     from agentv.redaction import Redactor
 
@@ -94,15 +106,32 @@ def _find_resumable(args: EvalArgs) -> ResumePlan:
 def _prepare(args: EvalArgs) -> Prepared:
     evals = load(list(args.paths), args.targets or None)
     untrusted = Permissions.of(args.allow_env, args.allow_host) if args.no_exec else None
-    prepared = prepare(evals, args.options, untrusted=untrusted, dry=args.dry_run)
+    location = _find_location(evals, args, untrusted)
+    secrets = address_secrets(location)
+    prepared = prepare(evals, args.options, untrusted=untrusted, dry=args.dry_run, secrets=secrets)
     if args.min_pass_rate is None and args.max_regressions is None:
         return prepared
     if args.resumes and args.max_regressions is not None and args.baseline is None:
         fail_usage("--max-regressions of a resumed execution needs a --baseline: the last execution is this one")
-    from agentv.api.gates import load_gates  # noqa: PLC0415 - it loads all of `compare`, for rare options
+    from agentv.api.compare import load_gates  # noqa: PLC0415 - it loads all of `compare`, for rare options
 
     gates = load_gates(args.paths, args.min_pass_rate, args.max_regressions, args.baseline)
     return replace(prepared, gates=gates)
+
+
+def _find_location(evals: Sequence[Eval], args: EvalArgs, untrusted: Permissions | None) -> StoreLocation | None:
+    """Return the store of an execution, if it is used; with `untrusted`, a project may not choose any server."""
+    if args.no_store or args.watch or args.dry_run:
+        return None
+    if args.store is not None:
+        return given_location(args)
+    setting = evals[0].store
+    location = store_path(evals)
+    if untrusted is not None and setting is not None and location is not None and location.path is None:
+        problems = check_untrusted_store(setting, location, untrusted)
+        if problems:
+            raise SpecError(problems)
+    return location
 
 
 def show_plan(prepared: Prepared, *, as_json: bool) -> None:
@@ -145,12 +174,12 @@ def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> 
     has_begun = False
     try:
         reporters = _open_reporters(prepared, args)  # first: a file that cannot be written must leave no execution
-        cache = with_judge_cache(prepared, args.store_file, is_stored=not args.no_store)
+        cache = with_judge_cache(prepared, given_location(args), is_stored=not args.no_store)
         with open_session(prepared, args, plan) as session, cache as ready:
             gc.freeze()
             gc.enable()
             gc.set_threshold(*GC_THRESHOLDS)
-            hint = resume_command(session, args.out) if session else None
+            hint = resume_command(session, args) if session else None
             has_begun = True
             _protect_from_agents(prepared)
             with handled_interrupts() as on_start:

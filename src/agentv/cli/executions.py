@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import asdict, replace
 
 from agentv.api.export import export_runs
+from agentv.api.listing import current_state, execution_item, run_item
 from agentv.api.runs import damaged_execution, find, resolve
-from agentv.api.store_files import existing_store, open_store_file
+from agentv.api.store_files import existing_store, open_location, parse_location
 from agentv.cli.options import JSON, POSITIVE, STORE
 from agentv.cli.outputs import print_json
 from agentv.cli.problems import fail_error, fail_usage, print_error, redirect_to_devnull
-from agentv.errors import AgentVError, DamagedRunError
+from agentv.errors import AgentVError, DamagedRunError, StoreConnectionError
 from agentv.exit_codes import ExitCode
 from agentv.formats.run_export import EXECUTION_SCHEMA
 from agentv.model.stored import DAMAGED
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from agentv.api.runs import NamedRuns
-    from agentv.model.stored import ActiveWorker, ExecutionRow, RunRow
+    from agentv.model.stored import ExecutionRow, RunRow
     from agentv.protocols import Store
 
 STATUSES = ("pass", "fail", "error", "unfinished")
@@ -62,9 +62,9 @@ def command() -> None:
 def list_executions(limit: int, store: str | None, *, as_json: bool) -> None:
     """List executions, the last one first."""
     with open_run_store(store) as run_store:
-        rows = [_current_state(run_store, row)[0] for row in run_store.executions(limit)]
+        rows = [current_state(run_store, row)[0] for row in run_store.execution_page(limit)]
     if as_json:
-        print_json({"schema": "agentv.executions/1", "executions": [_execution_data(row) for row in rows]})
+        print_json({"schema": "agentv.executions/1", "executions": [execution_item(row) for row in rows]})
         _exit_if_execution_damaged(rows)
         return
     for row in rows:
@@ -144,9 +144,7 @@ def prune(keep: int | None, older_than: int | None, store: str | None, *, dry_ru
 def open_run_store(path: str | None) -> Iterator[Store]:
     """Open the store of this file or of the project; turn its errors into messages."""
     try:
-        if path is not None and not Path(path).is_file():
-            fail_usage(f"there is no store {path}")
-        store: Any = open_store_file(Path(path)) if path else existing_store()
+        store: Any = _open_named(path)
         try:
             store.release_dead_claims()
             yield store
@@ -155,10 +153,19 @@ def open_run_store(path: str | None) -> Iterator[Store]:
     except BrokenPipeError:
         redirect_to_devnull(sys.stdout)
         sys.exit(ExitCode.OK)
-    except DamagedRunError as error:
+    except (DamagedRunError, StoreConnectionError) as error:
         fail_error(str(error))
     except AgentVError as error:
         fail_usage(str(error))
+
+
+def _open_named(setting: str | None) -> Store:
+    if setting is None:
+        return existing_store()
+    location = parse_location(setting)
+    if not location.may_exist:
+        fail_usage(f"there is no store {setting}")
+    return open_location(location)
 
 
 def _resolve_execution(store: Store, name: str) -> NamedRuns:
@@ -170,12 +177,12 @@ def _resolve_execution(store: Store, name: str) -> NamedRuns:
 
 def show_execution(store: Store, execution: ExecutionRow, status: str | None, limit: int, *, as_json: bool) -> None:
     """Print an execution with its runs, those that did not pass first."""
-    execution, workers = _current_state(store, execution)
+    execution, workers = current_state(store, execution)
     rows = [row for row in store.runs(execution.id) if row.damage is not None or status in (None, run_status(row))]
     damaged = [(execution.id, row) for row in rows]
     if as_json:
-        runs = [run_data(row, execution.id) for row in rows]
-        data = {**_execution_data(execution), "workers": [worker._asdict() for worker in workers]}
+        runs = [run_item(row, execution.id) for row in rows]
+        data = {**execution_item(execution), "workers": [worker._asdict() for worker in workers]}
         print_json({"schema": EXECUTION_SCHEMA, **data, "summary": execution.summary, "runs": runs})
         _exit_if_execution_damaged([execution])
         exit_if_damaged(damaged)
@@ -222,22 +229,6 @@ def _exit_if_execution_damaged(rows: Iterable[ExecutionRow]) -> None:
 def run_status(row: RunRow) -> str:
     """Return the verdict of a run as `--status` names it."""
     return row.verdict or "unfinished"
-
-
-def run_data(row: RunRow, execution_id: str) -> dict[str, Any]:
-    """Return a run of a list as JSON data, in the words of `agentv.run/2`."""
-    data = row._asdict()
-    if data["damage"] is None:
-        del data["damage"]
-    usage = {name: data.pop(name) for name in ("input_tokens", "output_tokens", "total_tokens")}
-    result = {"status": data.pop("verdict"), "score": data.pop("score")}
-    return {
-        "id": data.pop("own_id") or f"{execution_id}-{row.key}",
-        "execution_id": execution_id,
-        **data,
-        "tokens_usage": usage if any(count is not None for count in usage.values()) else None,
-        "result": result if row.verdict else None,
-    }
 
 
 def print_run_row(row: RunRow, execution_id: str, style: Style) -> None:
@@ -288,14 +279,6 @@ def write_export(store: Store, selection: NamedRuns, form: str, out: str | None)
     _exit_if_execution_damaged([selection.execution])
 
 
-def _current_state(store: Store, row: ExecutionRow) -> tuple[ExecutionRow, list[ActiveWorker]]:
-    """Return an execution with its active workers; one marked as running without any was interrupted."""
-    if row.status != "running":
-        return row, []
-    workers = store.active_workers(row.id, recover=False)
-    return (row if workers else replace(row, status="interrupted")), workers
-
-
 def _counts(row: ExecutionRow) -> str:
     done = f"{row.runs:,} of {pluralize(row.planned, 'run')}" if row.runs != row.planned else pluralize(row.runs, "run")
     partly = f", {row.partly_understood:,} only partly understood" if row.partly_understood else ""
@@ -303,9 +286,7 @@ def _counts(row: ExecutionRow) -> str:
 
 
 def _source(row: ExecutionRow) -> str:
-    """Return the files that an execution was started with, or the execution that it rescored."""
+    """Return the files that an execution was started with, or the execution or traces that it scored."""
+    if row.command.traces:
+        return clean(f"score {' '.join(row.command.traces)}")
     return clean(f"rescore {row.command.rescored}" if row.command.rescored else " ".join(row.command.paths))
-
-
-def _execution_data(row: ExecutionRow) -> dict[str, Any]:
-    return {name: value for name, value in asdict(row).items() if name not in ("seq", "inputs", "summary")}

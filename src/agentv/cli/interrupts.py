@@ -39,14 +39,14 @@ FORCE_AFTER_S = 10.0
 STUCK_AFTER_S = 1.0
 """Time that an agent may block the event loop after the second signal."""
 WARN_AFTER_S = 5.0
-"""Time after which a blocked event loop is told."""
+"""Time after which a blocked event loop is reported."""
 UNBLOCK_S = 10.0
 """Time from the first attempt to interrupt an agent that blocks the event loop to a forced end."""
 
 
 @contextmanager
 def handled_interrupts() -> Iterator[Callable[[Engine], None]]:
-    """Handle signals and blocked event loops during an execution; yield the function that is told its engine."""
+    """Handle signals and blocked event loops during an execution; yield the function that takes its engine."""
     if sys.platform == "win32" or current_thread() is not main_thread():
         yield lambda engine: None  # noqa: ARG005 - Windows and other threads keep the behaviour of Python
         return
@@ -150,7 +150,7 @@ class Interrupts:
                 self._unblock()
 
     def _current_task(self) -> object:
-        """Return the task that the event loop is running; `None` if it waits, or if that cannot be told."""
+        """Return the task that the event loop is running; `None` if it waits, or if it cannot be determined."""
         if self._loop is not None:
             with suppress(Exception):  # private state of the loop, read from another thread
                 return asyncio.current_task(self._loop)

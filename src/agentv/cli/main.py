@@ -23,9 +23,13 @@ COMMANDS = {
     "init": "Create a small project that runs without an API key.",
     "compare": "Compare two executions.",
     "calibrate": "Measure the agreement of a judge with people.",
-    "runs": "List, show, export and import stored runs.",
+    "runs": "List, show, diff, export and import stored runs.",
     "executions": "List, show, export and delete stored executions.",
+    "score": "Score sessions of stored traces, without calling an agent.",
+    "view": "Show stored runs in the browser.",
+    "report": "Write an execution as one HTML file.",
     "rescore": "Evaluate stored runs again, without calling an agent.",
+    "mutate": "Find changes of passing runs that an eval does not notice.",
     "merge": "Merge the results of all shards into one execution.",
     "convert-eval": "Convert evals of other tools.",
     "validate": "Check eval files without running anything.",
@@ -34,7 +38,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of eval files.",
     "completion": "Print the completion script of a shell.",
 }
-MEASURING_COMMANDS = ("eval", "calibrate", "rescore", "merge")
+MEASURING_COMMANDS = ("eval", "calibrate", "score", "rescore", "merge", "mutate")
 """Commands whose exit code 0 means that everything passed."""
 BUG_REPORT = "This is a bug in agentv. Please report it with the lines above and what you ran."
 

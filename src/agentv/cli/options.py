@@ -14,8 +14,8 @@ from agentv.cli.problems import fail_usage
 from agentv.errors import FormatError
 from agentv.formats.plain_blocks import plain_block_problem
 from agentv.run.options import RunOptions
+from agentv.spec.discovery import TRUSTS_ALL
 from agentv.spec.environment import parse_dotenv
-from agentv.spec.trust import TRUSTS_ALL
 
 if TYPE_CHECKING:
     from agentv.model.stored import Persist
@@ -102,7 +102,10 @@ TRUST_PROJECT = click.option(
     help="Use an agentv.yaml that belongs to another user, too.",
 )
 STORE = click.option(
-    "--store", type=click.Path(dir_okay=False), metavar="FILE", help="The store file; that of the project by default."
+    "--store",
+    type=click.Path(dir_okay=False),
+    metavar="FILE|URL",
+    help="The store: a file or postgresql://...; that of the project by default.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 JSON_LINES = click.option(
@@ -192,11 +195,6 @@ class EvalArgs(OutputArgs, frozen=True, kw_only=True):
     env_file: str | None
 
     @property
-    def store_file(self) -> Path | None:
-        """Return the store that the command line names."""
-        return None if self.store is None else Path(self.store)
-
-    @property
     def resumes(self) -> bool:
         """Return whether an earlier execution is to be continued."""
         return self.resume is not None or self.retry_errors or self.rerun_failed
@@ -212,10 +210,21 @@ class RescoreArgs(OutputArgs, frozen=True, kw_only=True):
     store: str | None
 
 
+class ScoreArgs(OutputArgs, frozen=True, kw_only=True):
+    """The command line of `agentv score`, without the options of reading traces."""
+
+    evals: tuple[str, ...]
+    target: str
+    options: RunOptions
+    no_store: bool
+    store: str | None
+    env_file: str | None
+
+
 class CalibrateArgs(Struct, frozen=True, kw_only=True):
     """The command line of `agentv calibrate`."""
 
-    labels: str
+    labels: str | None = None
     judge: str | None
     evals: tuple[str, ...]
     evaluator: str | None

@@ -13,7 +13,7 @@ from agentv.api import resume as api
 from agentv.api.execution import execute
 from agentv.api.rescore import prepare_rescore
 from agentv.api.runs import find
-from agentv.api.store_files import existing_store, open_store_file
+from agentv.api.store_files import existing_store, named_store, open_location
 from agentv.cli.interrupts import handled_interrupts
 from agentv.cli.options import (
     JSON_LINES,
@@ -31,12 +31,13 @@ from agentv.cli.options import (
 from agentv.cli.outputs import input_files, make_printer, open_files
 from agentv.cli.problems import exit_with_problems, fail_error, fail_usage, report_abort
 from agentv.cli.store_session import with_judge_cache
-from agentv.errors import AgentVError, DamagedRunError, SpecError
+from agentv.errors import AgentVError, DamagedRunError, SpecError, StoreConnectionError
 from agentv.model.stored import StoredCommand
 from agentv.reports.terminal import clean
 
 if TYPE_CHECKING:
     from agentv.api.rescore import RescorePlan
+    from agentv.api.store_files import StoreLocation
     from agentv.model.stored import ExecutionRow
 
 MAX_NAMED = 5
@@ -70,13 +71,14 @@ def command(**params: Any) -> None:
     """
     args = RescoreArgs(options=take_run_options(params), **params)
     try:
-        store: Any = open_store_file(Path(args.store)) if args.store else existing_store()
+        location = named_store(args.store)
+        store: Any = open_location(location) if args.store else existing_store()
         execution = find(store, args.name)
         evals = args.evals or (_current_files(store, execution) if args.current else ())
         rescored = prepare_rescore(store, execution, args.options, evals)
     except SpecError as error:
         exit_with_problems(error, as_json=args.as_json)
-    except DamagedRunError as error:
+    except (DamagedRunError, StoreConnectionError) as error:
         fail_error(str(error))
     except AgentVError as error:
         fail_usage(str(error))
@@ -86,7 +88,7 @@ def command(**params: Any) -> None:
     if rescored.unmatched and not args.quiet:
         some = ", ".join(rescored.unmatched[:MAX_NAMED]) + (", …" if len(rescored.unmatched) > MAX_NAMED else "")
         click.echo(f"{len(rescored.unmatched):,} kept cases are not in the eval and left out: {some}", err=True)
-    code = _run(store, execution, rescored, args)
+    code = _run(store, location, execution, rescored, args)
     if rescored.damaged:
         fail_error(f"left out: {DamagedRunError(rescored.damaged)}")
     sys.exit(code)
@@ -100,17 +102,17 @@ def _current_files(store: Any, execution: ExecutionRow) -> tuple[str, ...]:
     return paths
 
 
-def _run(store: Any, execution: ExecutionRow, rescored: RescorePlan, args: RescoreArgs) -> int:
+def _run(store: Any, location: StoreLocation, execution: ExecutionRow, rescored: RescorePlan, args: RescoreArgs) -> int:
     prepared = rescored.prepared
     reporters = open_files(args.out, input_files(prepared.evals), prepared.redactor)
     reporters.append(make_printer(args, prepared.redactor))
     command = StoredCommand(folder=str(Path.cwd()), rescored=execution.id)
     has_begun = False
     # Two connections: replies are read on the event loop while results are written in a thread.
-    writing_store = open_store_file(Path(store.name))
+    writing_store = open_location(location)
     try:
         session = api.begin(writing_store, api.new_execution(prepared, command, execution.persist))
-        with with_judge_cache(prepared, Path(store.name)) as ready:
+        with with_judge_cache(prepared, location) as ready:
             has_begun = True
             with handled_interrupts() as on_start:
                 summary = asyncio.run(execute(ready, reporters, out=args.out, on_start=on_start, session=session))

@@ -1,4 +1,4 @@
-"""`agentv runs`: list, show, export and import stored runs."""
+"""`agentv runs`: list, show, diff, export and import stored runs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import click
 from msgspec import UNSET
 
 from agentv.api.export import import_runs
+from agentv.api.listing import run_item
+from agentv.api.run_diff import diff_runs
 from agentv.api.runs import conversation_of, find, record_of, resolve, sides_of, translate_damage
-from agentv.api.store_files import locate_store, open_store_file
+from agentv.api.store_files import named_store, open_location
 from agentv.cli import executions
 from agentv.cli.executions import EXPORT_FILE, FORMAT, ID, MAX_RUNS, STATUS, open_run_store
 from agentv.cli.options import JSON, POSITIVE, STORE
@@ -24,6 +26,7 @@ from agentv.matching.text import name_match
 from agentv.model.results import RunResult
 from agentv.reports.console import other_warnings, render_unread
 from agentv.reports.diff import render_conversation, render_run
+from agentv.reports.run_diff import render_run_diff
 from agentv.reports.terminal import Style, clean, pluralize
 
 if TYPE_CHECKING:
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """List, show, export and import stored runs; `agentv executions` handles whole executions."""
+    """List, show, diff, export and import stored runs; `agentv executions` handles whole executions."""
 
 
 @command.command("list")
@@ -52,7 +55,7 @@ def list_runs(limit: int, store: str | None, *, as_json: bool, **filters: str | 
     with open_run_store(store) as run_store:
         rows = list(islice(_find_runs(run_store, **filters), limit))
     if as_json:
-        runs = [executions.run_data(row, execution_id) for execution_id, row in rows]
+        runs = [run_item(row, execution_id) for execution_id, row in rows]
         print_json({"schema": "agentv.runs/2", "runs": runs})
         executions.exit_if_damaged(rows)
         return
@@ -129,6 +132,30 @@ def _print_run(run: StoredRun, execution_id: str, *, is_first: bool, as_json: bo
     _show_run(run, execution_id)
 
 
+@command.command("diff")
+@click.argument("case_id", metavar="CASE")
+@click.argument("names", nargs=-1, metavar="[ID]...")
+@click.option("--eval", "eval_id", metavar="NAME", help="The eval of the case, if several evals have one of this id.")
+@click.option("--target", metavar="NAME", help="Only runs of this target.")
+@STORE
+@JSON
+def diff(  # noqa: PLR0913 - one for each option
+    case_id: str, names: tuple[str, ...], eval_id: str | None, target: str | None, store: str | None, *, as_json: bool
+) -> None:
+    """Align all runs of CASE call by call, and name the first call at which passing and failing runs part.
+
+    ID is that of an execution, or the beginning of one; the last execution by default. With several ids, the runs of
+    all these executions are compared.
+    """
+    with open_run_store(store) as run_store:
+        rows = {row.id: row for row in (find(run_store, name) for name in names or ("last",))}
+        result = diff_runs(run_store, case_id, list(rows.values()), eval_id=eval_id, target=target)
+    if as_json:
+        print_json(result)
+    else:
+        click.echo(render_run_diff(result, Style.of(sys.stdout)), nl=False)
+
+
 @command.command("export")
 @ID
 @FORMAT
@@ -150,7 +177,7 @@ def export(name: str, form: str, out: str | None, store: str | None) -> None:
 def import_file(path: str, store: str | None, *, as_json: bool) -> None:
     """Import runs that `export` wrote, or runs in the older shape of one JSON object a line."""
     try:
-        run_store: Any = open_store_file(Path(store) if store else locate_store())
+        run_store: Any = open_location(named_store(store))
         with Path(path).open("rb") as stream:
             added = import_runs(run_store, stream)
         run_store.close()

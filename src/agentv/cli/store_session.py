@@ -15,7 +15,7 @@ from agentv.api import resume as api
 from agentv.api.judges import open_judge_cache
 from agentv.api.reporting import replay_execution
 from agentv.api.runs import find_damaged
-from agentv.api.store_files import existing_store, open_store_file, store_path
+from agentv.api.store_files import existing_store, open_location, parse_location, store_path, unwritten_folder
 from agentv.cli.outputs import STEP_SUMMARY, in_github, make_printer, open_files
 from agentv.cli.problems import report_abort
 from agentv.errors import AgentVError
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from agentv.api.execution import Prepared
     from agentv.api.resume import StoreSession
+    from agentv.api.store_files import StoreLocation
     from agentv.cli.options import EvalArgs
     from agentv.model.stored import ActiveWorker, ExecutionRow
     from agentv.protocols import Store
@@ -59,7 +60,8 @@ def find_resumable(args: EvalArgs) -> ResumePlan:
     name, paths = args.resume, args.paths
     if name and Path(name).exists():  # `--resume evals/`: a path after an option whose value is optional
         name, paths = "", (name, *paths)
-    store = open_store_file(args.store_file) if args.store_file else existing_store(paths)
+    location = given_location(args)
+    store = existing_store(paths) if location is None else open_location(location)
     execution = api.find_execution_to_resume(store, name or "")
     earlier = execution.command
     merged = api.with_earlier(args.options, earlier)
@@ -109,35 +111,41 @@ def print_complete(plan: ResumePlan, args: EvalArgs) -> int:
     return summary.exit_code
 
 
+def given_location(args: EvalArgs) -> StoreLocation | None:
+    """Return the store that the command line names."""
+    return None if args.store is None else parse_location(args.store)
+
+
 @contextmanager
 def open_session(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None) -> Iterator[StoreSession | None]:
     """Open the store session of an execution that is about to run; yield `None` when nothing is stored."""
-    path = None
+    location = None
     if plan is None:
-        path = None if args.no_store or args.watch else args.store_file or store_path(prepared.evals)
-        if path is None:
+        location = None if args.no_store or args.watch else given_location(args) or store_path(prepared.evals)
+        if location is None:
             yield None
             return
-        store = open_store_file(path)
+        store = open_location(location)
     else:
         store = plan.store
     try:
-        session = _begin(prepared, args, store, path) if plan is None else _resume(prepared, args, plan)
+        session = _begin(prepared, args, store, location) if plan is None else _resume(prepared, args, plan)
         yield replace(session, on_wait=_make_wait_notice())
     finally:
         store.close()
 
 
-def _begin(prepared: Prepared, args: EvalArgs, store: Store, path: Path | None) -> StoreSession:
+def _begin(prepared: Prepared, args: EvalArgs, store: Store, location: StoreLocation | None) -> StoreSession:
     if not args.quiet:
         _mention_unfinished(store)
-    command = api.command_of(args.paths, args.targets, prepared.options, store=path)
+    command = api.command_of(args.paths, args.targets, prepared.options, store=location)
     return api.begin(store, api.new_execution(prepared, command, args.persist))
 
 
 def _resume(prepared: Prepared, args: EvalArgs, plan: ResumePlan) -> StoreSession:
     execution = api.refreshed(plan.execution, prepared, is_whole=plan.is_same)
-    session = api.resume_execution(plan.store, execution, plan.statuses, is_whole=plan.is_same)
+    folder = unwritten_folder(prepared.evals)
+    session = api.resume_execution(plan.store, execution, plan.statuses, is_whole=plan.is_same, unwritten=folder)
     if not args.quiet:
         is_unchanged = plan.is_same and execution.inputs == plan.execution.inputs
         _print_resumed(session, prepared, is_unchanged=is_unchanged)
@@ -145,12 +153,14 @@ def _resume(prepared: Prepared, args: EvalArgs, plan: ResumePlan) -> StoreSessio
 
 
 @contextmanager
-def with_judge_cache(prepared: Prepared, path: Path | None = None, *, is_stored: bool = True) -> Iterator[Prepared]:
+def with_judge_cache(
+    prepared: Prepared, location: StoreLocation | None = None, *, is_stored: bool = True
+) -> Iterator[Prepared]:
     """Yield the prepared execution with its judge cache, in this store or that of the project."""
     if not prepared.judges or not is_stored:
         yield prepared
         return
-    cache = open_judge_cache(path or store_path(prepared.evals), lambda message: click.echo(message, err=True))
+    cache = open_judge_cache(location or store_path(prepared.evals), lambda message: click.echo(message, err=True))
     try:
         yield prepared if cache is None else replace(prepared, judge_cache=cache)
     finally:
@@ -158,11 +168,12 @@ def with_judge_cache(prepared: Prepared, path: Path | None = None, *, is_stored:
             cache.close()
 
 
-def resume_command(session: StoreSession, out: tuple[str, ...]) -> str:
-    """Return the command that resumes an execution and writes all of it to the same files."""
+def resume_command(session: StoreSession, args: EvalArgs) -> str:
+    """Return the command that resumes an execution and writes all of it to the same files; it shows no password."""
     paths = api.paths_of(session.execution.command, session.store)
-    files = [part for name in out for part in ("--out", name)]
-    return shlex.join(["agentv", "eval", *paths, "--resume", session.execution.id, *files])
+    files = [part for name in args.out for part in ("--out", name)]
+    store = [] if args.store is None else ["--store", session.store.name]
+    return shlex.join(["agentv", "eval", *paths, "--resume", session.execution.id, *store, *files])
 
 
 def _make_wait_notice() -> Callable[[list[ActiveWorker]], None]:

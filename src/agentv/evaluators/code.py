@@ -20,9 +20,8 @@ from agentv.jsonio import dump_json, find_duplicate_keys, parse_json, scrub_text
 from agentv.process import Command, InteractivePipe, run
 from agentv.process.command import ResourceLimits, with_limits
 from agentv.process.pipes import BoundedOutput
-from agentv.redaction import Redactor
+from agentv.redaction import Redactor, shorten
 from agentv.redaction.secret_variables import is_secret_variable
-from agentv.redaction.shortening import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable

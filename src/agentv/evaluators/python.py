@@ -19,7 +19,7 @@ from agentv.files import is_import_path
 from agentv.jsonio import scrub, scrub_text
 from agentv.matching.diff import quote
 from agentv.model.results import EvaluatorResult
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 from agentv.scoring.scorer import reaches
 from agentv.suggestions import suggest
 

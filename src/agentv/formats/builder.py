@@ -98,7 +98,7 @@ class MessageListBuilder(_MessageBuilderBase):
         outcome = {key: value for key, value in (("status", status), ("error", error)) if value is not None}
         call = self.find_call(call_id)
         if call is None and not call_id:
-            call = next((each for each in self._calls if each["tool"] == tool and "output" not in each), None)
+            call = next((other for other in self._calls if other["tool"] == tool and "output" not in other), None)
         if call is None:
             self.messages.append({"role": "tool", "tool_call_id": call_id, "name": tool, "content": output, **outcome})
         elif "output" not in call:
@@ -112,7 +112,7 @@ class MessageListBuilder(_MessageBuilderBase):
         for call in self._calls:
             if "arguments" in call:
                 call.update(read_arguments(call.pop("arguments")))
-        if any(isinstance(each, OBJECT) and isinstance(each.get("usage"), OBJECT) for each in self.messages):
+        if any(isinstance(message, OBJECT) and isinstance(message.get("usage"), OBJECT) for message in self.messages):
             for message in self.messages:
                 if isinstance(message, dict) and message.get("role") == "assistant":
                     message.setdefault("usage", NO_COST)

@@ -91,7 +91,7 @@ def _is_of_library(items: Sequence[Any]) -> bool:
     """Return whether items are messages or events of a library, which has a reader of its own."""
     if all(is_langchain(unwrap_langchain(item)) for item in items):
         return True
-    return any(each.detect(items) for each in reply_formats() if each.events and each.name == "langgraph")
+    return any(format_.detect(items) for format_ in reply_formats() if format_.events and format_.name == "langgraph")
 
 
 def _has_outcome(item: Any) -> bool:
@@ -110,7 +110,7 @@ def _log_key(value: _Object) -> str | None:
 def _answer_key(value: _Object) -> str | None:
     """Return the key of the answer; of several texts, the one with the most common key."""
     by_name = {to_snake_case(key): key for key in reversed(list(value)) if isinstance(key, str)}
-    return next((by_name[each] for each in _ANSWERS if each in by_name and isinstance(value[by_name[each]], str)), None)
+    return next((by_name[name] for name in _ANSWERS if name in by_name and isinstance(value[by_name[name]], str)), None)
 
 
 def _detect(value: Any) -> bool:
@@ -200,7 +200,7 @@ def _read_with_messages(
         kept = {key: value[key] for key in keys}
         return replace(joined, metadata={**(joined.metadata or {}), **kept})
     calls = reader.read_messages(builder.build(), declared=True).output_messages or ()
-    at = next((at for at, each in enumerate(messages) if each.role == "assistant"), len(messages))
+    at = next((at for at, message in enumerate(messages) if message.role == "assistant"), len(messages))
     return replace(joined, output_messages=(*messages[:at], *calls, *messages[at:]))
 
 

@@ -350,9 +350,9 @@ def _pair_openai(plain: tuple[_OpenAIMessage, ...]) -> _Messages | None:
 
 
 def _has_broken_text(messages: list[Message]) -> bool:
-    for each in messages:
-        content = each.content or ""  # never a list of blocks here
-        if not (each.role.isascii() and content.isascii()) and has_surrogates(each.role + content):  # type: ignore[union-attr, operator]
+    for message in messages:
+        role, content = message.role, message.content or ""  # never a list of blocks here
+        if not (role.isascii() and content.isascii()) and has_surrogates(role + content):  # type: ignore[union-attr, operator]
             return True
     return False
 

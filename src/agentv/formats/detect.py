@@ -266,8 +266,8 @@ def longest_text(value: Any) -> str | None:
                 best = *rank, path
         elif isinstance(item, OBJECT):
             todo += [
-                (f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}", key, each) for key, each in item.items()
+                (f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}", key, value) for key, value in item.items()
             ]
         elif is_list(item):
-            todo += [(f"{path}/{at}", key, each) for at, each in enumerate(item[:_MAX_SCANNED])]
+            todo += [(f"{path}/{at}", key, value) for at, value in enumerate(item[:_MAX_SCANNED])]
     return None if best is None else best[3]

@@ -73,27 +73,29 @@ def find_new(speakers: Sequence[Speaker], prompt: Sequence[Message] | None, *, d
     `prompt` holds the messages of the request, `None` if they are unknown. `declared` means that the list is declared
     to hold only items that the agent added: then only an exact echo of the request is dropped.
     """
-    if prompt is not None and not any(_is_comparable(each.role, each.text) for each in prompt):
+    if prompt is not None and not any(_is_comparable(message.role, message.text) for message in prompt):
         return NewPart(0)  # the request has no text that could be echoed
     aligned = None if prompt is None else _align(speakers, prompt)
-    users = [at for at, each in enumerate(speakers) if each.role == "user"]
+    users = [at for at, speaker in enumerate(speakers) if speaker.role == "user"]
     if aligned is not None:
-        question = next((each.text.strip() for each in reversed(prompt or ()) if each.role == "user"), "")
+        question = next((message.text.strip() for message in reversed(prompt or ()) if message.role == "user"), "")
         repeated = [at for at in users if at >= aligned and speakers[at].text.strip() == question]
         return NewPart(aligned, repeated[-1] + 1 if repeated and question else None)
     if declared:
         return NewPart(0)
-    first = next((at for at, each in enumerate(speakers) if each.role not in ("user", "system")), len(speakers))
+    first = next((at for at, speaker in enumerate(speakers) if speaker.role not in ("user", "system")), len(speakers))
     start = 0 if prompt is None else first  # the items before the agent's first one are dropped if the request is known
     return NewPart(start, users[-1] + 1 if users and users[-1] > first else None)
 
 
 def _align(speakers: Sequence[Speaker], prompt: Sequence[Message]) -> int | None:
     """Find the end of the request's messages at the start of the list; return `None` if they are not there."""
-    expected = [(each.role, each.text.strip()) for each in prompt if _is_comparable(each.role, each.text)]
-    comparable = [(at, each) for at, each in enumerate(speakers) if _is_comparable(each.role, each.text)]
+    expected = [
+        (message.role, message.text.strip()) for message in prompt if _is_comparable(message.role, message.text)
+    ]
+    comparable = [(at, speaker) for at, speaker in enumerate(speakers) if _is_comparable(speaker.role, speaker.text)]
     for length in range(min(len(expected), len(comparable)), 0, -1):
-        if [(each.role, each.text.strip()) for _, each in comparable[:length]] == expected[-length:]:
+        if [(speaker.role, speaker.text.strip()) for _, speaker in comparable[:length]] == expected[-length:]:
             end = comparable[length - 1][0] + 1
             break
     else:
@@ -176,7 +178,7 @@ def _block_text(block: Any) -> Any:
         return block
     if block.get("part_kind") in ("user-prompt", "text"):
         content = block.get("content")
-        return "".join(each for each in content if isinstance(each, str)) if isinstance(content, list) else content
+        return "".join(part for part in content if isinstance(part, str)) if isinstance(content, list) else content
     if block.get("thought") is True or block.get("type") in ("thinking", "reasoning"):
         return None
     return block.get("content") if block.get("type") == "text" and "text" not in block else block.get("text")
@@ -192,4 +194,4 @@ def _ids(item: Mapping[str, Any], blocks: Sequence[Any]) -> frozenset[str]:
     boxes = [item, *(calls if isinstance(calls, (list, tuple)) else ()), *blocks]
     ids = [box.get(key) for box in boxes if isinstance(box, OBJECT) for key in CALL_ID_KEYS]
     ids += [box.get("id") for box in boxes[1:] if isinstance(box, OBJECT) and box.get("type") not in ("text", None)]
-    return frozenset(each for each in ids if isinstance(each, str) and each)
+    return frozenset(id_ for id_ in ids if isinstance(id_, str) and id_)

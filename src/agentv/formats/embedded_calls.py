@@ -171,10 +171,10 @@ def _is_block(content: Any) -> bool:
 def _invocations_beside(content: _Object) -> list[_Object]:
     """Return the calls that Mastra lists beside the parts but not in them."""
     inside = [part.get("toolInvocation") for part in objects_in(content.get("parts"))]
-    ids = [each.get("toolCallId") for each in inside if isinstance(each, OBJECT)]
+    ids = [invocation.get("toolCallId") for invocation in inside if isinstance(invocation, OBJECT)]
     listed = content.get("toolInvocations")
-    calls = [each for each in listed if isinstance(each, OBJECT)] if isinstance(listed, (list, tuple)) else []
-    return [{"type": "tool-invocation", "toolInvocation": each} for each in calls if each.get("toolCallId") not in ids]
+    calls = [call for call in listed if isinstance(call, OBJECT)] if isinstance(listed, (list, tuple)) else []
+    return [{"type": "tool-invocation", "toolInvocation": call} for call in calls if call.get("toolCallId") not in ids]
 
 
 def _classify(block: Any) -> _ClassifiedBlock:
@@ -247,7 +247,7 @@ def _split_blocks(item: _Object, blocks: list[_ClassifiedBlock], container: str)
     calls_beside = _calls_by_id(item.get("tool_calls"))
     written = _write_steps(item, blocks, role, calls_beside)
     if calls_beside or not (written or (blocks and all(block.kind == "approval" for block in blocks))):
-        turn = next((each for each in reversed(written) if "tool_calls" in each), None)
+        turn = next((message for message in reversed(written) if "tool_calls" in message), None)
         if turn is None:
             turn = _new_step(role)
             written.insert(0, turn)
@@ -359,7 +359,7 @@ def _call(block: _ClassifiedBlock) -> dict[str, Any]:
     function = body.get("function")
     if isinstance(function, OBJECT):
         body = {**{key: value for key, value in body.items() if key != "function"}, **function}
-    name = next((each for key in NAME_KEYS if isinstance(each := body.get(key), str) and each), None)
+    name = next((value for key in NAME_KEYS if isinstance(value := body.get(key), str) and value), None)
     if name is None:
         name = _tool_type(body) or (_name_in_type(tag) if tag else None)
     place = next((key for key in (*INPUT_KEYS, *(_HOSTED_INPUTS if tag else ())) if key in body), None)
@@ -471,9 +471,9 @@ def _output(value: Any) -> tuple[Any, str | None]:
     if kind == "execution-denied":
         return value, "denied"
     if isinstance(value, (list, tuple)) and value:
-        blocks = [_classify(each).body for each in value if isinstance(each, OBJECT)]
-        if len(blocks) == len(value) and all(_is_text(each) for each in blocks):
-            return "".join(each["text"] for each in blocks), None
+        blocks = [_classify(block).body for block in value if isinstance(block, OBJECT)]
+        if len(blocks) == len(value) and all(_is_text(block) for block in blocks):
+            return "".join(block["text"] for block in blocks), None
         if len(blocks) == len(value) == 1 and blocks[0].keys() == {"json"}:  # the form of Bedrock
             return blocks[0]["json"], None
     return value, None
@@ -481,7 +481,7 @@ def _output(value: Any) -> tuple[Any, str | None]:
 
 def output_of_blocks(value: Any) -> Any:
     """Return the output of a tool given as blocks, as text if they hold nothing else."""
-    blocks = [{key: item for key, item in each.items() if key in ("type", "text")} for each in objects_in(value)]
+    blocks = [{key: item for key, item in block.items() if key in ("type", "text")} for block in objects_in(value)]
     is_text = isinstance(value, (list, tuple)) and len(blocks) == len(value) and all(map(_is_text, blocks))
     return _output(blocks)[0] if is_text else value
 

@@ -68,7 +68,7 @@ def _reply_under(value: _Object, key: str, levels: int) -> Any:
     is_usual = name in _KEYS or len(value) == 1
     item = _parse_text(value[key]) if is_usual and name != "text" else value[key]
     if is_list(item) and are_messages(item):
-        is_all = name in _CONVERSATIONS and not any(isinstance(value.get(each), str) for each in TEXT_KEYS)
+        is_all = name in _CONVERSATIONS and not any(isinstance(value.get(key), str) for key in TEXT_KEYS)
         return item if is_usual or is_all or _ends_with(item, value) else None
     if not isinstance(item, (list, tuple, *OBJECT)) or not item:
         return None
@@ -84,18 +84,18 @@ def _is_reply(value: Any, *, is_usual: bool, levels: int) -> bool:
         value = value if len(value) <= 2 * _MAX_INSPECTED else [*value[:_MAX_INSPECTED], *value[-_MAX_INSPECTED:]]
         if MESSAGES.detect(value) or _are_complete(value, levels - 1):
             return is_usual
-    for each in reply_formats():
-        is_unspecific = each.name in _UNSPECIFIC and not (is_usual and each.name in _ALLOWED_UNSPECIFIC)
-        if each in (FORMAT, LIST, TEXTS) or is_unspecific:
+    for format_ in reply_formats():
+        is_unspecific = format_.name in _UNSPECIFIC and not (is_usual and format_.name in _ALLOWED_UNSPECIFIC)
+        if format_ in (FORMAT, LIST, TEXTS) or is_unspecific:
             continue
-        if each.name == "agentv" and not (
+        if format_.name == "agentv" and not (
             isinstance(value, OBJECT) and ("output_messages" in value or "trace" in value)
         ):
             continue
-        if each.items and isinstance(value, OBJECT):
-            if is_usual and each.detect([value]):
+        if format_.items and isinstance(value, OBJECT):
+            if is_usual and format_.detect([value]):
                 return True
-        elif each.detect(value):
+        elif format_.detect(value):
             return True
     return False
 
@@ -156,17 +156,17 @@ def _are_complete(items: Sequence[Any], levels: int) -> bool:
 def _is_complete(value: _Object, levels: int) -> bool:
     nested = _find_reply(value, levels - 1) if levels > 0 else None
     if nested is not None:  # entries of a log are read together
-        return not any(each.detect(nested[1]) for each in reply_formats() if each.name == "log")
+        return not any(format_.detect(nested[1]) for format_ in reply_formats() if format_.name == "log")
     others = (FIELDS, FAILURE, TEXT, REST, MESSAGE, FORMAT)
-    formats = [each for each in reply_formats() if not each.items and each not in others]
-    return any(each.detect(value) for each in formats if each.name not in ("log", "trace"))
+    formats = [format_ for format_ in reply_formats() if not format_.items and format_ not in others]
+    return any(format_.detect(value) for format_ in formats if format_.name not in ("log", "trace"))
 
 
 def _read_list(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     """Read each reply, or only the last one if it holds the calls of all others."""
     turns = [reader.read(item) for item in items]
     ids = [_call_ids(turn) for turn in turns]
-    if len(turns) == 1 or (any(ids[:-1]) and all(each <= ids[-1] for each in ids)):
+    if len(turns) == 1 or (any(ids[:-1]) and all(known <= ids[-1] for known in ids)):
         return turns[-1]
     repeated = Unread(path="reply", reason=_REPEATED) if sum(map(len, ids)) > len(set().union(*ids)) else None
     # Read again, so that a result in one reply is paired with its call in another.
@@ -178,7 +178,7 @@ def _read_list(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
         output_messages=joined.output_messages if has_messages else None,
         tokens_usage=add_usage([turn.tokens_usage for turn in turns]),
         warnings=tuple(dict.fromkeys(warning for turn in turns for warning in turn.warnings)),
-        unread=(*[each for turn in turns for each in unread_of_turn(turn)], *([repeated] if repeated else [])),
+        unread=(*[place for turn in turns for place in unread_of_turn(turn)], *([repeated] if repeated else [])),
     )
 
 

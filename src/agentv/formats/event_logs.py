@@ -21,9 +21,9 @@ _Object = Mapping[str, Any]
 def _detect_droid(items: Any) -> bool:
     if not isinstance(items, (list, tuple)):
         return False
-    return any("toolId" in each and each.get("type") in ("tool_call", "tool_result") for each in objects_in(items)) or (
-        any(each.get("type") == "completion" and "finalText" in each for each in objects_in(items))
-    )
+    return any(
+        "toolId" in event and event.get("type") in ("tool_call", "tool_result") for event in objects_in(items)
+    ) or (any(event.get("type") == "completion" and "finalText" in event for event in objects_in(items)))
 
 
 def _read_droid(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
@@ -86,7 +86,7 @@ def _read_cline(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
     if text is not None:
         builder.add_message("assistant", text)
     response = reader.read_messages(builder.build(), declared=True)
-    known = [each for each in counts if None not in each.values()]
+    known = [usage for usage in counts if None not in usage.values()]
     return add_fields(response, {}, text=text, usage=add_usage(map(decode_usage, known)) if known else None)
 
 
@@ -136,7 +136,7 @@ def _is_hands_event(item: _Object) -> bool:
 def _detect_hands(items: Any) -> bool:
     if not isinstance(items, (list, tuple)):
         return False
-    return any(_is_hands(each) or _is_hands_event(each) for each in objects_in(items))
+    return any(_is_hands(event) or _is_hands_event(event) for event in objects_in(items))
 
 
 def _read_hands(items: Sequence[Any], reader: ReplyReader) -> ProviderResponse:
@@ -230,7 +230,7 @@ def _read_swe(value: _Object, reader: ReplyReader) -> ProviderResponse:
     usage = {"input_tokens": counts.get("tokens_sent"), "output_tokens": counts.get("tokens_received")}
     rest = decode_fields({"usage": usage if None not in usage.values() else None, "metadata": {"info": dict(info)}})
     history = value.get("history")
-    if isinstance(history, (list, tuple)) and any(each.get("tool_calls") for each in objects_in(history)):
+    if isinstance(history, (list, tuple)) and any(message.get("tool_calls") for message in objects_in(history)):
         return join_responses(reader.read_messages(history), rest)
     builder = MessageListBuilder()
     if "trajectory_format" in value:
@@ -253,7 +253,7 @@ def _read_mini_swe(builder: MessageListBuilder, messages: Sequence[Any]) -> None
         content = join_texts(message.get("content"), "text") or ""
         if message.get("role") == "assistant":
             builder.add_message("assistant", content)
-            commands = actions or [{"command": each} for each in _FENCE.findall(content)[:1]]
+            commands = actions or [{"command": command} for command in _FENCE.findall(content)[:1]]
             for action in commands:
                 builder.add_call("bash", {"command": action.get("command")}, action.get("tool_call_id"))
         elif message.get("role") in ("user", "tool") and builder.messages:

@@ -7,7 +7,7 @@ from msgspec import Meta, convert
 
 from agentv.jsonio import CONVERT_ERRORS, DEPTH_MARKER, TOO_LONG, is_deep, replace_surrogates, safe_str, truncate_depth
 from agentv.model.response import Unread
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 
 Path = tuple[str | int, ...]
 OBJECT = (dict, Mapping)
@@ -148,7 +148,7 @@ def number_or_none(value: Any) -> float | None:
 
 def texts_under(key: str, items: Any) -> set[str]:
     """Return the texts under a key of the objects of a list."""
-    return {each for item in objects_in(items) if isinstance(each := item.get(key), str)}
+    return {value for item in objects_in(items) if isinstance(value := item.get(key), str)}
 
 
 def is_count(value: Any) -> bool:

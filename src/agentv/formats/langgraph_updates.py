@@ -13,7 +13,7 @@ from agentv.formats.unread import with_unread_fields
 from agentv.jsonio import dump_json, scrub_text
 from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 
 INTERRUPT = "__interrupt__"
 MAX_STATE_BYTES = 100_000

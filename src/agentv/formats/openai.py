@@ -1,4 +1,4 @@
-"""OpenAI messages: lossless conversion of conversations in both directions."""
+"""OpenAI messages: lossless conversion of conversations in both directions; the plain ones of Azure's SDKs."""
 
 from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, convert
 from msgspec.json import Encoder
 from msgspec.structs import asdict, replace
 
-from agentv.formats.conversation import RESULT_MESSAGE, Pairing, is_blocks, join_marker
+from agentv.formats.conversation import RESULT_MESSAGE, Pairing, error_text, is_blocks, join_marker
 from agentv.formats.messages import as_messages, read_messages
 from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
 from agentv.jsonio import CONVERT_ERRORS, dump_json
@@ -37,6 +37,26 @@ def from_openai(
     if warnings is not None:
         warnings.extend(problems)
     return decoded
+
+
+def to_azure(messages: Iterable[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Convert a conversation to messages of Azure's SDKs: each assistant message is followed by its tool messages.
+
+    They have no fields but those of the SDK: times, statuses and metadata are left out. The tool message of a failed
+    call is a JSON object with its `error`.
+    """
+    conversation = as_messages(messages)
+    ids = fresh_call_ids(conversation)
+    written: list[dict[str, Any]] = []
+    for message in conversation:
+        calls = [(call, next(ids) if call.id is None else call.id) for call in message.tool_calls]
+        written.append(_azure_message(message, calls))
+        written += [
+            {"role": "tool", "tool_call_id": call_id, "content": _azure_result(call)}
+            for call, call_id in calls
+            if call.output is not UNSET or call.effective_status == "error"
+        ]
+    return written
 
 
 class _ResultRecord(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -222,3 +242,30 @@ def _json(value: Any) -> str:
         return _encode(value).decode()
     except Exception:  # noqa: BLE001 - iterating a foreign object may raise anything
         return dump_json(value).decode()
+
+
+def _azure_message(message: Message, calls: list[tuple[ToolCall, str]]) -> dict[str, Any]:
+    written: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.role == "tool" and message.tool_call_id is not None:
+        written["tool_call_id"] = message.tool_call_id
+    if message.name is not None and message.role != "tool":
+        written["name"] = message.name
+    if calls:
+        written["tool_calls"] = [
+            {"id": call_id, "type": "function", "function": {"name": call.tool, "arguments": _azure_arguments(call)}}
+            for call, call_id in calls
+        ]
+    return written
+
+
+def _azure_arguments(call: ToolCall) -> str:
+    if call.input is UNSET:
+        return "{}"
+    has_error = isinstance(call.input, str) and "arguments_error" in (call.metadata or {})
+    return call.input if has_error else dump_json(call.input).decode()
+
+
+def _azure_result(call: ToolCall) -> str:
+    if call.effective_status == "error":
+        return dump_json({"error": call.error if call.error is not None else error_text(call)}).decode()
+    return call.output if isinstance(call.output, str) else dump_json(call.output).decode()

@@ -126,7 +126,7 @@ def _read_events_or_list(pieces: Sequence[Any], prompt: Sequence[Message] | None
 
 def is_reply_object(value: Any) -> bool:
     """Return whether an object of a library is a complete reply."""
-    return any(each.detect_object is not None and each.detect_object(value) for each in reply_formats())
+    return any(format_.detect_object is not None and format_.detect_object(value) for format_ in reply_formats())
 
 
 def read_any(reply: Any, prompt: Sequence[Message] | None = None) -> ProviderResponse:
@@ -135,6 +135,11 @@ def read_any(reply: Any, prompt: Sequence[Message] | None = None) -> ProviderRes
         msg = f"expected a text, an object or a list of messages, got {describe_value(reply)}"
         raise FormatError(msg)
     return _read_completed(reply, prompt).response
+
+
+def detect_conversation(content: Any) -> DetectedReply:
+    """Read a whole conversation, such as a stored one: all of its messages are kept, those of the user too."""
+    return _complete(_read_safely(content, _RegistryReader(None, keep_all=True)), None)
 
 
 def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderResponse:
@@ -286,9 +291,9 @@ class _RegistryReader:
             return None if detected.shape == TEXT_SHAPE else detected
         if not data:
             return None
-        listed = read_events([StreamEvent(each) for each in data], self.asked) if len(data) > 1 else None
+        listed = read_events([StreamEvent(event) for event in data], self.asked) if len(data) > 1 else None
         detected = listed or self.detect(data[0] if len(data) == 1 else data)
-        has_messages = any(isinstance(each, dict) and "messages" in each for each in data)
+        has_messages = any(isinstance(item, dict) and "messages" in item for item in data)
         if detected.shape in _WEAK_SHAPES and not (detected.shape == "messages" and has_messages):
             return None
         if detected.shape == "agentv" and not (detected.response.output_messages or detected.response.trace):
@@ -354,19 +359,19 @@ class _RegistryReader:
 
     def _detect_object(self, value: Any) -> DetectedReply | None:
         """Read an object of a library that cannot be converted to plain data; return `None` for other values."""
-        for each in reply_formats():
-            if each.detect_object is not None and each.read_object is not None and each.detect_object(value):
-                return DetectedReply(each.name, each.read_object(value, self))
+        for format_ in reply_formats():
+            if format_.detect_object is not None and format_.read_object is not None and format_.detect_object(value):
+                return DetectedReply(format_.name, format_.read_object(value, self))
         return None
 
     def _detect_format(self, data: Any) -> DetectedReply:
-        for each in reply_formats():
-            if each.items and isinstance(data, OBJECT):
-                if each.detect([data]):
-                    name = "message" if each.name == "messages" else each.name
+        for format_ in reply_formats():
+            if format_.items and isinstance(data, OBJECT):
+                if format_.detect([data]):
+                    name = "message" if format_.name == "messages" else format_.name
                     return DetectedReply(name, self.read_messages([data], declared=True))
-            elif each.detect(data):
-                return self._read_as(each, data)
+            elif format_.detect(data):
+                return self._read_as(format_, data)
         return self._read_unknown(data)
 
     def _read_unknown(self, data: Any) -> DetectedReply:
@@ -391,8 +396,8 @@ class _RegistryReader:
         if messages is not None and not _may_be_ag2(messages):
             return self._read_plain(messages, declared=declared)
         items = list(items) if self._is_plain else plain_data(list(items))
-        formats = [each for each in reply_formats() if each not in self._translating]
-        shape = next((each for each in formats if each.detect(items)), None)
+        formats = [format_ for format_ in reply_formats() if format_ not in self._translating]
+        shape = next((format_ for format_ in formats if format_.detect(items)), None)
         if shape is None:
             return decode_fields({"output_messages": items})
         if shape.items:

@@ -150,7 +150,7 @@ def _join_metadata(first: dict[str, Any] | None, second: dict[str, Any] | None) 
     if first is None or second is None:
         return second if first is None else first
     malformed = [
-        each for part in (first, second) if isinstance(part.get("malformed"), list) for each in part["malformed"]
+        call for part in (first, second) if isinstance(part.get("malformed"), list) for call in part["malformed"]
     ]
     return {**first, **second, **({"malformed": malformed} if malformed else {})}
 
@@ -180,7 +180,9 @@ def with_turn_usage(response: ProviderResponse) -> ProviderResponse:
     if usage is None or response.echo_end is not None or len(turns) != 1 or turns[0].tokens_usage is not None:
         return response
     filled = replace(turns[0], tokens_usage=usage)
-    return replace(response, output_messages=tuple([filled if each is turns[0] else each for each in messages]))
+    return replace(
+        response, output_messages=tuple([filled if message is turns[0] else message for message in messages])
+    )
 
 
 def join_turns(turns: Sequence[ProviderResponse]) -> ProviderResponse:

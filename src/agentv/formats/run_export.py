@@ -18,7 +18,7 @@ from agentv.model.request import Case
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import EvaluatorResult, ResultRecord
 from agentv.model.stored import ExecutionRow, RunStatus, StoredRun
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 
 RUN_SCHEMA = "agentv.run/2"
 EXECUTION_SCHEMA = "agentv.execution/2"
@@ -156,7 +156,7 @@ def read_run(line: bytes) -> tuple[str, StoredRun]:
     exported = json.decode(line, type=_ExportedRun)
     response = exported.response
     if response is not None and exported.output_from is not None:
-        output = [bytes(each) for each in (exported.messages or ())[exported.output_from : exported.output_to]]
+        output = [bytes(message) for message in (exported.messages or ())[exported.output_from : exported.output_to]]
         response = _with_messages(response, b"[" + b",".join(output) + b"]")
     record = None
     if exported.result is not None:
@@ -188,7 +188,7 @@ def read_run(line: bytes) -> tuple[str, StoredRun]:
         line=record,
         response=None if response is None else _join_raw(response),
         sides=None if bytes(exported.sides) == bytes(NULL) else bytes(exported.sides),
-        attempt_log=tuple([(each.round, _attempt(each)) for each in exported.attempt_log]),
+        attempt_log=tuple([(attempt.round, _attempt(attempt)) for attempt in exported.attempt_log]),
         own_id=None if exported.id in ("", f"{exported.execution_id}-{exported.key}") else exported.id,
     )
     return exported.execution_id, run
@@ -212,7 +212,7 @@ def _from_version_1(line: bytes) -> bytes:
     """Return a run of `agentv.run/1` with the names of today, and attempts with their rounds among their fields."""
     fields = {_VERSION_1_NAMES.get(key, key): value for key, value in json.decode(line, type=dict[str, Raw]).items()}
     rounds = json.decode(fields.get("attempt_log", b"[]"), type=list[dict[str, Any]])
-    return json.encode({**fields, "attempt_log": [{"round": each["round"], **each["attempt"]} for each in rounds]})
+    return json.encode({**fields, "attempt_log": [{"round": entry["round"], **entry["attempt"]} for entry in rounds]})
 
 
 def is_openai_form(line: bytes) -> bool:
@@ -231,7 +231,7 @@ def read_openai_run(line: bytes, position: int) -> tuple[str, StoredRun]:
         **fields,
         "key": key,
         "position": position,
-        "rounds": max([int(each.get("round", 1)) for each in fields.get("attempt_log") or ()], default=1),
+        "rounds": max([int(entry.get("round", 1)) for entry in fields.get("attempt_log") or ()], default=1),
     }
     if fields.get("messages") is not None:
         messages = as_messages(fields["messages"])

@@ -40,7 +40,7 @@ def is_ping(value: Any, name: str) -> bool:
     """Return whether an event only keeps a connection open."""
     if isinstance(value, OBJECT):
         return not value or (
-            to_snake_case(_kind(value, name)) in _PINGS and all(_is_scalar(each) for each in value.values())
+            to_snake_case(_kind(value, name)) in _PINGS and all(_is_scalar(item) for item in value.values())
         )
     return value in (None, "") or (isinstance(value, str) and to_snake_case(name) in _PINGS)
 
@@ -79,7 +79,7 @@ def _is_harmless(kind: str) -> bool:
 
 
 def _mentions_tools(word: str) -> bool:
-    return any(each in word for each in ("tool", "function", "action", "call"))
+    return any(part in word for part in ("tool", "function", "action", "call"))
 
 
 def _read_stray(builder: MessageListBuilder, name: str, value: Any) -> bool:
@@ -130,6 +130,6 @@ def with_strays(response: ProviderResponse, strays: StrayEvents) -> ProviderResp
 
 
 def _is_known(call: Any, known: list[Any]) -> bool:
-    if call.id is not None and any(each.id == call.id for each in known):
+    if call.id is not None and any(other.id == call.id for other in known):
         return True
-    return any(each.tool == call.tool and each.input == call.input for each in known)
+    return any(other.tool == call.tool and other.input == call.input for other in known)

@@ -15,7 +15,7 @@ from agentv.formats.openai_realtime import FORMAT as REALTIME
 from agentv.formats.openai_responses import ResponsesStreamDecoder
 from agentv.formats.sse import ServerEvent
 from agentv.formats.strays import StrayEvents, is_ping, read_strays, reports_calls, with_strays
-from agentv.formats.stream_turns import is_between, split_turns
+from agentv.formats.turns import is_between, split_turns
 from agentv.formats.ui_streams import accept_ag_ui, accept_ai_sdk, assemble_ag_ui, assemble_ai_sdk, is_ag_ui, is_ai_sdk
 from agentv.formats.unread import call_in, has_no_calls
 from agentv.formats.vocabulary import to_snake_case
@@ -84,8 +84,10 @@ def assemble_stream(events: Sequence[StreamEvent], *, snapshots: bool = False) -
     listed = _assemble_list(events)
     if listed is not None:
         return listed
-    formats = [each for each in reply_formats() if not each.items and each is not FORMAT and each.name != _LOG]
-    if any(each.detect(values) for each in formats):
+    formats = [
+        format_ for format_ in reply_formats() if not format_.items and format_ is not FORMAT and format_.name != _LOG
+    ]
+    if any(format_.detect(values) for format_ in formats):
         return AssembledStream(values, strays=_collect_strays(events, _accept_all))
     custom = _assemble_custom_events(events, snapshots=snapshots) or _assemble_list(events, _LOG)
     return (
@@ -116,8 +118,8 @@ def _assemble_turns(values: Sequence[_Object], assemble: "_Assembler") -> Assemb
     streams = [assemble(turn) if isinstance(turn, list) else AssembledStream(turn) for turn in split_turns(values)]
     if len(streams) == 1:
         return streams[0]
-    missing = next((each.missing for each in streams if each.missing), "")
-    return AssembledStream([each.document for each in streams], missing, streams[0].shape)
+    missing = next((stream.missing for stream in streams if stream.missing), "")
+    return AssembledStream([stream.document for stream in streams], missing, streams[0].shape)
 
 
 def _collect_strays(events: Sequence[StreamEvent], accept: "_Predicate") -> StrayEvents:
@@ -348,7 +350,9 @@ _GRAPH_MODES = frozenset((
 def _assemble_states(events: Sequence[StreamEvent]) -> AssembledStream:
     """Assemble the events of LangGraph: the last complete state, else the messages of all steps."""
     states = [event for event in events if event.mode in _GRAPH_MODES]
-    strays = read_strays((at, each.name, each.value) for at, each in enumerate(events) if each.mode not in _GRAPH_MODES)
+    strays = read_strays(
+        (at, event.name, event.value) for at, event in enumerate(events) if event.mode not in _GRAPH_MODES
+    )
     return AssembledStream(assemble_state([(event.mode, event.value) for event in states]), strays=strays)
 
 
@@ -399,8 +403,10 @@ def _assemble_list(events: Sequence[StreamEvent], name: str | None = None) -> As
     """Return all events as a list if a library's format, or the named format, reads it."""
     values = [event.value for event in events if event.value not in ("", "[DONE]", None)]
     formats: tuple[ReplyFormat, ...] = reply_formats()
-    fitting = [each for each in formats if each.events and (each.name == name if name else each.name != _LOG)]
-    shape = next((each for each in fitting if each.detect(values)), None)
+    fitting = [
+        format_ for format_ in formats if format_.events and (format_.name == name if name else format_.name != _LOG)
+    ]
+    shape = next((format_ for format_ in fitting if format_.detect(values)), None)
     return None if shape is None else AssembledStream(values, shape=shape.name)
 
 

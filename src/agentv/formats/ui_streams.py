@@ -117,7 +117,7 @@ class _StreamedConversation:
 
     def build(self) -> list[dict[str, Any]]:
         """Return the messages that have text or calls, in our own form."""
-        return self._results + [_message(each) for each in self._messages if each["texts"] or each["calls"]]
+        return self._results + [_message(message) for message in self._messages if message["texts"] or message["calls"]]
 
 
 def _message(draft: _Object) -> dict[str, Any]:

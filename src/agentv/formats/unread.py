@@ -313,22 +313,22 @@ class _CallSearch:
 
     def _is_known(self, item: Any, calls: Sequence[ToolCall], levels: int) -> bool:
         if isinstance(item, (list, tuple)):
-            boxes = [each for each in item if isinstance(each, (dict, list, tuple)) and each]
-            return levels > 0 and bool(boxes) and all(self._is_known(each, calls, levels - 1) for each in boxes)
+            boxes = [box for box in item if isinstance(box, (dict, list, tuple)) and box]
+            return levels > 0 and bool(boxes) and all(self._is_known(box, calls, levels - 1) for box in boxes)
         if not isinstance(item, dict):
             return False
         call = _as_call(item, any_id=True)
         if call is not None:
             return self._was_read(call, calls)
-        boxes = [each for each in item.values() if isinstance(each, (dict, list, tuple)) and each]
-        return levels > 0 and bool(boxes) and all(self._is_known(each, calls, levels - 1) for each in boxes)
+        boxes = [box for box in item.values() if isinstance(box, (dict, list, tuple)) and box]
+        return levels > 0 and bool(boxes) and all(self._is_known(box, calls, levels - 1) for box in boxes)
 
     def _was_read(self, candidate: _FoundCall | None, calls: Sequence[ToolCall]) -> bool:
         """Return whether a call was read elsewhere: by its id, else by name and input in the same message."""
         if candidate is None:
             return False
         if candidate.ids:
-            return any(each in self._known.ids for each in candidate.ids)
+            return any(id_ in self._known.ids for id_ in candidate.ids)
         return any(call.tool == candidate.name and _same_input(call.input, candidate.input) for call in calls)
 
 
@@ -341,16 +341,16 @@ def _as_call(value: Mapping[Any, Any], *, any_id: bool = False) -> _FoundCall | 
     if isinstance(inner, OBJECT):
         nested = _as_call(inner)
         return None if nested is None else nested._replace(ids=(*nested.ids, *_ids(value)))
-    name = next((each for key in NAME_KEYS if isinstance(each := value.get(key), str) and each), None)
+    name = next((text for key in NAME_KEYS if isinstance(text := value.get(key), str) and text), None)
     key = next((key for key in INPUT_KEYS if _is_input(value.get(key))), None)
-    referred = any(isinstance(value.get(each), str) and value[each] for each in CALL_ID_KEYS)
+    referred = any(isinstance(value.get(key), str) and value[key] for key in CALL_ID_KEYS)
     if (name is None or (key is None and not referred)) and not (any_id and _ids(value)):
         return None
     return _FoundCall(name, UNSET if key is None else value[key], _ids(value))
 
 
 def _ids(value: Mapping[Any, Any]) -> tuple[str, ...]:
-    return tuple(each for key in ("id", *CALL_ID_KEYS) if isinstance(each := value.get(key), str) and each)
+    return tuple(text for key in ("id", *CALL_ID_KEYS) if isinstance(text := value.get(key), str) and text)
 
 
 def _is_input(value: Any) -> bool:
@@ -367,7 +367,7 @@ def is_schema(value: Mapping[Any, Any]) -> bool:
 
 
 def _same_input(left: Any, right: Any) -> bool:
-    left, right = (parse_arguments(each)[0] if isinstance(each, str) else each for each in (left, right))
+    left, right = (parse_arguments(value)[0] if isinstance(value, str) else value for value in (left, right))
     try:
         return bool(left == right)
     except Exception:  # noqa: BLE001 - foreign values may raise anything on comparison

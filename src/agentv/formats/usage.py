@@ -236,7 +236,9 @@ def lift_usage(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     found = {at: usage for at, message in enumerate(messages) if (usage := _usage_in_metadata(message)) is not None}
     if not found:
         return messages
-    return tuple(replace(each, tokens_usage=found[at]) if at in found else each for at, each in enumerate(messages))
+    return tuple(
+        replace(message, tokens_usage=found[at]) if at in found else message for at, message in enumerate(messages)
+    )
 
 
 def _usage_in_metadata(message: Message) -> TokensUsage | None:

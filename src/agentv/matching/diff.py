@@ -8,7 +8,7 @@ import msgspec
 from agentv.matching.equality import json_equal
 from agentv.matching.json_pointer import NOTHING
 from agentv.matching.matchers import equals, has_matcher, is_matcher
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 
 MAX_QUOTED = 200
 

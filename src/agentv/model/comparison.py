@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
+from agentv.model.divergence import Divergence
 from agentv.model.judging import JudgeSums
 from agentv.model.results import DiffLabels, EvaluatorResult, Verdict
 
@@ -141,6 +142,8 @@ class CaseChange(Struct, frozen=True, kw_only=True):
     """Tools with different numbers of calls: the numbers in A and B."""
     calls: tuple[CallPair, ...] | UnsetType = UNSET
     """Aligned calls of both sides, if the results hold them."""
+    divergence: Divergence | UnsetType = UNSET
+    """First divergence of all passing and failing runs of both sides, if there are several and they differ."""
 
 
 class SampleSize(Struct, frozen=True, kw_only=True):

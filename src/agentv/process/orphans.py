@@ -234,7 +234,7 @@ class _Watcher:
             if self.ends_in_order:
                 self.send("end")
             if self._popen is not None:
-                self._popen.returncode = 0  # it ends after us: nobody waits for it
+                self._popen.returncode = 0  # it ends after this process, which does not wait for it
             with suppress(OSError):
                 os.close(self._pipe)
             self._pipe = -1

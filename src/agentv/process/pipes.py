@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from agentv.model.marks import cut_mark
 from agentv.process.command import Command, ProcessResult
-from agentv.redaction.shortening import WINDOW, shorten_start
+from agentv.redaction import WINDOW, shorten_start
 
 _MAX_TAIL = 2_000
 

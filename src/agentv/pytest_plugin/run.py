@@ -151,7 +151,7 @@ class EvalRunner:
             batch.results[event.order].set_result(event)
 
         engine = make_engine(prepared, self._execution_id, iter(runs), on_result)
-        engine.breaks_circuits = False  # each test tells its own error
+        engine.breaks_circuits = False  # each test reports its own error
         await engine.run(min(prepared.concurrency, len(runs)))
 
     async def _open(self, target: Target) -> None:

@@ -72,7 +72,7 @@ _TOKENS = (
     # A JSON Web Token. The word start prevents a rescan from each `eyJ` within a run of letters.
     rf"{_at_word_start('eyJ', more='_-')}[A-Za-z0-9_-]{{8,}}+\.eyJ[A-Za-z0-9_-]{{8,}}+\.[A-Za-z0-9_-]*+",
     _PRIVATE_KEY,
-    # Webhooks: whoever knows the path may post.
+    # Webhooks: anyone who knows the path may post.
     r"\.com/(?:services|workflows|triggers|api/webhooks)/([A-Za-z0-9_-]{6,}/[A-Za-z0-9_/-]{16,})",
 )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UnsetType
 
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 from agentv.reports.console import judge_usage_text
 from agentv.reports.diff import COLORS, MIN_COLUMN, render_evaluator
 from agentv.reports.markdown import MAX_BODY, MAX_PAGE, byte_size, code_span, fenced_block
@@ -225,6 +225,9 @@ def explain_loss(change: CaseChange, style: Style) -> list[str]:
             f"{clean(tool)} {before} -> {after}" for tool, (before, after) in change.calls_by_name.items()
         )
         lines.append(f"  calls: {counts}")
+    if not isinstance(change.divergence, UnsetType):
+        found = change.divergence
+        lines.append(f"  first divergence: {clean(found.sentence)} (p = {format_p_value(found.p_value)})")
     return lines
 
 

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from agentv.model.events import ExecutionStarted, RunFinished
 from agentv.model.response import PRINTED, TRACEBACK
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 from agentv.reports.case_table import CaseTable, render_table, tag_rates
 from agentv.reports.diff import LONG, SHORT, cut, render_error, render_evaluator
 from agentv.reports.failures import ALL, FailedRun, FailureGroups, which_runs

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 from agentv.reports.diff import case_label, case_location, failure_kind, failure_reasons
 from agentv.reports.failures import FailedRun, failure_key, which_runs
 from agentv.reports.terminal import clean, pluralize

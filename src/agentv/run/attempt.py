@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from random import uniform
 from time import perf_counter
 from types import coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -309,8 +310,6 @@ async def _back_off(histories: Sequence[AttemptHistory], limiter: RateLimiter, i
 
 def backoff_with_jitter(attempt: int) -> float:
     """Return the seconds to wait after an attempt: exponential, with jitter so that runs do not retry in step."""
-    from random import uniform  # noqa: PLC0415 - it takes 1 ms, and only a failure needs it
-
     return float(uniform(0.5, 1.0) * min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** (attempt - 1)))  # noqa: S311
 
 

@@ -1,4 +1,4 @@
-"""Heartbeat of a process that runs an execution: it renews the lease on claimed runs (`stores/leases.py`)."""
+"""Heartbeat of a process that runs an execution: it renews the lease on claimed runs (`leases.py` of a store)."""
 
 from __future__ import annotations
 

@@ -18,9 +18,11 @@ from agentv.model.results import ResultRecord
 from agentv.model.stored import Claim, ResultRow
 from agentv.redaction import CASE_NAMES, RECORD_NAMES, TARGET_NAMES
 from agentv.run.heartbeat import HEARTBEAT_S, HeartbeatTimer
+from agentv.run.unwritten import append_unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from agentv.model.events import RunFinished
     from agentv.model.response import ProviderResponse
@@ -147,8 +149,12 @@ class StoreWriter:
         rerun: frozenset[str] = frozenset(),
         on_written: Callable[[Sequence[RunFinished]], None],
         on_error: Callable[[AgentVError], None],
+        unwritten: Path | None = None,
     ) -> None:
         self._store = store
+        self._unwritten = unwritten
+        """File for results that the store does not take; `None` if they are lost then."""
+        self._kept = 0
         self._execution_id = execution_id
         self._redactor = redactor
         self._persist = persist
@@ -286,6 +292,7 @@ class StoreWriter:
         if not (requests or pending or starts):
             return
         if self.error is not None:
+            self._keep(pending)
             self._loop.call_soon_threadsafe(self._on_commit, requests, set(), [], _weight(pending))
             return
         claimed, written = self._store.write(
@@ -305,9 +312,30 @@ class StoreWriter:
         message = f"the run store failed: {type(error).__name__}: {error}"
         self.error = error if isinstance(error, AgentVError) else StoreError(message)
         requests = [item for item in items if isinstance(item, _ClaimRequest)]
-        weight = _weight([item for item in items if isinstance(item, PendingResult)])
+        pending = [item for item in items if isinstance(item, PendingResult)]
+        self._keep(pending)
         self._loop.call_soon_threadsafe(self._on_error, self.error)
-        self._loop.call_soon_threadsafe(self._on_commit, requests, set(), [], weight)
+        self._loop.call_soon_threadsafe(self._on_commit, requests, set(), [], _weight(pending))
+
+    def _keep(self, pending: Sequence[PendingResult]) -> None:
+        """Keep results that the store did not take in a local file."""
+        if self._unwritten is None or not pending:
+            return
+        try:
+            append_unwritten(self._unwritten, redact_results(pending, self._redactor))
+            self._kept += len(pending)
+        except OSError as error:
+            lost = f"{len(pending)} results are lost: {self._unwritten} cannot be written: {error.strerror}"
+            self.error = StoreError(f"{self.error}; {lost}")
+
+    def explain(self, error: AgentVError) -> AgentVError:
+        """Return an error of the store that also says where results were kept; to be called at the end."""
+        if not self._kept:
+            return error if self.error is None else self.error
+        results = "1 result" if self._kept == 1 else f"{self._kept:,} results"
+        verb = "is" if self._kept == 1 else "are"
+        msg = f"{self.error}. {results} that could not be written {verb} in {self._unwritten}: --resume inserts them"
+        return type(error)(msg) if isinstance(error, StoreError) else error
 
     def _on_commit(
         self, requests: Sequence[_ClaimRequest], claimed: set[str], events: Sequence[RunFinished], weight: int

@@ -1,4 +1,4 @@
-"""Summary of an execution: outcome counts, pass@k and pass^k of repeated cases, usage of judges."""
+"""Summary of an execution: outcome counts, pass@k and pass^k of repeated cases, usage of judges, gates."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from agentv.model.results import Coverage, Distribution, OutcomeCounts, Repeated
 from agentv.scoring.statistics import pass_at_k, pass_hat_k, wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from agentv.model.results import ResultRecord
-    from agentv.run.gates import CaseKey, GateOutcome, Gates
     from agentv.run.plan import PlanCounts
 
     OutcomeTable = dict["CaseOutcomes", int]
@@ -30,9 +29,48 @@ MAX_LISTED = 100
 """Repeated cases that a summary lists one by one."""
 MAX_TAGS = 1_000
 """Tags that are counted; one for each case would take memory without an end."""
+CaseKey = tuple[str, str, str]
+"""Eval, target and case."""
+MAX_LOST = 10
+_ROUNDING = 1e-9
 DIGITS = 6
 _DIGITS = re.compile(r"0*(\d+)")
 TOKEN_COUNTS = tuple(name for name in TokensUsage.__struct_fields__ if name.endswith("_tokens"))
+
+
+class Gates(NamedTuple):
+    """Conditions on an execution that replace the rule that every run has to pass."""
+
+    min_pass_rate: float | None = None
+    """Share of the measured runs that has to pass."""
+    max_regressions: int | None = None
+    """Number of cases that passed in the baseline and may fail now."""
+    baseline: str = ""
+    """Name of the baseline."""
+    passed_before: frozenset[CaseKey] = frozenset()
+    """Cases that passed in the baseline."""
+
+    def judge(self, counts: OutcomeCounts, failed: Collection[CaseKey]) -> list[GateOutcome]:
+        """Return the outcome of each condition; `failed` are the cases that do not pass now."""
+        outcomes = []
+        if self.min_pass_rate is not None:
+            rate = counts.pass_rate or 0.0
+            text = f"--min-pass-rate {self.min_pass_rate:g}: {rate * 100:.1f} % of the measured runs passed"
+            outcomes.append(GateOutcome(rate >= self.min_pass_rate - _ROUNDING, text))
+        if self.max_regressions is not None:
+            lost = [key for key in failed if key in self.passed_before]
+            names = ", ".join([*(case_id for _, _, case_id in lost[:MAX_LOST]), *(["…"] if lost[MAX_LOST:] else [])])
+            cases = f"{len(lost):,} of the {len(self.passed_before):,} cases that passed in {self.baseline} fail now"
+            text = f"--max-regressions {self.max_regressions}: {cases}{f': {names}' if names else ''}"
+            outcomes.append(GateOutcome(len(lost) <= self.max_regressions, text))
+        return outcomes
+
+
+class GateOutcome(NamedTuple):
+    """Outcome of one condition."""
+
+    is_met: bool
+    text: str
 
 
 class _JudgeCounter:

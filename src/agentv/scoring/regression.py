@@ -63,7 +63,9 @@ class Stratum(NamedTuple):
         ways = comb(self.runs, self.passed)
         least, most = max(0, self.passed - self.runs_a), min(self.runs_b, self.passed)
         passes = range(least, most + 1)
-        return least, [comb(self.runs_b, each) * comb(self.runs_a, self.passed - each) / ways for each in passes]
+        return least, [
+            comb(self.runs_b, passed_b) * comb(self.runs_a, self.passed - passed_b) / ways for passed_b in passes
+        ]
 
     def loss_p_value(self) -> float:
         """Return the probability of at most as many passes of B as there were: Fisher's exact test, one-sided."""
@@ -144,7 +146,9 @@ def regressed_cases(strata: Sequence[Stratum], alpha: float) -> set[int]:
     counts = Counter(stratum for stratum in strata if stratum.is_informative)
     if not counts:
         return set()
-    smallest = sorted(value for each, number in counts.items() for value in [each.smallest_p_value()] * number)
+    smallest = sorted(
+        value for counts_of_case, number in counts.items() for value in [counts_of_case.smallest_p_value()] * number
+    )
     divisor = next(number for number in count(1) if bisect_right(smallest, alpha / number * _TOLERANCE) <= number)
     limit = alpha / divisor * _TOLERANCE
     lost = {stratum for stratum in counts if stratum.loss_p_value() <= limit}
@@ -155,13 +159,13 @@ def sign_flip_test(differences: Sequence[float], seed: int) -> Tails:
     """Return the p-values of a sum of paired differences whose signs are arbitrary if both sides are the same."""
     observed = fsum(differences)
     if len(differences) > MAX_FLIPPED:
-        spread = sqrt(fsum(each * each for each in differences))
+        spread = sqrt(fsum(difference * difference for difference in differences))
         return Tails(normal_share(observed / spread), normal_share(-observed / spread))
     random = seeded_random(seed)
     sums = [fsum(map(mul, random.choices((1.0, -1.0), k=len(differences)), differences)) for _ in range(RESAMPLES)]
     slack = 1e-9 * fsum(map(abs, differences))
-    worse = 1 + sum(each <= observed + slack for each in sums)
-    better = 1 + sum(each >= observed - slack for each in sums)
+    worse = 1 + sum(total <= observed + slack for total in sums)
+    better = 1 + sum(total >= observed - slack for total in sums)
     return Tails(worse / (RESAMPLES + 1), better / (RESAMPLES + 1))
 
 

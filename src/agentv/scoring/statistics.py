@@ -1,17 +1,21 @@
-"""Confidence intervals, pass@k and pass^k, paired tests and bootstrap."""
+"""Confidence intervals, pass@k and pass^k, paired tests and bootstrap, Cohen's kappa of two raters."""
 
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
 from math import ceil, erfc, exp, fsum, isinf, lgamma, log, log1p, pi, sqrt
 from random import Random
+from typing import NamedTuple
 
 Interval = tuple[float, float]
 """The lower and the upper end."""
 CONFIDENCE = 0.95
 _STEPS = 1000
 _CONVERGED = 1e-15
+_ZERO_VARIANCE = 1e-12
+"""A variance below this counts as 0."""
 
 
 def normal_quantile(share: float) -> float:
@@ -101,9 +105,39 @@ def mcnemar(wins: int, losses: int) -> float:
     return min(1.0, 2.0 * total)
 
 
+def fisher_exact(first: int, first_total: int, second: int, second_total: int) -> float:
+    """Return the two-sided p-value of Fisher's exact test of a property that is as frequent in one group as in another.
+
+    `first` of the `first_total` members of one group have it, and `second` of the `second_total` of the other. Summed
+    are the probabilities of all tables with the same margins that are at most as likely as this one.
+    """
+    with_property, total = first + second, first_total + second_total
+    ways = _log_choose(total, with_property)
+
+    def log_share(count: int) -> float:
+        return _log_choose(first_total, count) + _log_choose(second_total, with_property - count) - ways
+
+    limit = log_share(first) + 1e-7  # tables that are equally likely but for rounding
+    least, most = max(0, with_property - second_total), min(first_total, with_property)
+    shares = []
+    # From either end inwards the probabilities only increase, until they exceed the limit.
+    for counts in (range(least, most + 1), range(most, least - 1, -1)):
+        for count in counts:
+            log_probability = log_share(count)
+            if log_probability > limit:
+                break
+            shares.append(exp(log_probability))
+        else:
+            return 1.0
+    return min(1.0, fsum(shares))
+
+
+def _log_choose(items: int, chosen: int) -> float:
+    return lgamma(items + 1) - lgamma(chosen + 1) - lgamma(items - chosen + 1)
+
+
 def _log_binomial(trials: int, count: int, share: float) -> float:
-    ways = lgamma(trials + 1) - lgamma(count + 1) - lgamma(trials - count + 1)
-    return ways + count * log(share) + (trials - count) * log1p(-share)
+    return _log_choose(trials, count) + count * log(share) + (trials - count) * log1p(-share)
 
 
 def paired_difference(
@@ -193,7 +227,7 @@ def _resample_means(differing: Sequence[float], cases: int, seed: int, resamples
 
 def seeded_random(seed: int) -> Random:
     """Return a generator of random numbers that the seed determines."""
-    return Random(seed)  # noqa: S311 - nobody's secret hangs on it
+    return Random(seed)  # noqa: S311 - it protects no secret
 
 
 def _counts(cases: int, differing: int) -> tuple[int, list[float]]:
@@ -235,3 +269,65 @@ def _limit_quantiles(differences: Sequence[float], tail: float) -> Interval:
 
 def _cornish_fisher(z: float, skew: float, tails: float) -> float:
     return z + (z**2 - 1) * skew / 6 + (z**3 - 3 * z) * tails / 24 - (2 * z**3 - 5 * z) * skew**2 / 36
+
+
+class Agreement(NamedTuple):
+    """Agreement of two raters."""
+
+    n: int
+    agreement: float | None
+    """The share of decisions in which they agree; `None` without any."""
+    kappa: float | None
+    """Cohen's kappa; `None` if undefined: both raters gave the same one rating throughout."""
+    low: float | None
+    """The lower end of its interval of 95 %."""
+    high: float | None
+    """The upper end of that interval."""
+    table: dict[str, dict[str, int]]
+    """Counts of pairs of ratings: `table[first][second]`."""
+
+
+def cohens_kappa(pairs: Sequence[tuple[str, str]], labels: Sequence[str] = ()) -> Agreement:
+    """Return Cohen's kappa of two raters with the interval of Fleiss, Cohen and Everitt (1969), and their table."""
+    names = list(dict.fromkeys([*labels, *(name for pair in pairs for name in pair)]))
+    counts = Counter(pairs)
+    table = {first: {second: counts[first, second] for second in names} for first in names}
+    n = len(pairs)
+    if not n:
+        return Agreement(0, None, None, None, None, table)
+    share = {pair: count / n for pair, count in counts.items()}
+    rows = {name: sum(share.get((name, other), 0.0) for other in names) for name in names}
+    columns = {name: sum(share.get((other, name), 0.0) for other in names) for name in names}
+    observed = sum(share.get((name, name), 0.0) for name in names)
+    expected = sum(rows[name] * columns[name] for name in names)
+    if expected >= 1.0 - _ZERO_VARIANCE:
+        return Agreement(n, observed, None, None, None, table)
+    kappa = (observed - expected) / (1 - expected)
+    variance = _variance(share, rows, columns, observed, expected)
+    if variance > _ZERO_VARIANCE:
+        spread = two_sided(CONFIDENCE) * sqrt(variance / n)
+        low, high = kappa - spread, kappa + spread
+    else:
+        # If all decisions agree, that formula gives an interval of no width, even for four of them. Wilson's interval
+        # of the agreement, corrected for chance, is used instead.
+        ends = wilson(observed * n, n) or (0.0, 1.0)
+        low, high = ((end - expected) / (1 - expected) for end in ends)
+    return Agreement(n, observed, kappa, max(-1.0, low), min(1.0, high), table)
+
+
+def _variance(
+    share: dict[tuple[str, str], float],
+    rows: dict[str, float],
+    columns: dict[str, float],
+    observed: float,
+    expected: float,
+) -> float:
+    """Return the variance of kappa for one decision, by the delta method, whatever the true kappa is."""
+    chance, missed = 1 - expected, 1 - observed
+    total = 0.0
+    for (first, second), part in share.items():
+        if first == second:
+            total += part * (chance - (rows[first] + columns[first]) * missed) ** 2
+        else:
+            total += part * (missed * (columns[first] + rows[second])) ** 2
+    return (total - (observed * expected - 2 * expected + observed) ** 2) / chance**4

@@ -1,8 +1,9 @@
-"""Discovery of eval files in folders."""
+"""Discovery of eval files in folders, and trust in project files of other users."""
 
 from __future__ import annotations
 
 import os
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".eval.yaml", ".eval.yml")
 IGNORED_FOLDERS = {"node_modules", "__pycache__", "venv", "build", "dist"}
+TRUSTS_ALL: ContextVar[bool] = ContextVar("TRUSTS_ALL", default=False)
+"""True if project files of other users are used, too: `--trust-project`."""
 
 
 def find_evals(paths: Iterable[str | Path], *, allow_none: bool = False) -> list[Path]:

@@ -1,1 +1,1 @@
-"""Run stores: SQLite files with executions, runs, results and judge replies."""
+"""Run stores, one package for each kind of database, with the statements that they share."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from array import array
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, get_args
@@ -32,12 +31,11 @@ from agentv.stores.checksums import (
     find_snapshot_damage,
     row_checksum,
 )
-from agentv.stores.connection import Connection
+from agentv.stores.database import BLOCK, StoreConnection, blocks, placeholders
 from agentv.stores.statements import snapshot_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 
 STORED_RUNS = """
@@ -57,21 +55,17 @@ RESULTS = """
     SELECT key, position, place, record, response, sides, payloads.checksum, response_checksum
     FROM runs LEFT JOIN payloads ON run = seq WHERE seq
 """
-VERDICT = "iif(status IN ('completed', 'error'), verdict, NULL), iif(status IN ('completed', 'error'), score, NULL)"
+VERDICT = ", ".join(f"CASE WHEN status IN ('completed', 'error') THEN {name} END" for name in ("verdict", "score"))
 """Verdict and score of a run; `NULL` if it was claimed again since and has no new result yet."""
 _decode_unread = json.Decoder(tuple[Unread, ...]).decode
 ROW_FIELDS = tuple([name for name in RunRow._fields if name != "damage"])
 ROW_COLUMNS = ", ".join([*ROW_FIELDS, *RUN_COLUMNS, "checksum"]).replace("verdict, score", VERDICT, 1)
-BLOCK = 256
-"""Payloads that are read in one query: SQLite would sort all of them in memory."""
+RUNS_IN_BLOCK = 32
+"""Runs that are read with all their data in one query."""
 COUNTS = """
     SELECT count(*), count(*) FILTER (WHERE verdict = 'pass'), count(*) FILTER (WHERE verdict = 'fail'),
         count(*) FILTER (WHERE verdict = 'error')
     FROM runs WHERE execution = ? AND superseded = 0 AND status IN ('completed', 'error')
-"""
-PARTLY_UNDERSTOOD = """
-    SELECT count(*) FROM runs
-    WHERE execution = ? AND unread IS NOT NULL AND superseded = 0 AND status IN ('completed', 'error')
 """
 RECORDS_OF_TARGET = """
     SELECT record FROM runs JOIN payloads ON run = runs.seq JOIN executions ON executions.seq = execution
@@ -82,38 +76,47 @@ RECORDS_OF_TARGET = """
 EXECUTION_COLUMNS = (
     "seq, id, status, persist, command, inputs, planned, runs, passed, failed, errors, started_at, completed_at"
 )
+EXECUTIONS = f"""
+    SELECT {EXECUTION_COLUMNS}, summary, checksum, (
+        SELECT count(*) FROM runs
+        WHERE execution = executions.seq AND unread IS NOT NULL AND superseded = 0 AND status IN ('completed', 'error')
+    )
+    FROM executions
+"""  # noqa: S608 - names of columns, ours
+"""Executions, each with the number of its runs whose reply was only partly understood."""
 
 
-class StoreQueries(Connection):
+class StoreQueries(StoreConnection):
     """Reading half of a store."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, *place: Any) -> None:
+        super().__init__(*place)
         self._execution_seqs: dict[str, int] = {}
         self._damaged: set[str] = set()
         """Keys of the runs in which damage was found so far."""
+        self._row_errors: tuple[type[Exception], ...] = (
+            *self.damage_errors,
+            MsgspecError,
+            UnicodeDecodeError,
+            TypeError,
+        )
 
     def executions(self, limit: int = -1) -> list[ExecutionRow]:
         """Return the executions, newest first, without their summaries."""
+        some = "" if limit < 0 else f"LIMIT {int(limit)}"
         with self.translate_errors():
-            query = f"SELECT {EXECUTION_COLUMNS}, summary, checksum FROM executions ORDER BY seq DESC LIMIT ?"  # noqa: S608 - names of columns, ours
-            rows = [_execution_row(row) for row in self.db.execute(query, (limit,)).fetchall()]
-            return [self._with_counts(replace(row, summary=None)) for row in rows]
+            rows = map(decode_execution, self.db.execute(f"{EXECUTIONS} ORDER BY seq DESC {some}").fetchall())
+            return [self.with_counts(replace(row, summary=None)) for row in rows]
 
     def find_execution(self, name: str) -> list[ExecutionRow]:
         """Return the execution of this id, or all whose id begins with it."""
-        columns = f"{EXECUTION_COLUMNS}, summary, checksum"
-        query = f"SELECT {columns} FROM executions WHERE substr(id, 1, ?) = ? ORDER BY seq DESC"  # noqa: S608 - as above
+        query = f"{EXECUTIONS} WHERE substr(id, 1, ?) = ? ORDER BY seq DESC"
         with self.translate_errors():
-            rows = [_execution_row(row) for row in self.db.execute(query, (len(name), name)).fetchall()]
-            return [self._with_counts(row) for row in rows if row.id == name] or [
-                self._with_counts(row) for row in rows
-            ]
+            rows = [decode_execution(row) for row in self.db.execute(query, (len(name), name)).fetchall()]
+            return [self.with_counts(row) for row in rows if row.id == name] or [self.with_counts(row) for row in rows]
 
-    def _with_counts(self, row: ExecutionRow) -> ExecutionRow:
-        """Add the number of partly understood replies, and the counts of an execution that is not finished."""
-        partly = self.db.execute(PARTLY_UNDERSTOOD, (row.seq,)).fetchone()[0]
-        row = replace(row, partly_understood=partly) if partly else row
+    def with_counts(self, row: ExecutionRow) -> ExecutionRow:
+        """Count the runs of an execution that is not finished."""
         if row.status not in ("running", DAMAGED):
             return row
         runs, passed, failed, errors = self.db.execute(COUNTS, (row.seq,)).fetchone()
@@ -140,20 +143,27 @@ class StoreQueries(Connection):
         with self.translate_errors():
             if keys is None:
                 rows = self.db.execute(f"{FINISHED_RUNS} ORDER BY position", (execution,)).fetchall()
+                seqs = array("q", [row[0] for row in rows])
             else:
-                query_key = f"{FINISHED_RUNS} AND key = ?"
-                rows = [self.db.execute(query_key, (execution, key)).fetchone() for key in keys]
-            seqs = array("q", [row[0] for row in rows if row])
+                seqs = array("q", self._find_finished(execution, keys))
             for start in range(0, len(seqs), BLOCK):
                 yield from self._read_results(
                     execution_id, query, seqs[start : start + BLOCK].tolist(), replies=replies
                 )
 
+    def _find_finished(self, execution: int, keys: Sequence[str]) -> list[int]:
+        """Return the row numbers of the finished runs with these keys, in the order of the keys."""
+        seqs: dict[str, int] = {}
+        query = FINISHED_RUNS.replace("SELECT seq", "SELECT key, seq")
+        for block in blocks(keys):
+            seqs |= dict(self.db.execute(f"{query} AND key IN {placeholders(len(block))}", (execution, *block)))
+        return [seqs[key] for key in keys if key in seqs]
+
     def _read_results(self, execution_id: str, query: str, seqs: list[int], *, replies: bool) -> list[StoredResult]:
         """Return the results of a block in plan order; if it cannot be read as a whole, each run by itself."""
         try:
-            rows = self.db.execute(f"{query} IN ({', '.join('?' * len(seqs))})", seqs).fetchall()
-        except sqlite3.DatabaseError as error:
+            rows = self.db.execute(f"{query} IN {placeholders(len(seqs))}", seqs).fetchall()
+        except self.damage_errors as error:
             if len(seqs) == 1:
                 return [self._unreadable_result(execution_id, seqs[0], error)]
             single = [self._read_results(execution_id, query, [seq], replies=replies) for seq in seqs]
@@ -162,7 +172,7 @@ class StoreQueries(Connection):
         self._damaged.update(result.key for result in results if result.damage is not None)
         return sorted(results, key=itemgetter(1))
 
-    def _unreadable_result(self, execution_id: str, seq: int, error: sqlite3.DatabaseError) -> StoredResult:
+    def _unreadable_result(self, execution_id: str, seq: int, error: Exception) -> StoredResult:
         key = self._key(seq)
         self._damaged.add(key)
         return StoredResult(key, 0, "", b"", None, None, run_id=f"{execution_id}-{key}", damage=str(error))
@@ -171,7 +181,7 @@ class StoreQueries(Connection):
         """Return the key of a run that cannot be read completely."""
         try:
             (key,) = self.db.execute("SELECT key FROM runs WHERE seq = ?", (seq,)).fetchone()
-        except (sqlite3.DatabaseError, TypeError):
+        except self._row_errors:
             return f"row-{seq}"
         return key if isinstance(key, str) else repr(key)
 
@@ -179,7 +189,7 @@ class StoreQueries(Connection):
         """Yield the runs of an execution in plan order, without texts."""
         query = f"SELECT {ROW_COLUMNS} FROM runs WHERE execution = ? AND superseded = 0 ORDER BY position"  # noqa: S608 - names of columns, ours
         with self.translate_errors():
-            for run in map(_run_row, self.db.execute(query, (self.execution_seq(execution_id),))):
+            for run in map(decode_run_row, self.db.execute(query, (self.execution_seq(execution_id),))):
                 if run.damage is not None:
                     self._damaged.add(run.key)
                 yield run
@@ -202,20 +212,22 @@ class StoreQueries(Connection):
     def _is_intact(self, snapshot: Any) -> bool:
         try:
             row = self.db.execute("SELECT data FROM snapshots WHERE id = ?", (snapshot,)).fetchone()
-        except sqlite3.DatabaseError:
+        except self.damage_errors:
             return False
         return row is not None and isinstance(row[0], bytes) and snapshot_id(row[0]) == snapshot
 
     def recent_runs(self, execution_id: str | None = None) -> Iterator[tuple[str, RunRow]]:
         """Yield the runs of all executions or of one, the last started first, with the ids of their executions."""
-        execution = None if execution_id is None else self.execution_seq(execution_id)
+        where, values = "superseded = 0", []
+        if execution_id is not None:
+            where, values = f"{where} AND execution = ?", [self.execution_seq(execution_id)]
         query = f"""
             SELECT (SELECT id FROM executions WHERE seq = execution), {ROW_COLUMNS} FROM runs
-            WHERE superseded = 0 AND (?1 IS NULL OR execution = ?1) ORDER BY seq DESC
+            WHERE {where} ORDER BY seq DESC
         """  # noqa: S608 - names of columns, ours
         with self.translate_errors():
-            for name, *row in self.db.execute(query, (execution,)):
-                yield name, _run_row(tuple(row))
+            for name, *row in self.db.execute(query, values):
+                yield name, decode_run_row(tuple(row))
 
     def target_records(self, target: str, limit: int) -> Iterator[bytes]:
         """Yield the result records of a target's finished runs in all executions, the newest first."""
@@ -244,19 +256,33 @@ class StoreQueries(Connection):
         values = (self.execution_seq(execution_id), *(() if key is None else (key,)))
         with self.translate_errors():
             query = f"SELECT seq FROM runs WHERE {where} ORDER BY position, key"  # noqa: S608 - one of two, above
-            for (seq,) in self.db.execute(query, values).fetchall():
-                try:
-                    row = self.db.execute(f"{STORED_RUNS} WHERE runs.seq = ?", (seq,)).fetchone()
-                    run = _stored_run(row, self._attempts(seq))
-                except (sqlite3.DatabaseError, MsgspecError, UnicodeDecodeError) as error:
-                    run = UNREADABLE._replace(key=self._key(seq), damage=str(error))
-                yield run._replace(run_id=f"{execution_id}-{run.key}")
+            seqs = [seq for (seq,) in self.db.execute(query, values).fetchall()]
+            for block in blocks(seqs, RUNS_IN_BLOCK):
+                for run in self._read_runs(block):
+                    yield run._replace(run_id=f"{execution_id}-{run.key}")
 
-    def _attempts(self, seq: int) -> tuple[tuple[int, Attempt], ...]:
-        rows = self.db.execute(
-            "SELECT round, number, latency_ms, waited_ms, thread_id, error FROM attempts WHERE run = ?", (seq,)
-        )
-        return tuple([(row[0], _attempt(*row[1:])) for row in rows])
+    def _read_runs(self, seqs: Sequence[int]) -> list[StoredRun]:
+        """Return the runs with these row numbers; if they cannot be read together, each by itself."""
+        some = placeholders(len(seqs))
+        try:
+            rows = {row[0]: row for row in self.db.execute(f"{STORED_RUNS} WHERE runs.seq IN {some}", seqs)}
+            attempts = self._attempts(seqs)
+            return [_stored_run(rows[seq], tuple(attempts[seq])) for seq in seqs]
+        except self._row_errors as error:
+            if len(seqs) > 1:
+                return [run for seq in seqs for run in self._read_runs([seq])]
+            return [UNREADABLE._replace(key=self._key(seqs[0]), damage=str(error))]
+
+    def _attempts(self, seqs: Sequence[int]) -> dict[int, list[tuple[int, Attempt]]]:
+        """Return the attempts of runs, each with the number of its round."""
+        query = f"""
+            SELECT run, round, number, latency_ms, waited_ms, thread_id, error FROM attempts
+            WHERE run IN {placeholders(len(seqs))} ORDER BY run, round, number
+        """  # noqa: S608 - placeholders
+        attempts: dict[int, list[tuple[int, Attempt]]] = {seq: [] for seq in seqs}
+        for run, number, *attempt in self.db.execute(query, seqs):
+            attempts[run].append((number, _attempt(*attempt)))
+        return attempts
 
     def execution_seq(self, execution_id: str) -> int:
         """Return the row number of an execution, to which its runs refer."""
@@ -309,7 +335,7 @@ def _row_damage(columns: Sequence[Any], checksum: int | None) -> str | None:
     return CHANGED if checksum is not None and row_checksum(*columns) != checksum else None
 
 
-def _run_row(row: tuple[Any, ...]) -> RunRow:
+def decode_run_row(row: tuple[Any, ...]) -> RunRow:
     """Return a run of a list; one whose columns are damaged has its key, its case and the reason."""
     fields, columns, checksum = row[: len(ROW_FIELDS)], row[len(ROW_FIELDS) : -1], row[-1]
     values = dict(zip(ROW_FIELDS, fields, strict=True))
@@ -342,16 +368,21 @@ def _attempt(
     )
 
 
-def _execution_row(row: tuple[Any, ...]) -> ExecutionRow:
+def decode_execution(row: tuple[Any, ...]) -> ExecutionRow:
     """Return an execution; one that is damaged has that status, and no counts and summary of its own."""
-    *columns, summary, checksum = row
+    *columns, summary, checksum, partly_understood = row
     values = dict(zip(EXECUTION_COLUMNS.split(", "), columns, strict=True))
     damaged = ExecutionRow(
-        seq=values["seq"], id=str(values["id"]), status=DAMAGED, started_at=str(values["started_at"])
+        seq=values["seq"],
+        id=str(values["id"]),
+        status=DAMAGED,
+        started_at=str(values["started_at"]),
+        partly_understood=partly_understood,
     )
     try:
         values["command"] = json.decode(values["command"], type=StoredCommand)
         values["summary"] = None if summary is None else json.decode(summary)
+        values["partly_understood"] = partly_understood
         execution = msgspec.convert(values, ExecutionRow, builtin_types=(bytes,))
     except (MsgspecError, UnicodeDecodeError, TypeError):
         return damaged

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cached_property
 from hashlib import blake2b
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from agentv.jsonio import dump_json
+from agentv.stores.database import Insert, blocks, placeholders
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from agentv.model.events import Attempt
     from agentv.model.results import ResultRecord
+    from agentv.stores.database import Database
 
 
 IDENTITY = "eval_id, case_id, persona_id, target, repeat"
@@ -27,7 +27,7 @@ REDACTED = "[redacted"
 class SupersededRuns:
     """Runs of a resumed execution by identity, to find those that a new result supersedes."""
 
-    def __init__(self, db: sqlite3.Connection, execution: int) -> None:
+    def __init__(self, db: Database, execution: int) -> None:
         self._db = db
         self._execution = execution
 
@@ -40,55 +40,45 @@ class SupersededRuns:
             runs[identity] = (*runs.get(identity, ()), seq)
         return runs
 
-    def supersede(self, runs: Iterable[int]) -> None:
+    def reset(self) -> None:
+        """Read the runs again when they are needed."""
+        self.__dict__.pop("_by_identity", None)
+
+    def supersede(self, runs: Sequence[int]) -> None:
         """Mark older runs of the same identity as superseded: an execution has one result of each."""
-        for seq in runs:
-            identity = self._db.execute(f"SELECT {IDENTITY} FROM runs WHERE seq = ?", (seq,)).fetchone()  # noqa: S608 - as above
-            if any(REDACTED in part for part in identity if isinstance(part, str)):
-                continue
-            older = [(other,) for other in self._by_identity.get(identity, ()) if other != seq]
-            if older:
-                self._db.executemany("UPDATE runs SET superseded = 1 WHERE seq = ?", older)
-            self._by_identity[identity] = (seq,)
+        for block in blocks(runs):
+            query = f"SELECT seq, {IDENTITY} FROM runs WHERE seq IN {placeholders(len(block))}"  # noqa: S608 - as above
+            identities = {seq: tuple(identity) for seq, *identity in self._db.execute(query, block)}
+            for seq in block:
+                self._supersede(seq, identities[seq])
+
+    def _supersede(self, run: int, identity: tuple[Any, ...]) -> None:
+        if any(REDACTED in part for part in identity if isinstance(part, str)):
+            return
+        older = [other for other in self._by_identity.get(identity, ()) if other != run]
+        if older:
+            self._db.execute(f"UPDATE runs SET superseded = 1 WHERE seq IN {placeholders(len(older))}", older)  # noqa: S608 - as above
+        self._by_identity[identity] = (run,)
 
 
-ROWS = "{rows}"
-"""Place of the rows in a statement for `execute_rows`."""
-SNAPSHOT = """
-    INSERT INTO snapshots (id, data) VALUES {rows}
-    ON CONFLICT (id) DO UPDATE SET data = excluded.data WHERE data IS NOT excluded.data
-"""
+SNAPSHOT = Insert("snapshots", ("id", "data"), "ON CONFLICT (id) DO NOTHING")
+REPAIRED_SNAPSHOT = SNAPSHOT._replace(
+    on_conflict="ON CONFLICT (id) DO UPDATE SET data = excluded.data WHERE snapshots.data <> excluded.data"
+)
 """The id is a hash of the data: other data with this id is damaged, and repaired."""
-PAYLOAD = "INSERT OR REPLACE INTO payloads (run, record, response, sides, checksum, response_checksum) VALUES {rows}"
-ATTEMPT = "INSERT INTO attempts (run, round, number, latency_ms, waited_ms, thread_id, error) VALUES {rows}"
-RESULT = "INSERT INTO evaluator_results (run, position, name, type, kind, status, score, weight) VALUES {rows}"
-_ROWS_PER_STATEMENT = (256, 64, 16, 4, 1)
-"""Few sizes, so that each statement is prepared once."""
+PAYLOAD = Insert(
+    "payloads",
+    ("run", "record", "response", "sides", "checksum", "response_checksum"),
+    "ON CONFLICT (run) DO UPDATE SET record = excluded.record, response = excluded.response, sides = excluded.sides,"
+    " checksum = excluded.checksum, response_checksum = excluded.response_checksum",
+)
+ATTEMPT = Insert("attempts", ("run", "round", "number", "latency_ms", "waited_ms", "thread_id", "error"))
+RESULT = Insert("evaluator_results", ("run", "position", "name", "type", "kind", "status", "score", "weight"))
 
 NO_RESULT = (None,) * 12
 """The `result_columns` of a run without a result."""
 _MAX_INTEGER = 2**63
-"""Limit of SQLite's integers."""
-
-
-def execute_rows(db: sqlite3.Connection, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Execute a statement for these rows, many rows at a time.
-
-    Python releases its lock around every statement, so that one statement per row would wait for other threads often.
-    """
-    start = 0
-    for size in _ROWS_PER_STATEMENT:
-        while len(rows) - start >= size:
-            block = rows[start : start + size]
-            db.execute(with_placeholders(statement, size, len(block[0])), list(chain.from_iterable(block)))
-            start += size
-
-
-@cache
-def with_placeholders(statement: str, rows: int, columns: int) -> str:
-    """Return the statement with placeholders for this number of rows in place of `{rows}`."""
-    row = f"({', '.join('?' * columns)})"
-    return statement.replace(ROWS, ", ".join([row] * rows))
+"""Limit of the integers of a column."""
 
 
 def result_columns(record: ResultRecord) -> tuple[Any, ...]:

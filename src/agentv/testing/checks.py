@@ -237,7 +237,7 @@ async def a_request_is_left_as_it_was(subject: Subject) -> str | None:
 
 @needs("failing")
 async def a_failure_is_a_reply(subject: Subject) -> str | None:
-    """A target that fails is told as a reply with an error of a known kind, and nothing is raised."""
+    """A target that fails gives a reply with an error of a known kind, and raises nothing."""
     async with subject.opened(subject.failing) as provider:
         response = await ask(provider, subject.requests(0, "Hello"))
     error = response.error
@@ -273,7 +273,11 @@ async def fields_that_nobody_knows_are_kept(subject: Subject) -> str | None:
     """Unknown fields of the target's reply are preserved in `metadata`."""
     async with subject.opened(subject.odd) as provider:
         response = await ask_successfully(provider, subject.requests(0, "Hello"))
-    places = [response.metadata, response.raw_response, *(each.metadata for each in response.output_messages or ())]
+    places = [
+        response.metadata,
+        response.raw_response,
+        *(message.metadata for message in response.output_messages or ()),
+    ]
     if b"conformance_extra" not in dump_json(places):
         fail("the field `conformance_extra` of the target's reply is nowhere in `metadata`")
     return None

@@ -21,7 +21,7 @@ from agentv.providers.http.pointers import Pointers
 from agentv.providers.http.request import RequestSettings, RequestWriter
 from agentv.providers.http.response import ReplySettings
 from agentv.providers.http.template import TEMPLATE
-from agentv.providers.transport.client import HttpResponse
+from agentv.providers.transport.failures import HttpResponse
 from tests.support.examples import examples
 
 TEXTS = st.text(max_size=30) | st.sampled_from(

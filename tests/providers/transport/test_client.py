@@ -16,19 +16,10 @@ from aiohttp import web
 from msgspec import UNSET
 
 from agentv.model.response import ResponseError
-from agentv.providers.transport.client import (
-    HttpClient,
-    HttpResponse,
-    TransportError,
-    failure_from,
-    failure_in_stream,
-    find_proxy,
-    join_url,
-    merge_headers,
-    read_json,
-    shown_url,
-)
+from agentv.providers.transport.client import HttpClient, find_proxy
+from agentv.providers.transport.failures import HttpResponse, TransportError, failure_from, failure_in_stream, read_json
 from agentv.providers.transport.retry_after import retry_after_s
+from agentv.providers.transport.urls import join_url, merge_headers, shown_url
 from tests.fakes.model_server.server import Server, running
 
 CHAT = "/v1/chat/completions"
@@ -231,8 +222,8 @@ def test_a_redirect_is_not_followed(server: Server) -> None:
     assert "http://localhost:1/v1/chat/completions" in told.message
 
 
-def test_importing_it_loads_no_http_client() -> None:
-    code = "import sys, agentv.providers.transport.client, agentv.providers.vendors.openai; "
+def test_settings_of_targets_load_no_http_client() -> None:
+    code = "import sys, agentv.providers.http, agentv.providers.langgraph, agentv.providers.vendors.openai; "
     code += "import agentv.providers.vendors.anthropic; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -1,22 +1,38 @@
-"""Compare two executions, result files or lists of records, case by case."""
+"""Compare two executions, result files or lists of records, case by case; load the baseline of a gate."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from agentv.api.compare.decision import decide
-from agentv.api.compare.measures import Pairs, SideTable, call_pairs, changed_counts, measure, pair_cases, pair_targets
-from agentv.api.compare.sources import SideLike, read_side
+from agentv.api.compare.measures import (
+    Pairs,
+    SideTable,
+    call_pairs,
+    changed_counts,
+    measure,
+    pair_cases,
+    pair_targets,
+    recorded_calls,
+)
+from agentv.api.compare.sources import SideLike, StoredExecution, read_side
+from agentv.api.runs import find
+from agentv.api.store_files import existing_store
+from agentv.divergence import find_divergences
 from agentv.errors import FormatError, Problem, SpecError
 from agentv.model.comparison import CaseChange, CaseList, CaseReference, Comparison, SampleSize, Side
 from agentv.run.options import RunOptions
+from agentv.run.summary import Gates
 from agentv.scoring.statistics import CONFIDENCE, POWER, cases_needed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentv.api.compare.measures import CasePair
+    from agentv.model.divergence import Divergence
 
 
 MAX_SHOWN = 20
@@ -25,6 +41,8 @@ MAX_LISTED = 1_000
 """Losses that are listed."""
 MAX_NAMED = 50
 MAX_MISSING = 10
+MAX_ALIGNED = 200
+"""Runs of a case on one side whose calls are aligned."""
 DIFFERENCE = 0.05
 
 
@@ -191,7 +209,22 @@ def _explain(change: CaseChange, pair: CasePair, first: SideTable, second: SideT
         sides=tuple(sides[at] for at in failed) if len(sides) == len(after.evaluators) else UNSET,
         calls_by_name=changed_counts(before, after),
         calls=call_pairs(before, after),
+        divergence=_first_divergence(pair, first, second),
     )
+
+
+def _first_divergence(pair: CasePair, first: SideTable, second: SideTable) -> Divergence | UnsetType:
+    """Return the first call at which passing and failing runs of both sides part; unset if there are too few runs."""
+    records = [
+        table.source.read(place)
+        for table, columns, row in ((first, pair.a, pair.row_a), (second, pair.b, pair.row_b))
+        for place in columns.runs_of(row, MAX_ALIGNED)
+    ]
+    known = [(record.status == "fail", calls) for record in records if (calls := recorded_calls(record)) is not None]
+    if len(known) <= 2:  # noqa: PLR2004 - two runs are compared by `calls`
+        return UNSET
+    found = find_divergences([calls for _, calls in known], [is_failing for is_failing, _ in known]).first
+    return UNSET if found is None else replace(found, runs=())
 
 
 def _side(table: SideTable, targets: list[str], *, chosen: str | None) -> Side:
@@ -221,3 +254,27 @@ def _nothing_in_common(first: SideTable, second: SideTable) -> str:
         eval_id, case_id, _ = next(columns.iter_rows())
         examples.append(f"{table.source.name} has case {case_id!r} of {eval_id!r}")
     return f"no case is in both: {examples[0]}, {examples[1]}; cases are matched by the eval's name and their id"
+
+
+def load_gates(
+    paths: Sequence[str], min_pass_rate: float | None, max_regressions: int | None, baseline: str | None
+) -> Gates | None:
+    """Return the conditions of an execution; the baseline is by default the last execution of the project's store.
+
+    Raise `FormatError` or `StoreError` if there is no baseline.
+    """
+    if max_regressions is None:
+        return None if min_pass_rate is None else Gates(min_pass_rate)
+    if baseline is None:
+        store = existing_store(paths)
+        source = StoredExecution(store, find(store, "last"))
+    else:
+        source = read_side(baseline)  # type: ignore[assignment]  # any source will do
+    table = SideTable(source)
+    passed = frozenset(
+        (eval_id, target, case_id)
+        for target, columns in table.columns.items()
+        for eval_id, case_id, row in columns.iter_rows()
+        if columns.passes(row)
+    )
+    return Gates(min_pass_rate, max_regressions, source.name, passed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from difflib import SequenceMatcher
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UNSET, UnsetType
@@ -45,6 +46,8 @@ class TargetColumns:
         """The places of the first run that passed and of the first that failed; -1 if there is none."""
         self.answered = array("q")
         """The place of the first run that has an answer, whatever its verdict; -1 if there is none."""
+        self.places, self.place_rows = array("q"), array("I")
+        """The places of all measured runs, with their rows."""
         self._repeats: list[int] = []
         """The repetitions of each row as a bit set."""
 
@@ -66,6 +69,8 @@ class TargetColumns:
         else:
             self.errors[row] += 1
             return True
+        self.places.append(place)
+        self.place_rows.append(row)
         self._scores[row] += min(1.0, max(0.0, record.score or 0.0))
         usage = record.tokens_usage
         if usage is not None:
@@ -130,6 +135,11 @@ class TargetColumns:
         """Return the counts and the score of a row."""
         score = round(self.score(row), 6) if self.measured(row) else None
         return CaseSide(passed=self.passed[row], failed=self.failed[row], errors=self.errors[row], score=score)
+
+    def runs_of(self, row: int, limit: int) -> list[int]:
+        """Return the places of the first measured runs of a row."""
+        found = (place for place, own in zip(self.places, self.place_rows, strict=True) if own == row)
+        return list(islice(found, limit))
 
     def iter_rows(self) -> Iterator[tuple[str, str, int]]:
         """Yield eval, case and row number in the order of the source."""
@@ -403,7 +413,7 @@ def call_pairs(a: ResultRecord, b: ResultRecord) -> tuple[CallPair, ...] | Unset
     """Return the aligned calls of both sides; unset if a record has neither messages nor a trace, or not all calls."""
     if not _are_complete(a, b):
         return UNSET
-    before, after = _calls(a), _calls(b)
+    before, after = recorded_calls(a), recorded_calls(b)
     if before is None or after is None or max(len(before), len(after)) > MAX_CALLS:
         return UNSET
     return tuple(_aligned(before, after))
@@ -414,7 +424,10 @@ def _are_complete(*records: ResultRecord) -> bool:
     return all(record.calls_complete is not False for record in records)
 
 
-def _calls(record: ResultRecord) -> tuple[ToolCall, ...] | None:
+def recorded_calls(record: ResultRecord) -> tuple[ToolCall, ...] | None:
+    """Return the calls of a run; `None` if the record does not hold all of them."""
+    if not _are_complete(record):
+        return None
     if record.messages:
         return tuple(call for message in record.messages for call in message.tool_calls)
     if record.trace:

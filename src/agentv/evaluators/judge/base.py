@@ -16,7 +16,7 @@ from agentv.jsonio import dump_json
 from agentv.matching.diff import MAX_QUOTED, quote
 from agentv.model.conversation import Message
 from agentv.model.judging import JudgeReply, JudgeUsage, sum_usage
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 from agentv.scoring.scorer import reaches
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from agentv.evaluators.judge.evidence import Evidence, has_letters
 from agentv.evaluators.judge.rubric import RubricPoint
 from agentv.matching.diff import quote as shown
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 
 MAX_REPLY = 1_000_000
 MAX_PROBLEMS = 10

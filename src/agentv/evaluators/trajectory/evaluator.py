@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from agentv.errors import Problem
 from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example, Finding, cached, run_searches
 from agentv.evaluators.call_checks import CallFilter, Choice, check_filter, excluded_statuses
-from agentv.evaluators.trajectory import constraints, lower_bound, missing_text, wording
+from agentv.evaluators.trajectory import constraints, lower_bound, wording
 from agentv.evaluators.trajectory.config import (
     FRACTIONS,
     MODES,
@@ -204,8 +204,8 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
             counted = None if ctx.calls is None else count_calls(ctx.calls, self.excluded)
             if self.expected is None:
                 details = empty_details()
-            elif counted is not None and ctx.incomplete and missing_text.is_affected(ctx, counted):
-                details = missing_text.decide_incomplete(self, ctx, counted, tally)
+            elif counted is not None and ctx.incomplete and lower_bound.is_affected(ctx, counted):
+                details = lower_bound.decide_incomplete(self, ctx, counted, tally)
             else:
                 details = constraints.decide_sequence(self, ctx, counted, tally)
             constraints.decide_counts(self, ctx, counted, tally)

@@ -11,7 +11,7 @@ from agentv.matching.diff import MAX_QUOTED, Difference, quote
 from agentv.matching.matchers import is_matcher
 from agentv.model.conversation import ToolCall
 from agentv.model.response import ProviderResponse
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 
 NO_TRACE = "No trace available for evaluation"
 SEND_CALLS = (

@@ -179,15 +179,11 @@ class Cli(ProviderBase, kw_only=True):
             folder=working_directory(scope, self.cwd),
             max_output_bytes=self.max_output_bytes,
         )
-        if self.mode == "batch":
-            from agentv.providers.cli.batch import BatchRunner  # noqa: PLC0415 - a mode is loaded when it is used
+        if self.mode == "single":
+            return SingleSession(command)
+        from agentv.providers.cli import batch, stream  # noqa: PLC0415 - a target is checked without them
 
-            return BatchRunner(command)
-        if self.mode == "stream":
-            from agentv.providers.cli.stream import WorkerPool  # noqa: PLC0415 - a mode is loaded when it is used
-
-            return WorkerPool(command, self.workers)
-        return SingleSession(command)
+        return batch.BatchRunner(command) if self.mode == "batch" else stream.WorkerPool(command, self.workers)
 
 
 class SingleSession(NamedTuple):

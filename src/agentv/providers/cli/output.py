@@ -17,7 +17,7 @@ from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.process import ProcessResult
 from agentv.process.pipes import OutputLine
 from agentv.providers.base import failure
-from agentv.redaction.shortening import WINDOW, shorten, shorten_start
+from agentv.redaction import WINDOW, shorten, shorten_start
 
 _MAX_LAST_LINES = 1_000
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h

@@ -14,7 +14,7 @@ from agentv.providers.base import ProviderBase
 from agentv.providers.http.pointers import POINTERS, Pointers
 from agentv.providers.http.request import FORM, content_type, is_json
 from agentv.providers.http.template import check_template, names_in
-from agentv.providers.transport import client as transport_checks
+from agentv.providers.transport import urls
 from agentv.templating import PLACEHOLDER
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def check_url(url: str, path: str, *, has_thread: bool) -> Iterator[Problem]:
 
 def check_headers(headers: Mapping[str, str], path: str) -> Iterator[Problem]:
     """Yield the problems of headers."""
-    yield from transport_checks.check_headers(headers, path)
+    yield from urls.check_headers(headers, path)
     for name, value in headers.items():
         yield from check_template(value, f"{path}.{name}")
 
@@ -59,7 +59,7 @@ def check_thread_header(name: str | None, headers: Mapping[str, str], path: str)
     """Yield the problems of the header with the thread id."""
     if name is None:
         return
-    if not transport_checks.is_header_name(name) or name.lower() in transport_checks.FRAMING:
+    if not urls.is_header_name(name) or name.lower() in urls.FRAMING:
         yield Problem(path, f"{name!r} cannot be the name of a header of yours")
     elif name.lower() in {header.lower() for header in headers}:
         yield Problem(path, f"{name!r} is in `headers`, too: `thread_header` sends it already")

@@ -19,13 +19,14 @@ from agentv.jsonio import parse_json
 from agentv.model.response import ProviderResponse
 from agentv.providers.http.pointers import PointerValues, add_pointed, error_of, grows, read_pointed
 from agentv.providers.http.response import ReplySettings, agent_failure, with_shape
-from agentv.providers.transport.client import failure_in_stream, transport_error
+from agentv.providers.transport.failures import failure_in_stream, transport_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from agentv.model.conversation import Message
-    from agentv.providers.transport.client import HttpResponse, ResponseStream
+    from agentv.providers.transport.client import ResponseStream
+    from agentv.providers.transport.failures import HttpResponse
 
 
 DONE = "[DONE]"

@@ -15,16 +15,22 @@ from agentv.jsonio import parse_json, scrub_text
 from agentv.model.response import ProviderResponse
 from agentv.providers.http.pointers import PointerValues, add_pointed, error_of, read_pointed
 from agentv.providers.http.request import is_json
-from agentv.providers.transport.client import TransportError, failure_in_stream, read_json, redact_url, transport_error
-from agentv.providers.transport.failures import cut_body_error
-from agentv.redaction.shortening import WINDOW, shorten
+from agentv.providers.transport.failures import (
+    TransportError,
+    cut_body_error,
+    failure_in_stream,
+    read_json,
+    redact_url,
+    transport_error,
+)
+from agentv.redaction import WINDOW, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agentv.model.conversation import Message
     from agentv.providers.http.pointers import Pointers
-    from agentv.providers.transport.client import HttpResponse
+    from agentv.providers.transport.failures import HttpResponse
 
 
 _UNSPECIFIED = ("", "application/octet-stream", "binary/octet-stream")

@@ -13,7 +13,8 @@ from agentv.providers.base import attach_partial_reply, failure
 from agentv.providers.http.events import read_events, receive, stream_kind
 from agentv.providers.http.request import RequestSettings, RequestWriter
 from agentv.providers.http.response import ReplySettings, read_document
-from agentv.providers.transport.client import HttpClient, TransportError, failure_from
+from agentv.providers.transport.client import HttpClient
+from agentv.providers.transport.failures import TransportError, failure_from
 
 if TYPE_CHECKING:
     from asyncio import CancelledError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from agentv.providers.http import Http
     from agentv.providers.http.events import Received
     from agentv.providers.http.request import HttpRequest
-    from agentv.providers.transport.client import HttpResponse
+    from agentv.providers.transport.failures import HttpResponse
 
 
 class HttpSession:

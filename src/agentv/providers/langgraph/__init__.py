@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta
 
 from agentv.errors import Problem
 from agentv.providers.base import ProviderBase
-from agentv.providers.transport.client import check_address, check_headers
+from agentv.providers.transport.urls import check_address, check_headers
 
 if TYPE_CHECKING:
     from agentv.model.request import Scope

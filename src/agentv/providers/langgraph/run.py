@@ -25,14 +25,17 @@ from agentv.providers.langgraph.server import (
     response_error,
     status_error,
 )
-from agentv.providers.transport.client import HttpClient, TransportError, merge_headers, read_json, transport_error
+from agentv.providers.transport.client import HttpClient
+from agentv.providers.transport.failures import TransportError, read_json, transport_error
+from agentv.providers.transport.urls import merge_headers
 
 if TYPE_CHECKING:
     from agentv.formats.sse import ServerEvent
     from agentv.model.request import Request
     from agentv.model.response import ProviderResponse
     from agentv.providers.langgraph import LangGraph
-    from agentv.providers.transport.client import HttpResponse, ResponseStream
+    from agentv.providers.transport.client import ResponseStream
+    from agentv.providers.transport.failures import HttpResponse
 
 
 MAX_RAW_BYTES = 100_000

@@ -12,13 +12,15 @@ from msgspec.structs import replace
 
 from agentv.formats.langgraph_updates import describe_interrupts, excerpt
 from agentv.model.response import ResponseError
-from agentv.providers.transport.client import TransportError, failure_from, join_url, read_json
+from agentv.providers.transport.failures import TransportError, failure_from, read_json
+from agentv.providers.transport.urls import join_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractAsyncContextManager
 
-    from agentv.providers.transport.client import HttpClient, HttpResponse, ResponseStream
+    from agentv.providers.transport.client import HttpClient, ResponseStream
+    from agentv.providers.transport.failures import HttpResponse
 
 
 CANCEL_S = 2.0

@@ -63,13 +63,11 @@ class PythonAgent(ProviderBase, kw_only=True):
 
     async def open(self, scope: Scope) -> AgentCallable | WorkerSession:
         """Return the session; nothing is loaded before the first request."""
+        from agentv.providers.python import call, workers  # noqa: PLC0415 - a target is checked without them
+
         if self.workers is None:
-            from agentv.providers.python.call import PythonSession  # noqa: PLC0415 - a target is checked without it
-
-            return PythonSession(self.function, self.args, scope, self.name)
-        from agentv.providers.python.workers import WorkerSession  # noqa: PLC0415 - only a target that has some
-
-        return WorkerSession(self.function, self.args, scope, self.workers, cwd=self.cwd, target=self.name)
+            return call.PythonSession(self.function, self.args, scope, self.name)
+        return workers.WorkerSession(self.function, self.args, scope, self.workers, cwd=self.cwd, target=self.name)
 
 
 class Function(ProviderBase, kw_only=True):

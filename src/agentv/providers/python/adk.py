@@ -1,11 +1,10 @@
 """Agents, apps and runners of Google ADK as targets."""
 
-# ruff: noqa: PLC0415 - the agent's own library, loaded before
-
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -21,6 +20,23 @@ if TYPE_CHECKING:
 
 _USER = "agentv"
 _events: ContextVar[list[Any] | None] = ContextVar("agentv_adk_events", default=None)
+
+
+class _Library(NamedTuple):
+    """The parts of ADK that are used."""
+
+    types: Any
+    Event: Any
+    InMemoryRunner: Any
+    BasePlugin: Any
+
+
+@cache
+def _library() -> _Library:
+    from google.adk import events, plugins, runners  # noqa: PLC0415 - the agent's own library, loaded before
+    from google.genai import types  # noqa: PLC0415 - as above
+
+    return _Library(types, events.Event, runners.InMemoryRunner, plugins.BasePlugin)
 
 
 class AdkAgent:
@@ -62,38 +78,34 @@ class AdkAgent:
         return response if error is None else replace(response, success=False, error=error.error)
 
     def _run(self, runner: Any, session: Any, text: str) -> Any:
-        from google.genai import types
-
+        types = _library().types
         message = types.Content(role="user", parts=[types.Part(text=text)])
         return runner.run_async(user_id=_USER, session_id=session.id, new_message=message)
 
     async def _add_earlier(self, runner: Any, session: Any, earlier: Any) -> None:
-        from google.adk.events import Event
-
+        event = _library().Event
         name = getattr(getattr(runner, "agent", None), "name", None) or "agent"
         for written in to_adk(earlier):
             author = "user" if written["author"] == "user" else name  # it takes messages of other authors for context
-            await runner.session_service.append_event(session, Event.model_validate({**written, "author": author}))
+            await runner.session_service.append_event(session, event.model_validate({**written, "author": author}))
 
     def _get_runner(self) -> Any:
         if self._runner is None:
-            from google.adk.runners import InMemoryRunner
-
+            in_memory = _library().InMemoryRunner
             if is_class_of(self._thing, "Runner", "google.adk"):
                 self._runner = self._thing
             elif is_class_of(self._thing, "App", "google.adk"):
-                self._runner = InMemoryRunner(app=self._thing)
+                self._runner = in_memory(app=self._thing)
             else:
-                self._runner = InMemoryRunner(agent=self._thing, app_name=_USER)
+                self._runner = in_memory(agent=self._thing, app_name=_USER)
             _listen(self._runner)
         return self._runner
 
 
 def _listen(runner: Any) -> None:
     """Add a plugin to a runner that receives all events, including those of agents inside of tools."""
-    from google.adk.plugins.base_plugin import BasePlugin
 
-    class EventRecorder(BasePlugin):  # type: ignore[misc]  # its library is not installed for type checks
+    class EventRecorder(_library().BasePlugin):  # type: ignore[misc]  # its library is not installed for type checks
         """Plugin that records the events of the current request."""
 
         async def on_event_callback(self, *, invocation_context: Any, event: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentv.errors import AgentVError, ProviderError
 from agentv.files import load_object
-from agentv.redaction.shortening import shorten
+from agentv.redaction import shorten
 
 if TYPE_CHECKING:
     from agentv.model.request import Scope

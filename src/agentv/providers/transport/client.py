@@ -1,81 +1,37 @@
-"""HTTP client: sessions, streams, proxies, and checks of URLs and headers."""
+"""HTTP client: sessions, streams, proxies, decompression, and the translation of network errors.
+
+It imports aiohttp, which takes 0.3 s: providers load it when a session is opened.
+"""
 
 from __future__ import annotations
 
-import re
+import os
+import socket
+import ssl
+import zlib
 from contextlib import asynccontextmanager, suppress
 from ipaddress import ip_address
-from socket import inet_aton
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-from agentv.errors import Problem
+import aiohttp
+
 from agentv.jsonio import dump_json
-from agentv.providers.transport.decompression import ACCEPTED, Decompressor
 from agentv.providers.transport.failures import (
     NO_HEADERS,
     HttpResponse,
     TransportError,
-    failure_from,
-    failure_in_stream,
-    read_json,
     redact_url,
     transport_error,
 )
+from agentv.providers.transport.urls import merge_headers, shown_url
 from agentv.redaction.credential_patterns import credential_span, is_credential_field
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
     from types import TracebackType
 
-    import aiohttp
-
-
-is_header_name = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
-FRAMING = ("content-length", "transfer-encoding", "connection", "te", "trailer", "upgrade")
-"""Headers of the connection, which settings may not set."""
-_ADDRESS = re.compile(r"\s*(\$\{|https?://[^/\s?#])", re.IGNORECASE).match
-
-
-def check_address(url: str, path: str) -> Iterator[Problem]:
-    """Yield a problem if a URL is not one of HTTP; one that begins with a variable is checked later."""
-    if not _ADDRESS(url):
-        yield Problem(path, f"{url!r} is no address of a server: one begins with http://HOST or https://HOST")
-
-
-def check_headers(headers: Mapping[str, str], path: str) -> Iterator[Problem]:
-    """Yield the problems of headers: invalid names or values, and duplicates."""
-    seen: dict[str, str] = {}
-    for name, value in headers.items():
-        place = f"{path}.{name}"
-        if not is_header_name(name):
-            yield Problem(place, f"{name!r} cannot be the name of a header", "key")
-        elif name.lower() in FRAMING:
-            yield Problem(place, f"{name!r} is set by the connection itself: leave it out", "key")
-        elif name.lower() in seen:
-            yield Problem(place, f"{name!r} and {seen[name.lower()]!r} are the same header: write one of them", "key")
-        if any(char in value for char in "\r\n\0"):
-            yield Problem(place, "a header cannot hold a line break")
-        seen.setdefault(name.lower(), name)
-
-
-__all__ = [
-    "MAX_BODY_BYTES",
-    "HttpClient",
-    "HttpResponse",
-    "ResponseStream",
-    "TransportError",
-    "failure_from",
-    "failure_in_stream",
-    "find_proxy",
-    "is_loopback",
-    "join_url",
-    "merge_headers",
-    "read_json",
-    "redact_url",
-    "shown_url",
-    "transport_error",
-]
 
 MAX_BODY_BYTES = 10_000_000
 CONNECT_S = 30.0
@@ -83,9 +39,15 @@ CONNECT_S = 30.0
 _MIN_SECRET = 6
 _LOOPBACK_NETWORK = 127
 """First byte of the addresses of this machine."""
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
-_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*").fullmatch
-_LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
+ACCEPTED = "gzip, deflate"
+"""Value of the `Accept-Encoding` header."""
+_GZIP, _ZLIB, _RAW = 31, 15, -15
+"""Window sizes by which `zlib` distinguishes the formats."""
+_ZLIB_METHOD = 8
+_PIECE = 262_144
+"""Largest number of bytes that are unpacked at once: a small body may unpack to gigabytes."""
+_TEMPORARY_DNS = frozenset((socket.EAI_AGAIN,))
+_MAX_ERRNO = 200
 
 
 class HttpClient:
@@ -101,8 +63,6 @@ class HttpClient:
 
     async def open(self) -> None:
         """Create the aiohttp session; nothing is connected yet."""
-        import aiohttp  # noqa: PLC0415 - importing it takes 0.3 s
-
         self._session = aiohttp.ClientSession(
             # The engine limits the concurrency.
             connector=aiohttp.TCPConnector(limit=0),
@@ -167,8 +127,6 @@ class HttpClient:
 
 def find_proxy(url: str) -> str | None:
     """Return the proxy that the environment names for a URL; `None` for this machine, whatever `NO_PROXY` says."""
-    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - once for each address
-
     parts = urlsplit(url)
     if is_loopback(parts.hostname or "") or proxy_bypass(parts.netloc.rpartition("@")[2]):
         return None
@@ -190,8 +148,57 @@ def is_loopback(host: str) -> bool:
         mapped = getattr(address, "ipv4_mapped", None) or address
         return bool(mapped.is_loopback)
     with suppress(OSError):
-        return inet_aton(name)[0] == _LOOPBACK_NETWORK  # `127.1`, which resolvers read as 127.0.0.1
+        return socket.inet_aton(name)[0] == _LOOPBACK_NETWORK  # `127.1`, which resolvers read as 127.0.0.1
     return False
+
+
+class Decompressor:
+    """Decompressor of one body in pieces, which tells whether it ended early.
+
+    The HTTP library could decompress bodies too, but does not tell that the end of a gzip body is missing.
+    """
+
+    def __init__(self, encoding: str, url: str) -> None:
+        self._encoding = encoding.strip().lower()
+        self._url = url
+        self._stream: zlib._Decompress | None = None
+        self._is_used = False
+        if self._encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+            msg = f"{url} sent its reply with the encoding {encoding!r}, which was not asked for: {ACCEPTED} were"
+            raise transport_error(msg, kind="protocol", code="malformed")
+
+    @property
+    def is_plain(self) -> bool:
+        """True if there is nothing to decompress."""
+        return self._encoding in ("", "identity")
+
+    @property
+    def is_cut(self) -> bool:
+        """True if the body that was fed so far ends in the middle."""
+        return self._is_used and self._stream is not None and not self._stream.eof
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yield the decompressed pieces of a chunk; raise `TransportError` if it is damaged."""
+        try:
+            while data:
+                if self._stream is None or self._stream.eof:
+                    if self._stream is not None and not data.strip(b"\0"):
+                        return  # padding after the end
+                    self._stream = zlib.decompressobj(self._window(data))
+                self._is_used = True
+                piece = self._stream.decompress(data, _PIECE)
+                data = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
+                if piece:
+                    yield piece
+        except zlib.error as error:
+            msg = f"the {self._encoding} body of {self._url} is damaged: {error}"
+            raise transport_error(msg, retryable=True, code="cut_off") from None
+
+    def _window(self, data: bytes) -> int:
+        if self._encoding != "deflate":
+            return _GZIP
+        # Some servers send `deflate` without the header of zlib.
+        return _ZLIB if data[0] & 0x0F == _ZLIB_METHOD else _RAW
 
 
 class ResponseStream:
@@ -277,49 +284,79 @@ class _ErrorTranslation:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if isinstance(error, Exception) and not isinstance(error, TransportError):
-            from agentv.providers.transport.network_errors import to_transport_error  # noqa: PLC0415 - imports aiohttp
-
-            translated = to_transport_error(error, self._url, self._hidden)
+            translated = _to_transport_error(error, self._url, self._hidden)
             if translated is not None:
                 raise translated from None
 
 
-def merge_headers(*layers: Mapping[str, str]) -> dict[str, str]:
-    """Merge headers, case-insensitively; later ones replace earlier ones.
-
-    Around a value, white space is dropped: a key from a file often ends with a line break.
-    """
-    merged: dict[str, tuple[str, str]] = {}
-    for layer in layers:
-        for name, value in layer.items():
-            text = value.strip()
-            if not _HEADER_NAME(name):
-                msg = f"{name!r} cannot be the name of an HTTP header"
-                raise transport_error(msg, kind="protocol", code="bad_request")
-            if not _HEADER_VALUE(text):
-                msg = f"the header {name!r} holds a character that HTTP does not allow, such as a line break"
-                raise transport_error(msg, kind="protocol", code="bad_request")
-            merged[name.lower()] = name, text
-    return dict(merged.values())
+def _to_transport_error(error: Exception, url: str, hidden: tuple[str, ...]) -> TransportError | None:
+    """Return the error of the run for an exception; `None` if it is no exception of the client, but a bug."""
+    if not isinstance(error, (aiohttp.ClientError, OSError, ValueError)):
+        return None
+    translated = _tls_error(error, url) or _connection_error(error, url) or _protocol_error(error, url)
+    if translated is not None:
+        return translated
+    message = redact_url(f"{url!r} could not be asked: {type(error).__name__}: {error}", hidden)
+    if isinstance(error, ValueError):  # an invalid URL or header, which a retry does not fix
+        return transport_error(message, kind="protocol", code="bad_request")
+    return transport_error(message, retryable=True)
 
 
-def join_url(base: str, path: str, version: str = "") -> str:
-    """Return the URL of an endpoint; `base` may end with a slash, and with a part of the path or all of it.
+def _tls_error(error: Exception, url: str) -> TransportError | None:
+    """Translate errors of TLS."""
+    if isinstance(error, (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError)):
+        inner = getattr(error, "certificate_error", error)
+        reason = getattr(inner, "verify_message", None) or str(inner)
+        return transport_error(f"the certificate of {url} cannot be trusted: {reason}", code="tls")
+    if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
+        inner = getattr(error, "os_error", error)
+        reason = getattr(inner, "reason", None) or str(inner)
+        # A closed connection may succeed on retry; a server without TLS never will.
+        ended = isinstance(inner, (ssl.SSLEOFError, ssl.SSLZeroReturnError))
+        return transport_error(f"no secure connection to {url}: {reason}", retryable=ended, code="tls")
+    return None
 
-    `version` comes between the two where the base is a bare host; one with a path of its own says where to go.
-    """
-    base, _, query = base.strip().partition("?")
-    base = base.rstrip("/")
-    place = base.partition("://")[2].partition("/")[2]
-    wanted = [*([version] if version and not place else []), *path.strip("/").split("/")]
-    there = place.split("/")
-    same = next((n for n in range(len(wanted), 0, -1) if there[-n:] == wanted[:n]), 0)
-    return "/".join([base, *wanted[same:]]) + (f"?{query}" if query else "")
+
+def _connection_error(error: Exception, url: str) -> TransportError | None:
+    """Translate errors of connecting."""
+    if isinstance(error, (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)):
+        return transport_error(f"{url!r} is not an address that HTTP can reach", kind="protocol", code="bad_request")
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        is_retryable = error.os_error.errno in _TEMPORARY_DNS
+        message = f"the host of {url} was not found: {_reason(error.os_error)}"
+        return transport_error(message, retryable=is_retryable, code="unreachable")
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        is_retryable = error.status >= 500  # noqa: PLR2004 - the server errors of HTTP
+        return transport_error(
+            f"the proxy for {url} answered {error.status}", retryable=is_retryable, code="unreachable"
+        )
+    if isinstance(error, aiohttp.ClientConnectorError):
+        through = " through the proxy" if isinstance(error, aiohttp.ClientProxyConnectionError) else ""
+        message = f"no connection to {url}{through}: {_reason(error.os_error)}; is it running there?"
+        return transport_error(message, retryable=True, code="unreachable")
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return transport_error(f"no connection to {url} in time", retryable=True, code="unreachable")
+    return None
 
 
-def shown_url(url: str) -> str:
-    """Return a URL for messages: without a login, and without a query, which may hold a key."""
-    return _LOGIN.sub("", url).partition("?")[0]
+def _protocol_error(error: Exception, url: str) -> TransportError | None:
+    """Translate errors of an established connection."""
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return transport_error(f"{url} cut the connection in the middle of its reply", retryable=True, code="cut_off")
+    if isinstance(error, aiohttp.ServerTimeoutError):
+        return transport_error(f"{url} stopped answering", retryable=True, code="cut_off")
+    if isinstance(error, aiohttp.ClientResponseError):
+        message = f"{url} does not speak HTTP that can be read: {error.message}"
+        return transport_error(message, kind="protocol", code="malformed")
+    if isinstance(error, (aiohttp.ClientConnectionError, ConnectionError)):
+        return transport_error(f"{url} closed the connection without an answer", retryable=True, code="cut_off")
+    return None
+
+
+def _reason(error: OSError) -> str:
+    """Return the system's message for an error; that of the client repeats addresses."""
+    known = error.errno is not None and 0 < error.errno < _MAX_ERRNO
+    return os.strerror(error.errno) if known and error.errno is not None else error.strerror or str(error)
 
 
 def _credentials(headers: Mapping[str, str]) -> tuple[str, ...]:

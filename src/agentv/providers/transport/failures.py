@@ -10,9 +10,8 @@ from agentv.errors import FormatError, ProviderError
 from agentv.jsonio import parse_json, scrub_text
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError
 from agentv.providers.transport.retry_after import retry_after_s
-from agentv.redaction import MIN_LENGTH
+from agentv.redaction import MIN_LENGTH, WINDOW, shorten
 from agentv.redaction.known_secrets import TruncatedSecret
-from agentv.redaction.shortening import WINDOW, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -16,25 +16,24 @@ from agentv.errors import FormatError, Problem
 from agentv.formats.sse import ServerEvent, SseDecoder
 from agentv.formats.unread import with_unread_fields
 from agentv.providers.base import ProviderBase, attach_partial_reply, failure
-from agentv.providers.transport.client import (
-    HttpClient,
+from agentv.providers.transport.failures import (
     TransportError,
-    check_address,
-    check_headers,
+    body_excerpt,
     failure_from,
     failure_in_stream,
     read_json,
     redact_url,
     transport_error,
 )
-from agentv.providers.transport.failures import body_excerpt
+from agentv.providers.transport.urls import check_address, check_headers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
 
     from agentv.model.request import Request
     from agentv.model.response import ProviderResponse
-    from agentv.providers.transport.client import HttpResponse
+    from agentv.providers.transport.client import HttpClient
+    from agentv.providers.transport.failures import HttpResponse
 
 
 _EVENTS = "text/event-stream"
@@ -188,6 +187,8 @@ async def open_session(
     key_hint: str = "",
 ) -> ModelSession:
     """Return a session with an HTTP client; nothing is sent yet."""
+    from agentv.providers.transport.client import HttpClient  # noqa: PLC0415 - checking a target needs no HTTP
+
     client = HttpClient(headers=headers)
     await client.open()
     return ModelSession(client, url, make_body, dialect, key_hint)

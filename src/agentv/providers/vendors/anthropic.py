@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from agentv.errors import ProviderError
 from agentv.formats.anthropic import FORMAT, AnthropicStreamDecoder, decode_message, error_in_message, to_anthropic
-from agentv.providers.transport.client import join_url, merge_headers
+from agentv.providers.transport.urls import join_url, merge_headers
 from agentv.providers.vendors import Dialect, ModelProvider, open_session, with_extra
 
 if TYPE_CHECKING:

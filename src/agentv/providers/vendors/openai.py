@@ -18,7 +18,7 @@ from agentv.formats.openai_responses import (
     new_items,
     to_responses,
 )
-from agentv.providers.transport.client import join_url, merge_headers
+from agentv.providers.transport.urls import join_url, merge_headers
 from agentv.providers.vendors import Dialect, ModelProvider, open_session, with_extra
 
 if TYPE_CHECKING:

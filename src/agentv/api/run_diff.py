@@ -1,0 +1,213 @@
+"""Align all runs of a case, and find the call at which passing and failing ones part: `agentv runs diff`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import UNSET
+
+from agentv.api.runs import record_of, response_of
+from agentv.api.stored_traces import StoredTraces
+from agentv.divergence import FAILING, PASSING, find_divergences
+from agentv.errors import DamagedRunError, StoreError
+from agentv.evaluators.trajectory.wording import call_label
+from agentv.matching.columns import align_calls
+from agentv.matching.equality import canonical_key
+from agentv.model.divergence import CallVariant, DiffCell, DiffColumn, DiffRun, LeftOutRun, RunDiff
+from agentv.scoring.calls import resolve_calls
+from agentv.scoring.scorer import needs_trace_file
+from agentv.suggestions import suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from agentv.model.conversation import ToolCall
+    from agentv.model.divergence import AlignedCalls
+    from agentv.model.stored import ExecutionRow, StoredRun
+    from agentv.protocols import Store
+
+NOT_MEASURED = "it could not be measured"
+NO_RESULT = "it has no result yet"
+NO_MESSAGES = "its messages were not stored (persist: summary)"
+NO_CALLS = "its reply does not report its tool calls"
+PARTLY_UNDERSTOOD = "its reply was only partly understood, so calls may be missing"
+
+
+class _MeasuredRun(NamedTuple):
+    """Run with a verdict and known calls."""
+
+    run: DiffRun
+    calls: tuple[ToolCall, ...]
+
+
+def diff_runs(
+    store: Store,
+    case_id: str,
+    executions: Sequence[ExecutionRow],
+    *,
+    eval_id: str | None = None,
+    target: str | None = None,
+) -> RunDiff:
+    """Align the runs of a case in these executions, and find the first divergence of passing and failing ones.
+
+    If all of them have the same verdict and there are two executions, these are compared instead.
+    """
+    measured: list[_MeasuredRun] = []
+    left_out: list[LeftOutRun] = []
+    evals: dict[str, None] = {}
+    for execution in executions:
+        traces = StoredTraces(store, execution)
+        for stored in _runs_of(store, execution, case_id, eval_id, target):
+            evals[stored.eval_id] = None
+            found = _measured_run(stored, execution.id, traces)
+            if isinstance(found, str):
+                left_out.append(LeftOutRun(id=_run_id(stored, execution.id), reason=found))
+            else:
+                measured.append(found)
+    if len(evals) > 1:
+        msg = f"case {case_id!r} is in several evals: {', '.join(evals)}; choose one with --eval"
+        raise StoreError(msg)
+    if not evals:
+        known = {row.case_id for execution in executions for row in store.runs(execution.id)}
+        where = f" of target {target!r}" if target else ""
+        hint = "" if case_id in known else suggest(case_id, known)
+        msg = f"{' and '.join(row.id for row in executions)}: no run of case {case_id!r}{where}{hint}"
+        raise StoreError(msg)
+    return _diff(measured, left_out, (next(iter(evals)), case_id), [row.id for row in executions])
+
+
+def _runs_of(
+    store: Store, execution: ExecutionRow, case_id: str, eval_id: str | None, target: str | None
+) -> Iterator[StoredRun]:
+    for key in store.find_keys(execution.id, case_id=case_id):
+        for stored in store.stored_runs(execution.id, key):
+            if eval_id in (None, stored.eval_id) and target in (None, stored.target):
+                yield stored
+
+
+def _run_id(stored: StoredRun, execution_id: str) -> str:
+    return stored.own_id or f"{execution_id}-{stored.key}"
+
+
+def _measured_run(stored: StoredRun, execution_id: str, traces: StoredTraces) -> _MeasuredRun | str:
+    """Return a run with its calls, or the reason why it cannot be compared."""
+    try:
+        record, response = record_of(stored), response_of(stored)
+    except DamagedRunError as error:
+        return str(error)
+    if record is None or record.status not in ("pass", "fail"):
+        return NO_RESULT if record is None else NOT_MEASURED
+    if response is None:
+        return NO_MESSAGES
+    if needs_trace_file(response):
+        response = traces.follow(response, stored)
+    known = resolve_calls(response)
+    if known.calls is None or not known.complete:
+        return NO_CALLS if known.calls is None else PARTLY_UNDERSTOOD
+    run = DiffRun(
+        id=_run_id(stored, execution_id),
+        execution_id=execution_id,
+        target=stored.target,
+        repeat=stored.repeat,
+        status=record.status,
+    )
+    return _MeasuredRun(run, known.calls)
+
+
+def _diff(
+    measured: list[_MeasuredRun], left_out: list[LeftOutRun], case: tuple[str, str], executions: list[str]
+) -> RunDiff:
+    is_second = [each.run.status == "fail" for each in measured]
+    groups = (PASSING, FAILING)
+    last = executions[-1]
+    if len(set(is_second)) == 1 and len({each.run.execution_id for each in measured}) == 2:  # noqa: PLR2004 - a pair
+        groups = (next(each.run.execution_id for each in measured if each.run.execution_id != last), last)
+        is_second = [each.run.execution_id == last for each in measured]
+    order = sorted(range(len(measured)), key=lambda index: is_second[index])
+    measured, is_second = [measured[index] for index in order], [is_second[index] for index in order]
+    calls = [each.calls for each in measured]
+    aligned = align_calls(calls, [not each for each in is_second])
+    found = find_divergences(calls, is_second, aligned, groups)
+    columns, cells = _columns(calls, aligned, is_second)
+    return RunDiff(
+        eval_id=case[0],
+        case_id=case[1],
+        groups=groups,
+        runs=tuple(
+            [
+                DiffRun(
+                    id=each.run.id,
+                    execution_id=each.run.execution_id,
+                    target=each.run.target,
+                    repeat=each.run.repeat,
+                    status=each.run.status,
+                    cells=row,
+                )
+                for each, row in zip(measured, cells, strict=True)
+            ]
+        ),
+        split=is_second.count(False),
+        columns=columns,
+        first=found.first,
+        divergences=found.clusters,
+        unexplained=found.unexplained if found.clusters else (),
+        left_out=tuple(left_out),
+    )
+
+
+def _columns(
+    runs: Sequence[Sequence[ToolCall]], aligned: AlignedCalls, is_second: Sequence[bool]
+) -> tuple[tuple[DiffColumn, ...], list[tuple[DiffCell | None, ...]]]:
+    """Return the columns with their variants, and the cells of each run."""
+    variants: list[dict[Hashable, list[int]]] = [{} for _ in aligned.tools]
+    labels: list[dict[Hashable, str]] = [{} for _ in aligned.tools]
+    keyed: list[list[Hashable]] = []
+    for run, cells, second in zip(runs, aligned.cells, is_second, strict=True):
+        row: list[Hashable] = []
+        for column, cell in enumerate(cells):
+            if cell is None:
+                row.append(None)
+                continue
+            call = run[cell]
+            key = (UNSET if call.input is UNSET else canonical_key(call.input), call.effective_status)
+            if key not in variants[column]:
+                variants[column][key] = [0, 0]
+                labels[column][key] = _label(call)
+            variants[column][key][second] += 1
+            row.append(key)
+        keyed.append(row)
+    columns = []
+    numbers: list[dict[Hashable, int]] = []
+    for tool, counts, names in zip(aligned.tools, variants, labels, strict=True):
+        order = [key for key, _ in sorted(counts.items(), key=_frequency)]
+        numbers.append({key: number for number, key in enumerate(order)})
+        columns.append(
+            DiffColumn(
+                tool=tool,
+                first=sum(first for first, _ in counts.values()),
+                second=sum(second for _, second in counts.values()),
+                variants=tuple(
+                    [CallVariant(label=names[key], first=counts[key][0], second=counts[key][1]) for key in order]
+                ),
+            )
+        )
+    rows = [
+        tuple(
+            [
+                None if call is None else DiffCell(call=call, variant=numbers[column][key])
+                for column, (call, key) in enumerate(zip(calls, row, strict=True))
+            ]
+        )
+        for calls, row in zip(aligned.cells, keyed, strict=True)
+    ]
+    return tuple(columns), rows
+
+
+def _frequency(item: tuple[Hashable, list[int]]) -> tuple[int, int]:
+    first, second = item[1]
+    return -first, -second
+
+
+def _label(call: ToolCall) -> str:
+    status = call.effective_status
+    return call_label(call) if status == "ok" else f"{call_label(call)} {status}"

@@ -1,0 +1,315 @@
+"""Queries of lists and charts over the runs of an execution, and labels of people."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from agentv.errors import StoreError
+from agentv.jsonio import dump_json
+from agentv.model.listing import (
+    CaseCell,
+    CasePage,
+    EvaluatorCounts,
+    FacetRow,
+    FailureCount,
+    LabelledRun,
+    ListedRun,
+    RunCursor,
+    RunFilter,
+    RunLabel,
+    RunNumbers,
+    RunPage,
+)
+from agentv.model.stored import DAMAGED
+from agentv.stores.database import placeholders, timestamp
+from agentv.stores.queries import EXECUTIONS, ROW_COLUMNS, StoreQueries, decode_execution, decode_run_row
+from agentv.stores.run_index import join_names, split_names
+
+if TYPE_CHECKING:
+    from agentv.model.listing import RunQuery
+    from agentv.model.stored import ExecutionRow
+
+SEARCH_S = 0.2
+"""Time that one page of a search in transcripts may take."""
+STATUS = "CASE WHEN runs.status IN ('completed', 'error') THEN coalesce(runs.verdict, 'error') ELSE 'unfinished' END"
+"""Verdict of a run as lists name it."""
+LOWEST = -1e308
+SORT_KEYS = {
+    "position": "runs.position",
+    "case": "runs.case_id",
+    "target": "runs.target",
+    "status": STATUS,
+    "score": f"coalesce(runs.score, {LOWEST})",
+    "latency": f"coalesce(runs.latency_ms, {LOWEST})",
+    "tokens": "coalesce(runs.total_tokens, -1)",
+    "cost": f"coalesce(runs.cost_usd, {LOWEST})",
+}
+FROM = "runs LEFT JOIN run_index ON run_index.run = runs.seq LEFT JOIN labels ON labels.run = runs.seq"
+FINISHED = "runs.status IN ('completed', 'error')"
+LIVE_SUMS = f"""
+    SELECT eval_id, count(*) FILTER (WHERE verdict = 'pass'), count(*) FILTER (WHERE verdict = 'fail'),
+        count(*) FILTER (WHERE verdict = 'error'), CAST(sum(total_tokens) AS bigint), sum(cost_usd)
+    FROM runs WHERE execution = ? AND superseded = 0 AND {FINISHED} GROUP BY eval_id
+"""  # noqa: S608 - names of columns, ours
+
+NOT_PASSED_BY = """
+    EXISTS (SELECT 1 FROM evaluator_results
+        WHERE run = runs.seq AND name = ? AND evaluator_results.status IN ('fail', 'error'))
+"""
+FLAKY = """
+    (runs.eval_id, runs.case_id, runs.target, coalesce(runs.persona_id, '')) IN (
+        SELECT eval_id, case_id, target, coalesce(persona_id, '') FROM runs WHERE execution = ? AND superseded = 0
+        GROUP BY 1, 2, 3, 4
+        HAVING count(*) FILTER (WHERE verdict = 'pass') > 0 AND count(*) FILTER (WHERE verdict = 'fail') > 0
+    )
+"""
+
+
+class ListingQueries(StoreQueries):
+    """Lists of a store, for the viewer."""
+
+    def execution_page(self, limit: int, before: int | None = None) -> list[ExecutionRow]:
+        """Return executions with their summaries, newest first; those with a smaller `seq` than `before`."""
+        where, values = ("", []) if before is None else ("WHERE seq < ?", [before])
+        query = f"{EXECUTIONS} {where} ORDER BY seq DESC LIMIT ?"
+        with self.translate_errors():
+            rows = [decode_execution(row) for row in self.db.execute(query, [*values, limit]).fetchall()]
+            return [self.with_live_summary(self.with_counts(row)) for row in rows]
+
+    def with_live_summary(self, row: ExecutionRow) -> ExecutionRow:
+        """Return an execution without a summary with one of the sums that are known so far."""
+        if row.summary is not None or row.status == DAMAGED:
+            return row
+        evals, tokens, costs = {}, [], []
+        for eval_id, passed, failed, errors, total, cost in self.db.execute(LIVE_SUMS, (row.seq,)):
+            evals[str(eval_id)] = {
+                "runs": passed + failed + errors,
+                "passed": passed,
+                "failed": failed,
+                "errors": errors,
+            }
+            tokens += [] if total is None else [total]
+            costs += [] if cost is None else [cost]
+        summary = {
+            "evals": evals,
+            "tokens_usage": {"total_tokens": sum(tokens)} if tokens else None,
+            "cost_usd": sum(costs) if costs else None,
+        }
+        return replace(row, summary=summary)
+
+    def run_page(self, execution_id: str, query: RunQuery, *, count: bool = True) -> RunPage:
+        """Return a page of the runs of an execution; `count` counts all that meet the conditions."""
+        where, values = self._conditions(execution_id, query.where)
+        key = SORT_KEYS[query.sort]
+        order, relation = ("DESC", "<") if query.descending else ("ASC", ">")
+        rest, after = "", []
+        if query.after is not None:
+            rest, after = f" AND ({key}, runs.seq) {relation} (?, ?)", [*query.after]
+        columns = f"failure, calls, label, note, labels.updated_at, {key}, runs.seq, {_qualified(ROW_COLUMNS)}"
+        page = f"SELECT {columns} FROM {FROM} WHERE {where}{rest} ORDER BY {key} {order}, runs.seq {order}"  # noqa: S608 - names of columns, ours
+        with self.translate_errors():
+            if query.where.transcripts and query.where.text:
+                return self._search_transcripts(page, [*values, *after], query)
+            rows = self.db.execute(f"{page} LIMIT ?", [*values, *after, query.limit + 1]).fetchall()
+            counted = f"SELECT count(*) FROM {_tables(query.where)} WHERE {where}"  # noqa: S608 - as above
+            total = self.db.execute(counted, values).fetchone()[0] if count else None
+        end = RunCursor(*rows[query.limit - 1][5:7]) if len(rows) > query.limit else None
+        return RunPage([_listed_run(row) for row in rows[: query.limit]], end, total)
+
+    def _search_transcripts(self, page: str, values: list[Any], query: RunQuery) -> RunPage:
+        """Return the next runs whose reply or searchable text has this text, as far as the time allows."""
+        text = query.where.text
+        needle = dump_json(text)[1:-1].decode().casefold()
+        deadline = monotonic() + SEARCH_S
+        runs: list[ListedRun] = []
+        for row in self.db.execute(page, values):
+            seq = row[6]
+            found = self.db.execute(
+                "SELECT words, response FROM run_index LEFT JOIN payloads ON payloads.run = run_index.run"
+                " WHERE run_index.run = ?",
+                (seq,),
+            ).fetchone()
+            if found and (
+                text.casefold() in found[0] or needle in (found[1] or b"").decode(errors="replace").casefold()
+            ):
+                runs.append(_listed_run(row))
+            is_late = monotonic() > deadline
+            if len(runs) == query.limit or is_late:
+                return RunPage(runs, RunCursor(*row[5:7]), None, is_partial=is_late)
+        return RunPage(runs, None, None)
+
+    def case_page(self, execution_id: str, where: RunFilter, limit: int, after: int | None = None) -> CasePage:
+        """Return a page of cases in plan order, with the outcomes of each target and persona."""
+        conditions, values = self._conditions(execution_id, where)
+        cases = f"""
+            SELECT eval_id, case_id, min(position) AS first FROM {_tables(where)} WHERE {conditions}
+            GROUP BY eval_id, case_id
+        """  # noqa: S608 - names of columns, ours
+        cells = f"""
+            SELECT eval_id, case_id, target, persona_id,
+                count(*) FILTER (WHERE verdict = 'pass'), count(*) FILTER (WHERE verdict = 'fail'),
+                count(*) FILTER (WHERE verdict = 'error'), count(*) - count(verdict),
+                avg(score), avg(latency_ms), sum(cost_usd),
+                coalesce(min(CASE WHEN verdict <> 'pass' THEN position END), min(position))
+            FROM (
+                SELECT position, eval_id, case_id, target, persona_id,
+                    CASE WHEN {FINISHED} THEN coalesce(verdict, 'error') END AS verdict,
+                    CASE WHEN {FINISHED} THEN score END AS score, latency_ms, cost_usd
+                FROM {_tables(where)} WHERE {conditions} AND (eval_id, case_id) IN (VALUES {{cases}})
+            ) AS chosen
+            GROUP BY eval_id, case_id, target, persona_id
+        """  # noqa: S608 - names of columns, ours
+        with self.translate_errors():
+            counted = f"SELECT count(*) FROM ({cases}) AS counted"  # noqa: S608 - as above
+            total = self.db.execute(counted, values).fetchone()[0] if after is None else None
+            page = f"{cases} HAVING min(position) > ? ORDER BY first LIMIT ?"
+            names = self.db.execute(page, [*values, -1 if after is None else after, limit + 1]).fetchall()
+            shown = names[:limit]
+            pairs = [part for name in shown for part in name[:2]]
+            query = cells.replace("{cases}", ", ".join(["(?, ?)"] * len(shown)))
+            rows = self.db.execute(query, [*values, *pairs]).fetchall() if shown else []
+            keys = self._keys_at(values[0], [row[-1] for row in rows])
+        order = {tuple(name[:2]): at for at, name in enumerate(shown)}
+        found = sorted((CaseCell._make([*row[:-1], keys[row[-1]]]) for row in rows), key=lambda cell: order[cell[:2]])
+        return CasePage(found, shown[-1][2] if len(names) > limit else None, total)
+
+    def _keys_at(self, execution: int, positions: list[int]) -> dict[int, str]:
+        """Return the keys of the runs at these positions of a plan."""
+        query = f"""
+            SELECT position, key FROM runs
+            WHERE execution = ? AND superseded = 0 AND position IN {placeholders(len(positions))}
+        """  # noqa: S608 - placeholders
+        return dict(self.db.execute(query, [execution, *positions]).fetchall()) if positions else {}
+
+    def facets(self, execution_id: str) -> list[FacetRow]:
+        """Return the numbers of runs by eval, target, persona, verdict, tools and tags."""
+        query = f"""
+            SELECT eval_id, target, persona_id, {STATUS}, coalesce(tools, ''), coalesce(tags, ''), count(*)
+            FROM runs LEFT JOIN run_index ON run = seq WHERE execution = ? AND superseded = 0 GROUP BY 1, 2, 3, 4, 5, 6
+        """  # noqa: S608 - names of columns, ours
+        with self.translate_errors():
+            rows = self.db.execute(query, (self.execution_seq(execution_id),)).fetchall()
+        return [FacetRow._make([*row[:4], split_names(row[4]), split_names(row[5]), row[6]]) for row in rows]
+
+    def evaluator_counts(self, execution_id: str) -> list[EvaluatorCounts]:
+        """Return the numbers of results of each evaluator."""
+        counts = ", ".join(
+            f"count(*) FILTER (WHERE evaluator_results.status = '{status}')"
+            for status in ("pass", "fail", "error", "skipped")
+        )
+        query = f"""
+            SELECT name, type, {counts} FROM runs {self.ordered_join} evaluator_results ON run = seq
+            WHERE execution = ? AND superseded = 0 AND {FINISHED}
+            GROUP BY name, type ORDER BY min(evaluator_results.position)
+        """  # noqa: S608 - names of columns, ours
+        with self.translate_errors():
+            rows = self.db.execute(query, (self.execution_seq(execution_id),)).fetchall()
+        return [EvaluatorCounts(*row) for row in rows]
+
+    def failure_counts(self, execution_id: str, where: RunFilter, limit: int) -> list[FailureCount]:
+        """Return the most frequent reasons of failures among the runs that meet the conditions."""
+        conditions, values = self._conditions(execution_id, where)
+        query = f"""
+            SELECT failure, verdict, count(*), min(position) FROM {_tables(where, "run_index")}
+            WHERE {conditions} AND failure IS NOT NULL AND {FINISHED}
+            GROUP BY failure, verdict ORDER BY 3 DESC, 4 LIMIT ?
+        """  # noqa: S608 - names of columns, ours
+        with self.translate_errors():
+            rows = self.db.execute(query, [*values, limit]).fetchall()
+            keys = self._keys_at(values[0], [row[-1] for row in rows])
+        return [FailureCount._make([*row[:-1], keys[row[-1]]]) for row in rows]
+
+    def run_numbers(self, execution_id: str, where: RunFilter) -> list[RunNumbers]:
+        """Return the numbers of the runs that meet the conditions, in no order."""
+        conditions, values = self._conditions(execution_id, where)
+        query = f"SELECT {STATUS}, score, latency_ms, cost_usd, total_tokens FROM {_tables(where)} WHERE {conditions}"  # noqa: S608 - names of columns, ours
+        with self.translate_errors():
+            return [RunNumbers(*row) for row in self.db.execute(query, values)]
+
+    def _conditions(self, execution_id: str, where: RunFilter) -> tuple[str, list[Any]]:
+        """Return the SQL of the conditions, and their values."""
+        execution = self.execution_seq(execution_id)
+        parts = ["runs.execution = ? AND runs.superseded = 0"]
+        values: list[Any] = [execution]
+        if where.status:
+            parts.append(f"{STATUS} IN ({', '.join('?' * len(where.status))})")
+            values += where.status
+        conditions = (
+            ("runs.eval_id = ?", where.eval_id),
+            ("runs.case_id = ?", where.case_id),
+            ("runs.target = ?", where.target),
+            ("coalesce(runs.persona_id, '') = ?", where.persona),
+            (self.contains.format(column="tools"), where.tool and join_names([where.tool])),
+            (self.contains.format(column="tags"), where.tag and join_names([where.tag])),
+            (self.contains.format(column="words"), None if where.transcripts else where.text.casefold() or None),
+            ("failure = ?", where.failure),
+            ("label = ?", where.label),
+            (NOT_PASSED_BY, where.evaluator),
+            (FLAKY, execution if where.flaky else None),
+        )
+        given = [(sql, value) for sql, value in conditions if value is not None]
+        return " AND ".join([*parts, *(sql for sql, _ in given)]), [*values, *(value for _, value in given)]
+
+    def run_label(self, execution_id: str, key: str) -> RunLabel | None:
+        """Return the label of a run."""
+        query = (
+            "SELECT label, note, labels.updated_at FROM labels JOIN runs ON run = seq WHERE execution = ? AND key = ?"
+        )
+        with self.translate_errors():
+            row = self.db.execute(query, (self.execution_seq(execution_id), key)).fetchone()
+        return None if row is None else _label(*row)
+
+    def set_label(self, execution_id: str, key: str, label: RunLabel | None) -> None:
+        """Set or remove the label of a run."""
+        execution = self.execution_seq(execution_id)
+
+        def write() -> None:
+            row = self.db.execute("SELECT seq FROM runs WHERE execution = ? AND key = ?", (execution, key)).fetchone()
+            if row is None:
+                msg = f"{self.name} holds no run {execution_id}-{key}"
+                raise StoreError(msg)
+            self.db.execute("DELETE FROM labels WHERE run = ?", row)
+            if label is not None:
+                values = (row[0], label.label, label.note, timestamp())
+                self.db.execute("INSERT INTO labels (run, label, note, updated_at) VALUES (?, ?, ?, ?)", values)
+
+        self.in_transaction(write)
+
+    def labelled_runs(self, execution_id: str | None = None) -> list[LabelledRun]:
+        """Return the labels of all executions, or of one, in the order of their runs."""
+        where, values = "superseded = 0", []
+        if execution_id is not None:
+            where, values = f"{where} AND execution = ?", [self.execution_seq(execution_id)]
+        query = f"""
+            SELECT executions.id, key, label, note, labels.updated_at
+            FROM labels JOIN runs ON run = runs.seq JOIN executions ON executions.seq = execution
+            WHERE {where} ORDER BY execution, position
+        """  # noqa: S608 - names of columns, ours
+        with self.translate_errors():
+            rows = self.db.execute(query, values).fetchall()
+        return [LabelledRun(row[0], row[1], _label(*row[2:])) for row in rows]
+
+
+def _tables(where: RunFilter, *needed: str) -> str:
+    """Return the tables that the conditions need: a join that is not needed doubles the time of a query."""
+    index = "run_index" in needed or where.tool or where.tag or where.failure or where.text
+    tables = "runs LEFT JOIN run_index ON run_index.run = runs.seq" if index else "runs"
+    return f"{tables} LEFT JOIN labels ON labels.run = runs.seq" if where.label else tables
+
+
+def _qualified(columns: str) -> str:
+    """Return the columns of runs with the name of their table where another table has the same name."""
+    return columns.replace("checksum", "runs.checksum")
+
+
+def _listed_run(row: tuple[Any, ...]) -> ListedRun:
+    failure, calls, label, note, updated_at = row[:5]
+    run = decode_run_row(row[7:])
+    return ListedRun(run, failure, calls, None if label is None else _label(label, note, updated_at))
+
+
+def _label(label: Any, note: Any, updated_at: Any) -> RunLabel:
+    return RunLabel(label="pass" if label == "pass" else "fail", note=str(note), updated_at=str(updated_at))

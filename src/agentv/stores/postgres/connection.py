@@ -1,0 +1,248 @@
+"""Connection to a PostgreSQL store: transactions, and retries after a lost connection."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from functools import cache
+from random import uniform
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import psycopg
+from msgspec import MsgspecError
+from psycopg import errors
+
+from agentv.errors import StoreConnectionError, StoreError
+from agentv.stores.database import StoreConnection
+from agentv.stores.postgres.address import parse_address
+from agentv.stores.postgres.migrations import migrate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from agentv.stores.database import Insert, Rows
+
+T = TypeVar("T")
+FIRST_WAIT_S, MAX_WAIT_S = 0.05, 2.0
+"""Waits between two attempts to connect."""
+MAX_CONFLICTS = 20
+"""Attempts at a transaction that others get in the way of."""
+NUL_SYMBOL = "\u2400"
+"""Stands in text columns for the character U+0000, which PostgreSQL cannot store; records have the original."""
+_TYPES = {
+    "bigint": (
+        "calls checksum content execution id input_tokens number output_tokens position repeat response_checksum"
+        " round rounds run seq superseded target_settings total_tokens"
+    ),
+    "double precision": "cost_usd latency_ms score waited_ms weight",
+    "bytea": "data error record response sides unread",
+}
+COLUMN_TYPES = {name: kind for kind, names in _TYPES.items() for name in names.split()}
+"""Types of the columns of bulk statements; all others are texts."""
+CONFLICTS = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
+REFUSALS = ("authentication failed", "no pg_hba.conf entry", "does not exist", "no password supplied")
+"""Parts of messages of a server that another attempt to connect does not change."""
+
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # failures are reported as `StoreError`s
+
+
+class ServerConnection(StoreConnection):
+    """Connection to the tables of a store on a server; used by one thread at a time."""
+
+    contains = "strpos({column}, ?) > 0"
+    ordered_join = "JOIN"
+    damage_errors = (errors.InternalError_,)
+
+    def __init__(self, address: str, *_: object) -> None:
+        super().__init__()
+        self.address = parse_address(address)
+        self.name = self.address.name
+        self.db = self
+        self._in_transaction = False
+        self._failure: StoreConnectionError | None = None
+        """Error after which no connection is made any more."""
+        self._gives_up = False
+        with self.translate_errors():
+            self._pg = self._connect_first()
+            try:
+                migrate(self._pg, self.address)
+            except BaseException:
+                self._pg.close()
+                raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._pg.close()
+
+    def execute(self, statement: str, values: Any = (), /) -> Rows:
+        """Execute a statement with `?` for each value; outside of a transaction, it is one."""
+        query = _with_percents(statement)
+        values = [clean_text(value) for value in values]
+        if self._in_transaction:
+            return self._execute(query, values)
+        return self._retry(lambda: self._execute(query, values))
+
+    def execute_rows(self, statement: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Rows:
+        """Execute a statement with these rows for `{rows}`, as a table `it` with these columns."""
+        arrays = ", ".join(f"%s::{COLUMN_TYPES.get(name, 'text')}[]" for name in columns)
+        table = f"unnest({arrays}) AS it ({', '.join(columns)})"
+        values = [_to_array(name, column) for name, column in zip(columns, zip(*rows, strict=True), strict=True)]
+        return self._execute(statement.replace("{rows}", table), values)
+
+    def insert(self, insert: Insert, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows, all in one statement."""
+        if rows:
+            names = ", ".join(insert.columns)
+            statement = f"INSERT INTO {insert.table} ({names}) SELECT {names} FROM {{rows}} {insert.on_conflict}"  # noqa: S608 - names, ours
+            self.execute_rows(statement, insert.columns, rows)
+
+    def in_transaction(self, function: Callable[[], T]) -> T:
+        """Call a function in one transaction, and again if the connection is lost or another transaction conflicts."""
+        with self.translate_errors():
+            return self._retry(lambda: self._attempt(function))
+
+    def on_retry(self) -> None:
+        """Forget state that a failed transaction may have left."""
+
+    def stop_retrying(self) -> None:
+        """Wait no longer for a lost connection; may be called by any thread."""
+        self._gives_up = True
+
+    def clean_text(self, value: Any) -> Any:
+        """Return a value as a column of this store returns it."""
+        return clean_text(value)
+
+    def _attempt(self, function: Callable[[], T]) -> T:
+        self._in_transaction = True
+        try:
+            with self._pg.transaction():
+                return function()
+        finally:
+            self._in_transaction = False
+
+    def _execute(self, query: str, values: Sequence[Any]) -> Rows:
+        return self._pg.cursor(binary=True).execute(query, values)
+
+    def _retry(self, function: Callable[[], T]) -> T:
+        """Call a function; call it again after a lost connection, for a while, and after a conflict."""
+        conflicts = 0
+        deadline: float | None = None
+        while True:
+            if self._failure is not None:
+                raise self._failure
+            try:
+                if self._pg.closed:
+                    self._pg = self._connect()
+                return function()
+            except CONFLICTS:
+                conflicts += 1
+                if conflicts >= MAX_CONFLICTS:
+                    raise
+                sleep(uniform(0, FIRST_WAIT_S))  # noqa: S311 - not for secrets
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                if not self._pg.closed:
+                    raise
+                deadline = deadline or monotonic() + self.address.reconnect_s
+                self._reconnect(deadline, error)
+            self.on_retry()
+
+    def _reconnect(self, deadline: float, reason: Exception) -> None:
+        """Make a lost connection again; raise `StoreConnectionError` after the deadline."""
+        wait = FIRST_WAIT_S
+        while True:
+            if monotonic() >= deadline or self._gives_up:
+                lost = f"the connection was lost, and could not be made again within {self.address.reconnect_s:g} s"
+                msg = f"{self.name}: {lost}: {self._text(reason)}. What was finished before is in it"
+                self._failure = StoreConnectionError(msg)
+                raise self._failure from reason
+            sleep(max(0.0, min(uniform(wait / 2, wait), deadline - monotonic())))  # noqa: S311 - as above
+            wait = min(MAX_WAIT_S, wait * 2)
+            try:
+                self._pg = self._connect()
+            except psycopg.OperationalError as error:
+                if any(words in str(error) for words in REFUSALS):
+                    raise
+                reason = error
+            else:
+                return
+
+    def _connect_first(self) -> psycopg.Connection[Any]:
+        """Connect, and wait only for a server that is starting."""
+        deadline = monotonic() + self.address.reconnect_s
+        while True:
+            try:
+                return self._connect()
+            except psycopg.OperationalError as error:
+                is_starting = isinstance(error, errors.CannotConnectNow) or "starting up" in str(error)
+                if not is_starting or monotonic() >= deadline:
+                    msg = f"{self.name}: no connection: {self._text(error)}"
+                    raise StoreConnectionError(msg) from error
+                sleep(FIRST_WAIT_S)
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        connection = psycopg.connect(self.address.conninfo, autocommit=True)
+        try:
+            schema = '"' + self.address.schema.replace('"', '""') + '"'
+            connection.execute(
+                "SELECT set_config('search_path', %s, false), set_config('client_encoding', 'UTF8', false)", (schema,)
+            )
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def translate_errors(self) -> Iterator[None]:
+        """Raise errors of the server as `StoreError`s that name the store and a remedy."""
+        try:
+            yield
+        except psycopg.Error as error:
+            kind = StoreConnectionError if isinstance(error, psycopg.OperationalError) else StoreError
+            msg = f"{self.name}: {self._explain(error)}"
+            raise kind(msg) from error
+        except (MsgspecError, UnicodeDecodeError) as error:
+            msg = f"{self.name}: it is damaged ({error}); restore it from a backup, or name another schema"
+            raise StoreError(msg) from error
+
+    def _explain(self, error: psycopg.Error) -> str:
+        text = self._text(error)
+        for kind, explanation in _EXPLANATIONS:
+            if isinstance(error, kind):
+                return f"{explanation} ({text})"
+        return f"{text}. What was finished before is in it"
+
+    def _text(self, error: Exception) -> str:
+        """Return the message of an error in one line, without passwords."""
+        return self.address.redact("; ".join(line.strip() for line in str(error).splitlines() if line.strip()))
+
+
+_EXPLANATIONS: tuple[tuple[type[psycopg.Error] | tuple[type[psycopg.Error], ...], str], ...] = (
+    (errors.InsufficientPrivilege, "the role lacks a privilege: ask its owner for it, or name another role"),
+    (errors.DiskFull, "the disk of the server is full. What was finished before is in it; make room and resume"),
+    (errors.TooManyConnections, "the server has no free connection; try again, or raise its `max_connections`"),
+    (errors.ReadOnlySqlTransaction, "the server is read-only, as a standby is: name the primary server"),
+    ((errors.UndefinedTable, errors.UndefinedColumn), "its tables were changed or deleted while they were in use"),
+)
+"""Explanations of errors, by their class."""
+
+
+def clean_text(value: Any) -> Any:
+    """Return a value as a column can hold it."""
+    return value.replace("\0", NUL_SYMBOL) if isinstance(value, str) and "\0" in value else value
+
+
+@cache
+def _with_percents(statement: str) -> str:
+    """Return a statement with the placeholders of psycopg."""
+    return statement.replace("%", "%%").replace("?", "%s")
+
+
+def _to_array(name: str, column: Sequence[Any]) -> list[Any]:
+    """Return a column of rows as an array of one type."""
+    kind = COLUMN_TYPES.get(name, "text")
+    if kind == "text":
+        return [clean_text(value) for value in column]
+    if kind == "double precision":
+        return [None if value is None else float(value) for value in column]
+    return list(column)

@@ -1,0 +1,258 @@
+"""Connections to a server: addresses, privileges, conflicts, and a server that is lost for a while."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+
+from agentv.errors import StoreConnectionError, StoreError
+from agentv.model.stored import ExecutionRow
+from agentv.stores.postgres import KIND, PostgresStore
+from agentv.stores.postgres.address import parse_address
+from tests.support.postgres import PASSWORD, PostgresServer, temporary_server
+from tests.support.stored_rows import NAME, claim, saved
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    """A server that a test may stop, if it starts it again."""
+    with temporary_server() as started:
+        yield started
+
+
+class TestAddresses:
+    @pytest.mark.parametrize(
+        ("address", "name"),
+        [
+            ("postgresql://me:secret@db.example/team", "postgresql://me@db.example/team"),
+            ("postgres://me:secret@db.example:5433/team", "postgresql://me@db.example:5433/team"),
+            ("postgresql://db.example/team?schema=ci&sslmode=verify-full", "postgresql://db.example/team?schema=ci"),
+            ("postgresql://me@a:1,b:2/team?target_session_attrs=primary", "postgresql://me@a:1,b:2/team"),
+            ("postgresql:///team?host=/run/pg&user=me&password=secret", "postgresql://me@%2Frun%2Fpg/team"),
+            ("postgresql://me:s%40cret%20@db/team", "postgresql://me@db/team"),
+        ],
+    )
+    def test_the_name_of_a_store_shows_no_password(self, address: str, name: str) -> None:
+        parsed = parse_address(address)
+        assert parsed.name == name
+        assert parse_address(name).schema == parsed.schema, "a name leads to the same store"
+
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "postgresql://me:secret@db/team?colour=red",
+            "postgresql://me:secret@db/team?schema=",
+            f"postgresql://me:secret@db/team?schema={'x' * 64}",
+            "postgresql://me:secret@db/team?reconnect_timeout=soon",
+            "postgresql://me:secret@[db/team",
+        ],
+    )
+    def test_a_wrong_address_is_explained_without_its_password(self, address: str) -> None:
+        with pytest.raises(StoreError, match="expected postgresql://user@host:5432/database") as raised:
+            parse_address(address)
+        assert "secret" not in str(raised.value)
+
+    def test_secrets_and_hosts_are_told_for_redaction_and_untrusted_projects(self) -> None:
+        address = "postgresql://me:s%40cret@db.example,other.example/team?sslpassword=key"
+        assert list(KIND.secrets(address)) == ["s@cret", "key"]
+        assert list(KIND.hosts(address)) == ["db.example", "other.example"]
+
+    def test_a_refused_password_is_an_error_that_does_not_show_it(self, postgres_server: PostgresServer) -> None:
+        with pytest.raises(StoreConnectionError, match="password authentication failed") as raised:
+            PostgresStore(postgres_server.tcp_address(password="a-wrong-one"))  # noqa: S106 - that is the test
+        assert "a-wrong-one" not in str(raised.value)
+
+    def test_a_server_that_is_not_there_is_named_at_once(self) -> None:
+        began = time.monotonic()
+        with pytest.raises(StoreConnectionError, match=r"^postgresql://me@127.0.0.1:1/team: no connection: .*refused"):
+            PostgresStore("postgresql://me:secret@127.0.0.1:1/team")
+        assert time.monotonic() - began < 5
+
+
+class TestPrivileges:
+    @pytest.fixture
+    def address(self, postgres_server: PostgresServer) -> str:
+        address = postgres_server.address()
+        PostgresStore(address).close()
+        return address
+
+    @pytest.fixture
+    def as_role(self, address: str) -> Iterator[Callable[[str, str], str]]:
+        """Return a function that creates a role with these privileges, and gives the address for it."""
+        schema = parse_address(address).schema
+        made = []
+        with psycopg.connect(parse_address(address).conninfo, autocommit=True) as owner:
+
+            def create(role: str, privileges: str) -> str:
+                name = f"{role}_{schema}"
+                owner.execute(f'CREATE ROLE "{name}" LOGIN')
+                made.append(name)
+                for privilege in filter(None, privileges.split(";")):
+                    owner.execute(privilege.format(schema=f'"{schema}"', role=f'"{name}"'))
+                return address.replace("agentv@", f"{name}@")
+
+            yield create
+            for name in made:
+                owner.execute(f'DROP OWNED BY "{name}"; DROP ROLE "{name}"')
+
+    def test_a_writer_needs_neither_ownership_nor_the_right_to_create(self, as_role: Callable[[str, str], str]) -> None:
+        tables = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}"
+        store = PostgresStore(as_role("writer", f"GRANT USAGE ON SCHEMA {{schema}} TO {{role}};{tables}"))
+        store.begin(ExecutionRow(id=NAME, status="running", planned=1, started_at="x"))
+        store.write(NAME, [claim("a")], [])
+        assert store.write(NAME, [], [saved("a")])[1] == {"a"}
+        store.delete([NAME])
+        store.close()
+
+    def test_a_reader_can_list_and_is_told_that_it_may_not_write(
+        self, address: str, as_role: Callable[[str, str], str]
+    ) -> None:
+        owner = PostgresStore(address)
+        owner.begin(ExecutionRow(id=NAME, status="running", planned=1, started_at="x"))
+        owner.write(NAME, [claim("a")], [])
+        tables = "GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}"
+        store = PostgresStore(as_role("reader", f"GRANT USAGE ON SCHEMA {{schema}} TO {{role}};{tables}"))
+        store.release_dead_claims()
+        assert [row.status for row in store.runs(NAME)] == ["queued"]
+        with pytest.raises(StoreError, match="the role lacks a privilege"):
+            store.delete([NAME])
+        store.close()
+        owner.close()
+
+    def test_somebody_without_the_right_to_create_is_told_what_to_ask_for(
+        self, postgres_server: PostgresServer, as_role: Callable[[str, str], str]
+    ) -> None:
+        address = as_role("nobody", "").replace("schema=test", "schema=absent")
+        with pytest.raises(StoreError, match='let the owner of the database run `CREATE SCHEMA "absent'):
+            PostgresStore(address)
+        del postgres_server
+
+    def test_a_schema_of_another_program_is_left_alone(self, postgres_server: PostgresServer) -> None:
+        address = postgres_server.address()
+        schema = parse_address(address).schema
+        with psycopg.connect(parse_address(address).conninfo, autocommit=True) as other:
+            other.execute(f"CREATE SCHEMA {schema}; CREATE TABLE {schema}.theirs (x int)")
+        with pytest.raises(StoreError, match="holds tables of another program; name another one with \\?schema="):
+            PostgresStore(address)
+
+    def test_newer_tables_are_refused(self, address: str) -> None:
+        store = PostgresStore(address)
+        store.db.execute("UPDATE store_version SET version = 999")
+        with pytest.raises(StoreError, match=r"written by a newer agentv .* version 999, .* update agentv"):
+            PostgresStore(address)
+        with pytest.raises(StoreError, match="written by a newer agentv"):
+            store.change_token()
+        store.close()
+
+
+class TestText:
+    def test_a_character_that_the_server_cannot_store_is_shown_by_a_symbol(
+        self, postgres_server: PostgresServer
+    ) -> None:
+        store = PostgresStore(postgres_server.address())
+        store.begin(ExecutionRow(id=NAME, status="running", planned=1, started_at="x"))
+        store.write(NAME, [claim("a")._replace(case_id="a\0b")], [])
+        assert store.write(NAME, [], [saved("a")])[1] == {"a"}
+        (row,) = store.runs(NAME)
+        assert (row.case_id, row.damage) == ("a\u2400b", None)
+        (run,) = store.stored_runs(NAME)
+        moved = PostgresStore(postgres_server.address())
+        moved.add(ExecutionRow(id=NAME, status="pass", planned=1, started_at="x"), [run._replace(case_id="a\0b")])
+        assert [(row.case_id, row.damage) for row in moved.runs(NAME)] == [("a\u2400b", None)]
+        for each in (store, moved):
+            each.close()
+
+
+class TestLoss:
+    def test_a_server_that_is_restarted_in_the_middle_costs_nothing(self, server: PostgresServer) -> None:
+        store = PostgresStore(server.address())
+        store.begin(ExecutionRow(id=NAME, status="running", planned=400, started_at="x"))
+        restarts = [("stop", "fast"), ("stop", "immediate"), ("kill",)]
+        trouble = threading.Thread(target=_restart, args=(server, restarts))
+        trouble.start()
+        keys, done = iter(range(100_000)), 0
+        while trouble.is_alive() or done < 50:
+            block = [f"{next(keys):x}" for _ in range(5)]
+            assert store.write(NAME, [claim(key) for key in block], [])[0] == {*block}
+            assert store.write(NAME, [], [saved(key) for key in block])[1] == {*block}
+            done += len(block)
+        trouble.join()
+        assert len({result.key for result in store.results(NAME)}) == done
+        assert all(run.damage is None and len(run.attempt_log) == 1 for run in store.stored_runs(NAME))
+        store.close()
+
+    def test_a_connection_that_is_cut_after_the_commit_writes_nothing_twice(
+        self, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = PostgresStore(postgres_server.address())
+
+        def then_lost(call: Callable[[], object]) -> object:
+            """Make a call whose connection is lost just after its first commit."""
+            attempt = store._attempt  # noqa: SLF001 - a network does this
+            cut: list[None] = []
+
+            def fail_once(function: Callable[[], object]) -> object:
+                result = attempt(function)
+                if not cut:
+                    cut.append(store._pg.close())  # type: ignore[func-returns-value] # noqa: SLF001 - as above
+                    message = "server closed the connection unexpectedly"
+                    raise psycopg.OperationalError(message)
+                return result
+
+            with monkeypatch.context() as patch:
+                patch.setattr(store, "_attempt", fail_once)
+                return call()
+
+        then_lost(lambda: store.begin(ExecutionRow(id=NAME, status="running", planned=1, started_at="x")))
+        assert [row.id for row in store.executions()] == [NAME]
+        assert then_lost(lambda: store.write(NAME, [claim("a"), claim("b")], [])[0]) == {"a", "b"}
+        assert then_lost(lambda: store.write(NAME, [], [saved("a")])[1]) == {"a"}
+        assert store.write(NAME, [], [saved("b", "error")])[1] == {"b"}
+        assert then_lost(lambda: store.write(NAME, [claim("b", 1)], [], ["error"])[0]) == {"b"}
+        assert store.write(NAME, [], [saved("b")])[1] == {"b"}
+        assert [(row.verdict, row.rounds) for row in store.runs(NAME)] == [("pass", 1), ("pass", 2)]
+        assert [len(run.attempt_log) for run in store.stored_runs(NAME)] == [1, 2]
+        store.close()
+
+    def test_a_server_that_stays_away_is_an_error_after_a_while(self, server: PostgresServer) -> None:
+        store = PostgresStore(server.address(reconnect_timeout="0.3"))
+        store.begin(ExecutionRow(id=NAME, status="running", planned=1, started_at="x"))
+        server.stop()
+        with pytest.raises(StoreConnectionError, match=r"lost, and could not be made again within 0.3 s"):
+            store.write(NAME, [claim("a")], [])
+        began = time.monotonic()
+        with pytest.raises(StoreConnectionError):
+            store.heartbeat()
+        assert time.monotonic() - began < 0.2, "it was waited for once"
+        store.close()
+        server.start()
+
+    def test_waiting_for_a_server_ends_when_the_execution_is_interrupted(self, server: PostgresServer) -> None:
+        store = PostgresStore(server.address())
+        store.begin(ExecutionRow(id=NAME, status="running", planned=1, started_at="x"))
+        server.stop()
+        threading.Timer(0.2, store.stop_retrying).start()
+        began = time.monotonic()
+        with pytest.raises(StoreConnectionError):
+            store.write(NAME, [claim("a")], [])
+        assert time.monotonic() - began < 10
+        store.close()
+        server.start()
+
+
+def _restart(server: PostgresServer, restarts: list[tuple[str, ...]]) -> None:
+    for action, *arguments in restarts:
+        time.sleep(0.3)
+        getattr(server, action)(*arguments)
+        time.sleep(0.1)
+        server.start()
+    time.sleep(0.2)
+
+
+def test_a_store_in_use_can_be_reached_with_a_password(postgres_server: PostgresServer) -> None:
+    store = PostgresStore(postgres_server.tcp_address())
+    assert PASSWORD not in store.name
+    assert store.executions() == []
+    store.close()
