@@ -23,7 +23,10 @@ TEXTS = [
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
 def test_patterns_match_the_same_texts_as_in_node() -> None:
-    program = "const [p, t] = JSON.parse(process.argv[1]); console.log(JSON.stringify(p.map(a => t.map(b => new RegExp(a).test(b)))))"
+    program = """
+        const [patterns, texts] = JSON.parse(process.argv[1]);
+        console.log(JSON.stringify(patterns.map(pattern => texts.map(text => new RegExp(pattern).test(text)))));
+    """
     asked = json.dumps([PATTERNS, TEXTS])
     printed = subprocess.run(["node", "-e", program, asked], capture_output=True, check=True, text=True).stdout
     ours = [[regex.search(translate_regex(pattern), text) is not None for text in TEXTS] for pattern in PATTERNS]

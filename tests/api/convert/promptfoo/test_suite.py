@@ -48,24 +48,24 @@ tests:
     conversion = convert_text(text, tmp_path)
     assert (
         conversion.evals[0].text()
-        == f"""\
+        == """\
 # Converted from promptfooconfig.yaml (promptfoo) by `agentv convert-eval`.
 # The support agent.
 description: Support
 targets:
   # The model in production.
-  - {{name: openai:gpt-4.1-mini, provider: openai, model: gpt-4.1-mini, temperature: 0}}
+  - {name: openai:gpt-4.1-mini, provider: openai, model: gpt-4.1-mini, temperature: 0}
 defaults:
   evaluators:
-    - {{type: latency_budget, max_ms: 3000}}
+    - {type: latency_budget, max_ms: 3000}
 cases:
   # A refund must name the period.
   - id: refund-of-a-late-order
     description: Refund of a late order
-    input: "Answer the customer: {{{{question}}}}"
-    vars: {{question: Where is my refund?}}
+    input: "Answer the customer: {{question}}"
+    vars: {question: Where is my refund?}
     evaluators:
-      - {{type: contains, value: 14 days}}  # in days
+      - {type: contains, value: 14 days}  # in days
       # left out: similar (promptfooconfig.yaml:25:9): it needs a model of text (embeddings) or a service
 """
     )
@@ -176,7 +176,11 @@ def test_table_of_variables_stays_a_file(tmp_path: Path) -> None:
 
 
 def test_table_with_expectations_becomes_cases(tmp_path: Path) -> None:
-    rows = 'q,__expected,__expected2,__description,__metadata:area,__threshold\nWhy?,contains: because,"icontains-any: a, b",First,x,0.5\nWho?,Ada,,,,\n'
+    rows = (
+        "q,__expected,__expected2,__description,__metadata:area,__threshold\n"
+        'Why?,contains: because,"icontains-any: a, b",First,x,0.5\n'
+        "Who?,Ada,,,,\n"
+    )
     (tmp_path / "rows.csv").write_text(rows, encoding="utf-8")
     [found] = evals(
         convert_data({"prompts": ["{{q}}"], "providers": ["echo"], "tests": "file://rows.csv"}, tmp_path)
