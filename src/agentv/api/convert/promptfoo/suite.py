@@ -377,8 +377,8 @@ class PromptfooSuite:
         else:
             data.update(dict.fromkeys(defaults))
         if group.cases:
-            above = [text for key in ("prompts", "tests") for text in self._heading(key)]
-            data["cases"] = Commented(_unique_names(group.cases, shared), tuple(above))
+            headings = tuple(text for key in ("prompts", "tests") for text in self._heading(key))
+            data["cases"] = Commented(_unique_names(group.cases, shared), headings)
         if group.dataset is not None:
             data["dataset"] = group.dataset
         return data
