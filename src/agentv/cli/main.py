@@ -31,6 +31,7 @@ COMMANDS = {
     "report": "Write an execution as one HTML file.",
     "rescore": "Evaluate stored runs again, without calling an agent.",
     "mutate": "Find changes of passing runs that an eval does not notice.",
+    "coverage": "Show which tools the evals never touch.",
     "merge": "Merge the results of all shards into one execution.",
     "convert-eval": "Convert evals of other tools.",
     "validate": "Check eval files without running anything.",
@@ -39,7 +40,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of eval files.",
     "completion": "Print the completion script of a shell.",
 }
-MEASURING_COMMANDS = ("eval", "calibrate", "score", "rescore", "merge", "mutate")
+MEASURING_COMMANDS = ("eval", "calibrate", "score", "rescore", "merge", "mutate", "coverage")
 """Commands whose exit code 0 means that everything passed."""
 BUG_REPORT = "This is a bug in agentv. Please report it with the lines above and what you ran."
 
