@@ -51,7 +51,7 @@ class Watched:
     def open(self, address: str) -> Any:
         """Open an address, and wait for its content."""
         self.page.goto(address)
-        self.page.wait_for_selector("main h1, main .problem")
+        self.page.wait_for_selector("main h1, main .problem:not([hidden])")
         return self.page
 
     def outside(self, address: str) -> list[str]:
