@@ -64,7 +64,7 @@ class TestPages:
         page.click(".executions-table a")
         page.wait_for_selector(".cases-table .row")
         assert page.locator(".cases-table .row").count() == 5
-        page.click("text=Runs")
+        page.click("button:text-is('Runs')")
         page.wait_for_selector(".runs-table .row")
         page.click(".runs-table .row a >> nth=0")
         page.wait_for_selector(".message")
@@ -186,7 +186,8 @@ class TestLive:
             page.wait_for_selector("progress")
             wait_until(page, "Number(document.querySelector('progress')?.value) >= 2")
             page.wait_for_selector("h1 .chip-pass", timeout=20_000)
-            assert process.wait(30) == 0
+            process.communicate(timeout=30)
+            assert process.returncode == 0
 
     def test_a_store_that_goes_away_is_named_and_the_page_stays(self, browser: Any, tmp_path: Path) -> None:
         run = command_in(tmp_path)
@@ -247,7 +248,7 @@ class TestHostileTexts:
     def test_neither_in_the_report(self, watched: Watched, hostile: Command) -> None:
         address = (hostile.folder / "report.html").as_uri()
         page = watched.open(address)
-        page.click("text=Runs")
+        page.click("button:text-is('Runs')")
         page.wait_for_selector(".runs-table .row")
         page.click(".runs-table .row a")
         page.wait_for_selector(".message")
