@@ -33,7 +33,9 @@ def filled(run: Command) -> Command:
     with closing(sqlite3.connect(run.folder / FILE, isolation_level=None)) as db:
         counts = "runs = 10, passed = 10, summary = NULL, checksum = NULL"
         db.execute(f"UPDATE executions SET status = 'interrupted', {counts} WHERE seq = 3")  # noqa: S608 - as above
-        db.execute("UPDATE runs SET status = 'cancelled' WHERE execution = 3 AND position >= 10")
+        db.execute("UPDATE runs SET status = 'cancelled', verdict = NULL WHERE execution = 3 AND position >= 10")
+        for table in ("payloads", "attempts", "evaluator_results", "run_index"):
+            db.execute(f"DELETE FROM {table} WHERE run IN (SELECT seq FROM runs WHERE status = 'cancelled')")  # noqa: S608 - one of these
     return run
 
 
