@@ -17,7 +17,7 @@ COMPILE = $$tmp/bin/uv pip compile --quiet --universal --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test fast all-tests coverage environments lint format bench bench-peers soak record-samples frameworks lock clean
+.PHONY: lint-client help demo check test fast all-tests coverage environments lint format bench bench-peers soak record-samples frameworks lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,11 +47,14 @@ coverage: environments ## all tests, and which lines and branches they reach
 environments: # what tests need, set up at once: most of it is waiting for downloads
 	@$(MAKE) -s -j3 $(READY) $(LANGGRAPH)/.stamp $(ADK)/.stamp
 
-lint: $(READY) ## ruff, mypy strict, import layers
+lint: $(READY) lint-client ## ruff, mypy strict, import layers, and tsc where it is installed
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy $(CHECKED)
 	@$(BIN)/lint-imports --no-logo
+
+lint-client:
+	@if command -v tsc >/dev/null; then tsc -p tsconfig.json; else echo 'no tsc here: the scripts of the viewer are not checked'; fi
 
 format: $(READY) ## let ruff fix and format what it can
 	@$(BIN)/ruff check --quiet --fix-only .

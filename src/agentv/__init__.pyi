@@ -5,6 +5,7 @@ from agentv.api.compare import compare as compare
 from agentv.api.evaluate import Execution as Execution
 from agentv.api.evaluate import aevaluate as aevaluate
 from agentv.api.evaluate import evaluate as evaluate
+from agentv.api.mutation import mutate as mutate
 from agentv.api.run_store import RunStore as RunStore
 from agentv.api.run_store import open_store as open_store
 from agentv.api.score import Scorer as Scorer
@@ -40,6 +41,7 @@ from agentv.model.conversation import Message as Message
 from agentv.model.conversation import ToolCall as ToolCall
 from agentv.model.conversation import TraceEvent as TraceEvent
 from agentv.model.conversation import TraceSummary as TraceSummary
+from agentv.model.mutation import MutationReport as MutationReport
 from agentv.model.request import Case as Case
 from agentv.model.request import Request as Request
 from agentv.model.request import Scope as Scope

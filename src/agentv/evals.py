@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from agentv.errors import Location
+from agentv.model.coverage import DeclaredTool
+from agentv.model.mutation import AcceptedMutants
 from agentv.model.request import Case
 from agentv.model.response import Price
 from agentv.model.stored import Persist
@@ -128,3 +130,7 @@ class Eval(Struct, frozen=True, kw_only=True):
     """`True` if a case has `only`."""
     warnings: tuple[Any, ...] = ()
     """Warnings about the file."""
+    tools: tuple[DeclaredTool, ...] = ()
+    """Tools that the file and its project declare."""
+    accepted: tuple[AcceptedMutants, ...] = ()
+    """Mutants that it need not notice."""

@@ -173,6 +173,8 @@ FORMATS: Mapping[str, str] = {
 """Formats of replies, in the order in which they are tried: the more specific a format, the earlier."""
 
 REPORTERS: Mapping[str, str] = {
+    "csv": "agentv.reports.spreadsheet:CsvFile",
+    "html": "agentv.web.report:HtmlFile",
     "jsonl": "agentv.reports.files:JsonlFile",
     "md": "agentv.reports.markdown:MarkdownFile",
     "xml": "agentv.reports.junit:JunitFile",
@@ -180,6 +182,15 @@ REPORTERS: Mapping[str, str] = {
     "yml": "agentv.reports.files:YamlFile",
 }
 """Writers of result files by suffix; each is called with the path and the redactor."""
+
+TRACE_FORMATS: Mapping[str, str] = {
+    "otlp": "agentv.traces.readers.otlp:FORMAT",
+    "otlp_protobuf": "agentv.traces.readers.otlp:PROTOBUF",
+    "claude_code": "agentv.traces.readers.claude_code:FORMAT",
+    "codex": "agentv.traces.readers.codex:FORMAT",
+    "messages": "agentv.traces.readers.messages:FORMAT",
+}
+"""Formats of stored traces, in the order in which they are tried: the more specific a format, the earlier."""
 
 STORES: Mapping[str, str] = {
     "file": "agentv.stores.sqlite:KIND",
@@ -239,6 +250,17 @@ def reply_formats() -> tuple[Any, ...]:
         formats = tuple(_find(name, FORMATS, "agentv.formats") for name in (*plugins, *FORMATS))
         _cache["agentv.formats", ""] = formats
     return formats
+
+
+def find_trace_format(name: str) -> Any | None:
+    """Return the format of traces of this name, or `None`."""
+    return _find(name.replace("-", "_"), TRACE_FORMATS, "agentv.traces")
+
+
+def trace_format_names() -> list[str]:
+    """Return the names of all formats of traces in the order in which they are tried, those of plugins first."""
+    plugins = sorted(point.name.replace("-", "_") for point in _entry_points("agentv.traces"))
+    return [*plugins, *(name for name in TRACE_FORMATS if name not in plugins)]
 
 
 def _find(name: str, built_in: Mapping[str, str], group: str) -> Any | None:

@@ -88,11 +88,14 @@ class TestFormats:
         assert "The same in `a` (`fast`), `b` (`slow`), `b` (`fast`)." in page
         assert [suite.get("name") for suite in xml(run)] == ["two · slow", "two · fast"]
 
-    @pytest.mark.parametrize("name", ["results.csv", "results.json", "results", "results.jsonl.gz", ".jsonl", "x.ymal"])
+    @pytest.mark.parametrize("name", ["results.tsv", "results.json", "results", "results.jsonl.gz", ".jsonl", "x.ymal"])
     def test_an_unknown_suffix_is_told_before_anything_runs(self, mixed: Command, name: str) -> None:
         result = mixed("eval", "mixed.eval.yaml", "--out", "results.xml", "--out", name)
         assert (result.code, result.out) == (2, "")
-        assert f"--out {name}: the name says the format, and must end in .jsonl, .md, .xml, .yaml or .yml" in result.err
+        assert (
+            f"--out {name}: the name says the format, and must end in .csv, .html, .jsonl, .md, .xml, .yaml or .yml"
+            in result.err
+        )
         assert [path.name for path in mixed.folder.iterdir()] == ["mixed.eval.yaml"]
 
     def test_a_suffix_may_be_written_in_capitals(self, mixed: Command) -> None:

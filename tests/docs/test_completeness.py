@@ -37,6 +37,14 @@ from agentv.model.judging import (
     LabelDifference,
     UnreadableVerdict,
 )
+from agentv.model.mutation import (
+    AcceptedMutants,
+    KillCount,
+    MutatedCase,
+    MutationReport,
+    SkippedCase,
+    Survivor,
+)
 from agentv.model.response import ResponseError, TokensUsage
 from agentv.model.results import (
     Coverage,
@@ -54,14 +62,18 @@ from agentv.pytest_plugin.fixture import CaseRun
 from agentv.registry import EVALUATORS, PROVIDERS, find_provider
 from agentv.run.options import RunOptions
 from agentv.spec.file_format import (
+    AcceptEntry,
     CaseEntry,
     DatasetEntry,
     DefaultsEntry,
     EvalEntry,
+    MutateEntry,
     NotEntry,
     ProjectEntry,
     SampleEntry,
     ShuffleEntry,
+    ToolEntry,
+    ToolFunctionEntry,
 )
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -88,11 +100,13 @@ def names(*classes: type[Struct]) -> list[str]:
     ("page", "classes"),
     [
         ("reference/eval-file.md", (EvalEntry, CaseEntry, DefaultsEntry, ProjectEntry)),
+        ("reference/eval-file.md", (AcceptEntry, MutateEntry, ToolEntry, ToolFunctionEntry)),
         ("reference/eval-file.md", (DatasetEntry, NotEntry, SampleEntry, ShuffleEntry)),
         ("reference/results.md", RECORD),
         ("reference/results.md", SUMMARY),
         ("reference/results.md", COMPARISON),
         ("reference/results.md", (RunDiff, DiffRun, DiffCell, DiffColumn, CallVariant, Divergence, LeftOutRun)),
+        ("reference/results.md", (MutationReport, MutatedCase, Survivor, KillCount, SkippedCase, AcceptedMutants)),
         ("reference/command-line.md", (CalibrationReport, Calibration, LabelDifference, UnreadableVerdict)),
         ("reference/evaluators/llm_judge.md", (JudgeUsage,)),
         ("guide/python.md", (Execution, RunOptions)),

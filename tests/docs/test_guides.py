@@ -47,6 +47,7 @@ PAGES = [
     DOCS / "guide" / "migrating-runs.md",
     DOCS / "guide" / "conversions.md",
     DOCS / "guide" / "repeats-and-comparing.md",
+    DOCS / "guide" / "mutation.md",
     DOCS / "reference" / "command-line.md",
     DOCS / "reference" / "eval-file.md",
     DOCS / "reference" / "providers.md",
@@ -68,6 +69,7 @@ VARYING = {
     r'(?<=\btimestamp=")[\d:T-]+': "TIME",
     r"\b\d+(?:\.\d+)? m?s\b": "0 s",
     r"\b\d+\.\d+s\b": "0s",
+    r"\bmax_ms: [\d.]+": "max_ms: 0",
     r"(?m)^agentv: \d+ of \d+.*\n": "",  # progress, of what takes long
     r"(?m)^\[[^\n]*\] loaded in .*\n": "",  # as above
 }

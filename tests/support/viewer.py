@@ -42,11 +42,17 @@ def support_eval() -> dict[str, Any]:
     }
 
 
-def write_store(run: Command, *options: str, data: dict[str, Any] | None = None, name: str = "support") -> str:
-    """Run an eval in the folder of the command; return the id of its execution."""
+def write_store(
+    run: Command, *options: str, data: dict[str, Any] | None = None, name: str = "support", in_process: bool = True
+) -> str:
+    """Run an eval in the folder of the command; return the id of its execution.
+
+    It cannot run in this process while Playwright does, which has an event loop of its own.
+    """
     file = run.folder / f"{name}.eval.yaml"
     file.write_text(yaml.safe_dump(data or support_eval(), sort_keys=False), encoding="utf-8")
-    done = run("eval", file.name, "--json", *options)
+    call = run if in_process else run.process
+    done = call("eval", file.name, "--json", *options)
     assert done.code in (0, 1, 3), done.err
     return str(done.lines[-1]["execution_id"])
 

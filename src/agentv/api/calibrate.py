@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -23,13 +24,12 @@ from agentv.run.records import now
 from agentv.run.summary import JudgeTotals
 from agentv.scoring.scorer import CaseScorer
 from agentv.scoring.statistics import cohens_kappa
-from agentv.spec.labels import read_labels
+from agentv.spec.labels import parse_labels, read_labels
 from agentv.spec.loader import load_evals
 from agentv.spec.project import display_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from agentv.evals import Eval
     from agentv.model.results import EvaluatorResult
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NO_JUDGE = "no judge: "
+STORED_LABELS = "the labels of the run store"
 ANSWERS = ("pass", "fail")
 ITEMS = ("met", "not met")
 MAX_NAMED = 20
@@ -141,12 +142,19 @@ def _for_one_judge(evaluator: JudgeBase) -> JudgeBase:
 
 
 async def calibrate(
-    labels: Path, subject: CalibrationSubject, options: RunOptions | None = None, cache: JudgeCache | None = None
+    labels: Path | Sequence[bytes],
+    subject: CalibrationSubject,
+    options: RunOptions | None = None,
+    cache: JudgeCache | None = None,
 ) -> tuple[CalibrationReport, Redactor]:
-    """Return how far this judge agrees with these labels, and the redactor for the report."""
+    """Return how far this judge agrees with the labels in a file or in lines, and the redactor for the report."""
     options = options or RunOptions()
     points = subject.evaluator.points if isinstance(subject.evaluator, RubricJudge) else ()
-    rows = read_labels(labels, display_path(labels), frozenset(point.id for point in points))
+    ids = frozenset(point.id for point in points)
+    if isinstance(labels, Path):
+        rows = read_labels(labels, display_path(labels), ids)
+    else:
+        rows = parse_labels(labels, STORED_LABELS, ids)
     judge = StandaloneJudge(subject.eval, subject.judge, options, cache)
     follow = trace_follower(subject.eval.folder, subject.eval.root)
     semaphore = asyncio.Semaphore(options.max_concurrency or DEFAULT_CONCURRENCY)

@@ -9,12 +9,16 @@ from msgspec.structs import asdict, replace
 from agentv.scoring.statistics import wilson
 
 if TYPE_CHECKING:
-    from agentv.model.listing import ListedRun, RunLabel
+    from collections.abc import Iterable
+
+    from agentv.model.listing import FacetRow, ListedRun, RunLabel
     from agentv.model.stored import ActiveWorker, ExecutionRow, RunRow
     from agentv.protocols import Store
 
 HIDDEN = ("seq", "inputs", "summary")
 """Fields of an execution that lists do not show."""
+FACETS = ("evals", "targets", "personas", "statuses", "tools", "tags")
+"""Names of the values that runs can be filtered by."""
 SUMMARY_FIELDS = ("latency_ms", "tokens_usage", "cost_usd", "evals")
 """Fields of a summary that lists show."""
 
@@ -56,6 +60,19 @@ def run_item(row: RunRow, execution_id: str, listed: ListedRun | None = None) ->
     if listed is not None:
         item |= {"failure": listed.failure, "calls": listed.calls, "label": label_item(listed.label)}
     return item
+
+
+def facet_counts(rows: Iterable[FacetRow]) -> dict[str, list[dict[str, Any]]]:
+    """Return the values that runs can be filtered by, each with its number of runs."""
+    counts: dict[str, dict[str, int]] = {name: {} for name in FACETS}
+    for row in rows:
+        values = ((row.eval_id,), (row.target,), (row.persona_id or "",), (row.status,), row.tools, row.tags)
+        for facet, names in zip(FACETS, values, strict=True):
+            for name in names:
+                counts[facet][name] = counts[facet].get(name, 0) + row.runs
+    return {
+        facet: [{"value": name, "runs": runs} for name, runs in sorted(some.items())] for facet, some in counts.items()
+    }
 
 
 def label_item(label: RunLabel | None) -> dict[str, Any] | None:

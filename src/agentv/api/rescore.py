@@ -198,16 +198,20 @@ def _stored_content(
     for key in keys:
         for run in store.stored_runs(execution_id, key):
             try:
-                case, configs = case_of(run)
+                return stored_checks(run)
             except DamagedRunError as error:
                 found |= error.runs
-                continue
-            checks = check_evaluators(configs)
-            if may_have_gap(run.content):
-                checks = [_mark_redacted(check, config, case) for check, config in zip(checks, configs, strict=True)]
-            return case, checks
     damaged |= found
     return None
+
+
+def stored_checks(run: StoredRun) -> tuple[Case, list[ConfiguredEvaluator]]:
+    """Return the case of a run and its evaluators, as they were stored."""
+    case, configs = case_of(run)
+    checks = check_evaluators(configs)
+    if may_have_gap(run.content):
+        checks = [_mark_redacted(check, config, case) for check, config in zip(checks, configs, strict=True)]
+    return case, checks
 
 
 def _mark_redacted(check: ConfiguredEvaluator, config: Any, case: Case) -> ConfiguredEvaluator:

@@ -191,6 +191,9 @@ def find_execution_to_resume(store: Store, name: str) -> ExecutionRow:
         fix = f"`agentv rescore {earlier}` does so once more"
         msg = f"{execution.id} asked no agent: it evaluated {earlier} again, and {fix}"
         raise StoreError(msg)
+    if execution.command.traces:
+        msg = f"{execution.id} asked no agent: it scored stored traces, and `agentv score` does so once more"
+        raise StoreError(msg)
     return execution
 
 

@@ -101,16 +101,21 @@ def open_store(path: str | Path | None = None) -> RunStore:
     `path` is the file (`.agentv/runs.db`), a folder of a project, or the address of a store on a server. A store that
     does not exist is a `StoreError`.
     """
+    return RunStore(open_existing(path))
+
+
+def open_existing(path: str | Path | None) -> Store:
+    """Open the store that `path` stands for, as in `open_store`."""
     if path is not None and (location := parse_location(path)).path is None:
-        return RunStore(open_location(location))
+        return open_location(location)
     if path is not None and Path(path).is_dir() and find_project(Path(path).resolve()) is None:
         path = default_path(path)
     if path is None or Path(path).is_dir():
-        return RunStore(existing_store(() if path is None else (path,)))
+        return existing_store(() if path is None else (path,))
     if not Path(path).is_file():
         msg = f"{path} does not exist; `agentv eval` writes it"
         raise StoreError(msg)
-    return RunStore(open_location(parse_location(path)))
+    return open_location(parse_location(path))
 
 
 def output_of(response: ProviderResponse) -> dict[str, Any] | None:

@@ -89,14 +89,7 @@ class Scorer(CaseScorer):
             reply, result = _fast_path().score(self._script, reply)
             if result is not None:
                 return result
-        response = self._decoded(reply)
-        known, context = self.read(response)
-        if context is None:
-            return self.unmeasured(response, known)
-        readings = self.readings(context)
-        pending = [evaluate_readings(checked, readings) for checked in self._checks]
-        results = [result if type(result) is EvaluatorResult else _await_result(result) for result in pending]
-        return self.conclude(context.response, known, results)
+        return evaluate_reply(self, self._decoded(reply))
 
     def score_or_error(self, reply: Reply) -> RunResult:
         """Evaluate a reply; if it cannot be read, return a result with status `error`."""
@@ -122,6 +115,17 @@ class Scorer(CaseScorer):
         result = result or self.score(reply)
         extent = Extent(whole="`details` and `misses` of the result")
         return render_run(result, self.sides(self._decoded(reply), result), style or Style(), extent)
+
+
+def evaluate_reply(scorer: CaseScorer, response: ProviderResponse) -> RunResult:
+    """Evaluate a reply from blocking code; only an evaluator that is asynchronous is run in an event loop."""
+    known, context = scorer.read(response)
+    if context is None:
+        return scorer.unmeasured(response, known)
+    readings = scorer.readings(context)
+    pending = [evaluate_readings(checked, readings) for checked in scorer.checks]
+    results = [result if type(result) is EvaluatorResult else _await_result(result) for result in pending]
+    return scorer.conclude(context.response, known, results)
 
 
 def score(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[ScoreOptions]) -> RunResult:

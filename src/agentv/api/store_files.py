@@ -169,7 +169,11 @@ def _store_below(folder: Path) -> Path | None:
 
 def existing_store(paths: Sequence[str | Path] = ()) -> Store:
     """Open the store of these paths or of the working directory; raise `StoreError` if it does not exist."""
-    location = locate_store(paths)
+    return open_existing_store(locate_store(paths))
+
+
+def open_existing_store(location: StoreLocation) -> Store:
+    """Open a store; raise `StoreError` if it does not exist."""
     if not location.may_exist:
         msg = f"no runs are kept here yet: {location.address} does not exist; `agentv eval` makes it"
         raise StoreError(msg)

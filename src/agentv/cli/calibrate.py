@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from agentv.api.calibrate import calibrate, find_subject
 from agentv.api.judges import open_judge_cache
-from agentv.api.store_files import store_path
+from agentv.api.labels import label_lines
+from agentv.api.store_files import open_existing_store, store_path
 from agentv.cli.options import (
     ENV_FILE,
     JSON,
@@ -32,12 +33,13 @@ from agentv.reports.calibration import render_calibration
 from agentv.reports.terminal import Style, clean
 
 if TYPE_CHECKING:
+    from agentv.api.store_files import StoreLocation
     from agentv.model.judging import CalibrationReport
     from agentv.redaction import Redactor
 
 
 @click.command()
-@click.argument("labels", type=click.Path(exists=True, dir_okay=False), metavar="LABELS.jsonl")
+@click.argument("labels", type=click.Path(exists=True, dir_okay=False), required=False, metavar="[LABELS.jsonl]")
 @click.option("--judge", metavar="NAME", help="The target that judges; by default the one that the evaluator asks.")
 @click.option(
     "--eval", "evals", multiple=True, metavar="FILE|DIR", help="Where the evaluator is; this folder by default."
@@ -56,8 +58,8 @@ def command(**params: Any) -> None:
     """Ask a judge about replies that people have labelled, and report their agreement.
 
     Each line of LABELS.jsonl has a `reply`, a `label` (pass or fail), and what the evaluator needs of `input` and
-    `expected`; `labels` may label the items of a rubric one by one. The result is stored: an evaluator with
-    `require_calibration` uses it.
+    `expected`; `labels` may label the items of a rubric one by one. Without a file, the labels are those of stored
+    runs, as set in `agentv view`. The result is stored: an evaluator with `require_calibration` uses it.
 
     Exit code: 0, 2 wrong files or command line (nobody was asked), 3 some replies could not be judged.
     """
@@ -85,10 +87,11 @@ def _calibrate(args: CalibrateArgs) -> tuple[CalibrationReport, Redactor]:
     )
     if args.judge is None:
         click.echo(f"judge: {clean(subject.judge)} (--judge NAME takes another)", err=True)
+    labels = _stored_labels(store_path([subject.eval])) if args.labels is None else Path(args.labels)
     path = None if args.no_store else store_path([subject.eval])
     cache = open_judge_cache(path, lambda message: click.echo(message, err=True))
     try:
-        report, redactor = asyncio.run(calibrate(Path(args.labels), subject, args.options, cache))
+        report, redactor = asyncio.run(calibrate(labels, subject, args.options, cache))
         if cache is not None and report.calibration.n:
             cache.add_calibration(report.calibration)
             report = replace(report, stored=True)
@@ -96,6 +99,20 @@ def _calibrate(args: CalibrateArgs) -> tuple[CalibrationReport, Redactor]:
         if cache is not None:
             cache.close()
     return report, redactor
+
+
+def _stored_labels(location: StoreLocation | None) -> list[bytes]:
+    """Return the labels of the store as lines of a labels file."""
+    lines: list[bytes] = []
+    if location is not None:
+        store = open_existing_store(location)
+        try:
+            lines = list(label_lines(store))
+        finally:
+            store.close()
+    if not lines:
+        fail_usage("no stored run is labelled: name a file of labels, or label runs in `agentv view`")
+    return lines
 
 
 def _choose_judge(names: list[str]) -> str | None:

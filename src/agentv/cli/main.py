@@ -25,7 +25,11 @@ COMMANDS = {
     "calibrate": "Measure the agreement of a judge with people.",
     "runs": "List, show, diff, export and import stored runs.",
     "executions": "List, show, export and delete stored executions.",
+    "score": "Score sessions of stored traces, without calling an agent.",
+    "view": "Show stored runs in the browser.",
+    "report": "Write an execution as one HTML file.",
     "rescore": "Evaluate stored runs again, without calling an agent.",
+    "mutate": "Find changes of passing runs that an eval does not notice.",
     "merge": "Merge the results of all shards into one execution.",
     "validate": "Check eval files without running anything.",
     "target": "List targets, and check that one answers.",
@@ -33,7 +37,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of eval files.",
     "completion": "Print the completion script of a shell.",
 }
-MEASURING_COMMANDS = ("eval", "calibrate", "rescore", "merge")
+MEASURING_COMMANDS = ("eval", "calibrate", "score", "rescore", "merge", "mutate")
 """Commands whose exit code 0 means that everything passed."""
 BUG_REPORT = "This is a bug in agentv. Please report it with the lines above and what you ran."
 

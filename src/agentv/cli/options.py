@@ -210,10 +210,21 @@ class RescoreArgs(OutputArgs, frozen=True, kw_only=True):
     store: str | None
 
 
+class ScoreArgs(OutputArgs, frozen=True, kw_only=True):
+    """The command line of `agentv score`, without the options of reading traces."""
+
+    evals: tuple[str, ...]
+    target: str
+    options: RunOptions
+    no_store: bool
+    store: str | None
+    env_file: str | None
+
+
 class CalibrateArgs(Struct, frozen=True, kw_only=True):
     """The command line of `agentv calibrate`."""
 
-    labels: str
+    labels: str | None = None
     judge: str | None
     evals: tuple[str, ...]
     evaluator: str | None

@@ -13,7 +13,7 @@ from agentv.errors import Problem
 from agentv.evaluators.base import ConstraintTally, EvaluatorBase
 from agentv.matching.text import name_match
 from agentv.model.conversation import Message, ToolCall
-from agentv.model.marks import has_gap
+from agentv.model.marks import NOT_CAPTURED, has_gap
 from agentv.model.response import Unread
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
@@ -58,8 +58,21 @@ def is_result_unread(call: ToolCall) -> bool:
 
 
 def has_missing_text(call: ToolCall) -> bool:
-    """Return whether text is missing in the input or the output of a call, because it was redacted or cut."""
-    return has_gap(call.input) or has_gap(call.output)
+    """Return whether the input or the output of a call is not all there: it was redacted, cut, or not captured."""
+    return has_missing_input(call) or has_gap(call.output) or is_not_captured(call, "output")
+
+
+def has_missing_input(call: ToolCall) -> bool:
+    """Return whether the input of a call is not all there."""
+    return has_gap(call.input) or is_not_captured(call, "input")
+
+
+def is_not_captured(call: ToolCall, field: Literal["input", "output"]) -> bool:
+    """Return whether a trace has a call without this field although the call had it."""
+    if call.metadata is None or getattr(call, field) is not UNSET:
+        return False
+    fields = call.metadata.get(NOT_CAPTURED)
+    return isinstance(fields, (list, tuple)) and field in fields
 
 
 def is_any_name(pattern: str) -> bool:

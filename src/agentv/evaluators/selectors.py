@@ -359,7 +359,7 @@ class SelectorEvaluator(EvaluatorBase, kw_only=True):
         """Evaluate the selected value; a reply that was understood and has no such value fails."""
         selected = resolve(self.place, ctx)
         if isinstance(selected, NotFound):
-            if ctx.incomplete and (ctx.unread or self.place.path):
+            if ctx.incomplete and (ctx.unread or self.place.path or _lacks_calls(ctx)):
                 msg = f"{selected.sentence}; {name_incomplete(ctx)}"
                 raise UndecidedError(msg)
             return self.result("fail", 0.0, (), (selected.sentence,))
@@ -384,6 +384,11 @@ class SelectorEvaluator(EvaluatorBase, kw_only=True):
         if tally.undecided:
             details = {**(details or {}), "undecided": tally.undecided}
         return self.result(status, score, tally.hits, tally.misses, details)
+
+
+def _lacks_calls(ctx: Context) -> bool:
+    """Return whether inputs or outputs of calls were not captured."""
+    return any(place.path.endswith((".input", ".output")) for place in ctx.incomplete)
 
 
 def plain(text: str, *, ignore_case: bool = False, trim: bool = False) -> str:

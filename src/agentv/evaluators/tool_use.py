@@ -14,7 +14,9 @@ from agentv.evaluators.call_checks import (
     Names,
     check_filter,
     excluded_statuses,
+    has_missing_input,
     is_any_name,
+    is_not_captured,
     join_numbers,
     match_tools,
     missing_calls_reason,
@@ -275,7 +277,7 @@ class NoRedundantCalls(EvaluatorBase, kw_only=True):
     def _may_repeat(self, calls: Sequence[ToolCall], meant: set[str]) -> bool:
         """Return whether a call in which text is missing may be the same as another of its tool."""
         names = [call.tool for call in calls]
-        return any(has_gap(call.input) and call.tool in meant and names.count(call.tool) > 1 for call in calls)
+        return any(has_missing_input(call) and call.tool in meant and names.count(call.tool) > 1 for call in calls)
 
     def _from_counts(self, ctx: Context, tally: ConstraintTally) -> None:
         counts = reported_counts(ctx)
@@ -294,7 +296,7 @@ def keys_of(calls: Sequence[ToolCall], ignore: Sequence[str], *, is_incomplete: 
     if is_incomplete:
         inputs = [rule.prepare(call.input) for call in calls]
         return [
-            (call.tool, key_of(value)) if call.tool and not has_gap(value) else number
+            number if not call.tool or has_gap(value) or is_not_captured(call, "input") else (call.tool, key_of(value))
             for number, (call, value) in enumerate(zip(calls, inputs, strict=True))
         ]
     return [(call.tool, key_of(rule.prepare(call.input))) if call.tool else number for number, call in enumerate(calls)]
@@ -385,7 +387,7 @@ class LoopDetection(EvaluatorBase, kw_only=True):
 
     def _may_loop(self, calls: Sequence[ToolCall]) -> bool:
         """Return whether calls in which text is missing may make a cycle: then their names alone do so."""
-        if self.input_match == "ignore" or not any(has_gap(call.input) for call in calls):
+        if self.input_match == "ignore" or not any(map(has_missing_input, calls)):
             return False
         return bool(find_loops(_names_of(calls), self.times, self.max_length))
 

@@ -137,6 +137,11 @@ def read_any(reply: Any, prompt: Sequence[Message] | None = None) -> ProviderRes
     return _read_completed(reply, prompt).response
 
 
+def detect_conversation(content: Any) -> DetectedReply:
+    """Read a whole conversation, such as a stored one: all of its messages are kept, those of the user too."""
+    return _complete(_read_safely(content, _RegistryReader(None, keep_all=True)), None)
+
+
 def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderResponse:
     """Read a parsed reply with all of its messages, even if it is malformed; raise `FormatError` for other values.
 

@@ -74,6 +74,8 @@ class RunFinished(Struct, frozen=True, kw_only=True, gc=False):
     """Place of the case, as `file:line:column`."""
     line: bytes | None = None
     """The record as redacted JSON, if it was already encoded."""
+    content: bytes = b""
+    """Snapshot of the case and its evaluators as JSON, not redacted; empty if it is not known."""
 
 
 class ExecutionFinished(Struct, frozen=True, kw_only=True):

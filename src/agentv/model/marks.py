@@ -42,3 +42,8 @@ def has_gap(value: Any) -> bool:
         elif isinstance(item, (list, tuple)):
             pending += item
     return False
+
+
+NOT_CAPTURED = "not_captured"
+"""Key in the metadata of a call from a trace: its fields (`input`, `output`) that were not recorded, and so are absent
+although the call had them."""

@@ -30,6 +30,8 @@ class StoredCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Relative path from the store to `folder`, for a project that is moved as a whole."""
     rescored: str = ""
     """Execution whose replies were evaluated again; no agent was asked then, and there is nothing to resume."""
+    traces: tuple[str, ...] = ()
+    """Files of traces whose sessions were scored; no agent was asked then, either."""
 
 
 class ExecutionRow(Struct, frozen=True, kw_only=True):

@@ -165,7 +165,7 @@ def render_evaluator(
     lines = [f"{style.verdict(result.status)} {clean(name)}{score}"]
     left_out = 0
     if sides is not None and result.details.get("alignment") is not None:
-        rows, left_out = _bounded_rows(_rows(result, sides), extent, sides.unit)
+        rows, left_out = _bounded_rows(diff_rows(result, sides), extent, sides.unit)
         lines += [f"  {line}" for line in render_diff(rows, sides.unit, style, extent)]
     undecided = [str(item) for item in result.details.get("undecided") or ()]
     error = [str(result.details["error"])] if "error" in result.details else []
@@ -197,7 +197,7 @@ def render_error(message: str, extent: Extent = SHORT) -> list[str]:
     return [clean(line) for line in lines]
 
 
-def _rows(result: EvaluatorResult, sides: DiffLabels) -> list[DiffRow]:
+def diff_rows(result: EvaluatorResult, sides: DiffLabels) -> list[DiffRow]:
     """Return expectations in their order, with unexpected calls between them in the order of calls."""
     details = result.details
     is_miss = any(miss.startswith(f"unexpected {sides.unit}") for miss in result.misses)

@@ -60,6 +60,9 @@ def write_all(file: int, data: bytes) -> None:
 class RecordFile:
     """A result file with one entry for each run; subclasses define the format."""
 
+    header = b""
+    """Start of the file, before all entries."""
+
     def __init__(self, path: Path, redactor: Redactor) -> None:
         self.name = str(path)
         self._path = path
@@ -69,6 +72,9 @@ class RecordFile:
         self._ends = array("q")
         # Opened before anything runs: a file that cannot be written must not waste an execution.
         self._file, self._is_regular = open_private(path)
+        if self.header:
+            write_all(self._file, self.header)
+            self._end = len(self.header)
 
     def encode(self, line: bytes) -> bytes:
         """Return the entry of a record, which is redacted JSON."""
@@ -123,8 +129,9 @@ class RecordFile:
         try:
             target = os.open(sorted_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_MODE)
             with os.fdopen(target, "wb") as stream, os.fdopen(os.dup(self._file), "rb") as source:
+                stream.write(self.header)
                 for index in sorted(range(len(orders)), key=orders.__getitem__):
-                    start = self._ends[index - 1] if index else 0
+                    start = self._ends[index - 1] if index else len(self.header)
                     source.seek(start)
                     stream.write(source.read(self._ends[index] - start))
             sorted_path.replace(path)

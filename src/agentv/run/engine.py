@@ -213,6 +213,7 @@ class Engine:
             order=planned.order,
             file=planned.eval.file or "",
             place=str(planned.case.location or ""),
+            content=planned.content,
         )
 
     async def _attempt(self, batch: list[PlannedRun]) -> Sequence[RunAttempts | None]:

@@ -146,6 +146,11 @@ class CaseScorer:
         self._ask = ask
         self._warnings = tuple([warning for checked in checks for warning in checked.warnings])
 
+    @property
+    def checks(self) -> Sequence[ConfiguredEvaluator]:
+        """The evaluators."""
+        return self._checks
+
     async def evaluate(self, response: ProviderResponse) -> RunResult:
         """Evaluate one reply."""
         known, context = self.read(response)

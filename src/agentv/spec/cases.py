@@ -253,6 +253,11 @@ class CaseReader:
         self._folder = folder
         self._judges = judges
 
+    @property
+    def has_checks(self) -> bool:
+        """`True` if there are evaluators for every case."""
+        return bool(self._default_checks)
+
     def read(
         self,
         text: bytes,

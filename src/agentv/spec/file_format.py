@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from agentv.model.mutation import Operator
 from agentv.model.response import Price
 
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -118,6 +119,64 @@ class DatasetEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Run only the first cases, at most this many."""
 
 
+class AcceptEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Changes of a reply that the eval need not notice."""
+
+    operator: Operator
+    """The kind of change, as `agentv mutate` names it."""
+    tool: Annotated[str, Meta(min_length=1)] | None = None
+    """The tool of the changed call; `*` and `?` make it a glob. By default any."""
+    case: Annotated[str, Meta(min_length=1)] | None = None
+    """The id of the case; `*` and `?` make it a glob. By default any."""
+    reason: Annotated[str, Meta(min_length=1)]
+    """The reason why the eval need not notice it."""
+
+
+class MutateEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Settings of `agentv mutate`."""
+
+    accept: list[AcceptEntry] = []
+    """Changes that the eval need not notice: surviving mutants that are accepted."""
+
+
+class ToolFunctionEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool in OpenAI's format."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    """The name of the tool."""
+    description: str | None = None
+    """A description of the tool."""
+    parameters: dict[str, Any] | None = None
+    """The JSON Schema of its arguments."""
+    strict: bool | None = None
+    """Not used."""
+
+
+class ToolEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A tool of the agent, as OpenAI, Anthropic or MCP describe it."""
+
+    name: Annotated[str, Meta(min_length=1)] | None = None
+    """The name of the tool."""
+    description: str | None = None
+    """A description of the tool."""
+    input_schema: dict[str, Any] | None = None
+    """The JSON Schema of its arguments; values of `enum` are covered one by one."""
+    input_schema_camel: dict[str, Any] | None = field(name="inputSchema", default=None)
+    """The same as `input_schema`."""
+    parameters: dict[str, Any] | None = None
+    """The same as `input_schema`."""
+    type: str | None = None
+    """Not used."""
+    function: ToolFunctionEntry | None = None
+    """The tool, in OpenAI's format."""
+    title: str | None = None
+    """Not used."""
+    annotations: dict[str, Any] | None = None
+    """Not used."""
+    output_schema: dict[str, Any] | None = field(name="outputSchema", default=None)
+    """Not used."""
+
+
 class EvalEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """An eval: cases for one or more targets."""
 
@@ -142,6 +201,10 @@ class EvalEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     """The same as `cases`."""
     dataset: Names | DatasetEntry | None = None
     """Files with one case per line or row, in addition to or instead of `cases`; or settings for such files."""
+    tools: list[Annotated[str, Meta(min_length=1)] | ToolEntry] = []
+    """The tools of the agent, in addition to those of `agentv.yaml`: names or definitions, for `agentv coverage`."""
+    mutate: MutateEntry = MutateEntry()
+    """Settings of `agentv mutate`."""
 
 
 class ProjectEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -158,5 +221,7 @@ class ProjectEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The file of the run store, relative to this one; `.agentv/runs.db` by default, `off` for none."""
     prices: dict[str, Price] = {}
     """Prices of models by name, which override the table of agentv; `*` matches any characters."""
+    tools: list[Annotated[str, Meta(min_length=1)] | ToolEntry] = []
+    """The tools of the agent: names or definitions, for `agentv coverage`."""
     persist: Literal["summary", "messages", "full"] | None = None
     """Data of a run to store: its result, also the conversation (the default), or everything that the agent sent."""

@@ -19,7 +19,7 @@ from agentv.spec.cases import check_messages
 from agentv.spec.validation import short_repr, unknown_key_message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 MET_WORDS = {"pass": True, "passed": True, "met": True, "yes": True, "true": True}
@@ -46,20 +46,25 @@ class Label(NamedTuple):
 
 def read_labels(path: Path, name: str, ids: frozenset[str]) -> list[Label]:
     """Return the labels of a file, or raise `SpecError` with all problems; `ids` are those of the rubric items."""
-    labels: list[Label] = []
-    problems: list[Problem] = []
     try:
         with path.open("rb") as stream:
-            for number, line in enumerate(stream, 1):
-                if not line.strip():
-                    continue
-                label, new_problems = _read_line(line, number, ids)
-                problems += [problem._replace(location=Location(name, number)) for problem in new_problems]
-                labels += [] if label is None else [label]
-                if len(problems) >= MAX_PROBLEMS:
-                    break
+            return parse_labels(stream, name, ids)
     except OSError as error:
         raise SpecError([Problem("", f"cannot be read: {error.strerror}", "whole", Location(name, 1))]) from error
+
+
+def parse_labels(lines: Iterable[bytes], name: str, ids: frozenset[str]) -> list[Label]:
+    """Return the labels in these lines, or raise `SpecError` with all problems."""
+    labels: list[Label] = []
+    problems: list[Problem] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        label, new_problems = _read_line(line, number, ids)
+        problems += [problem._replace(location=Location(name, number)) for problem in new_problems]
+        labels += [] if label is None else [label]
+        if len(problems) >= MAX_PROBLEMS:
+            break
     if not labels and not problems:
         empty = "holds no label: one JSON object a line, with a `reply` and a `label`"
         problems.append(Problem("", empty, "whole", Location(name, 1)))

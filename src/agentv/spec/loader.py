@@ -8,10 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from agentv.errors import Location, Problem, SpecError
 from agentv.evals import CheckedCase, ConfiguredEvaluator, Eval, Limits, Target
+from agentv.model.mutation import AcceptedMutants
 from agentv.other_tools import top_level_hint
 from agentv.spec.cases import NOTHING_ASKED, CaseReader, encode_case
 from agentv.spec.dataset import SearchPaths, open_dataset, validate_dataset
@@ -30,6 +31,7 @@ from agentv.spec.project import (
     printable_name,
 )
 from agentv.spec.targets import JudgeNames, check_targets, default_judge, select_targets, without_judge
+from agentv.spec.tools import declared_tools, merge_tools
 from agentv.spec.validation import CaseCounts, IdRegistry, as_warning, build, duplicate_id, short_repr, to_json
 from agentv.spec.yaml import SourceFile
 
@@ -90,6 +92,8 @@ class TargetSelection(NamedTuple):
     names: tuple[str, ...]
     lone: Target | None
     judge: Target | str | None = None
+    policy: bool = False
+    """`True` if an eval without cases is a policy: it then has one case, `POLICY`, for all sessions."""
 
 
 class ReiterableCases:
@@ -146,7 +150,7 @@ class Loader:
         listed = self._listed(reader, ids)
         counts = CaseCounts()
         for case in listed:
-            counts.add(case, next(name for name in CASE_LISTS if name in data))
+            counts.add(case, next((name for name in CASE_LISTS if name in data), "cases"))
         dataset = self._dataset(reader, len(listed))
         if dataset is not None:
             self._problems += validate_dataset(dataset, ids, counts)
@@ -154,6 +158,7 @@ class Loader:
             raise SpecError(without_consequences(self._problems))
         assert entry is not None  # noqa: S101 - otherwise there are problems
         targets = self._without(targets, judges)
+        tools, _ = declared_tools(entry.tools)
         return Eval(
             id=entry.name or default_id,
             cases=ReiterableCases(listed, dataset),
@@ -174,6 +179,8 @@ class Loader:
             skipped=counts.skipped,
             repeats=counts.repeats,
             has_only=counts.only,
+            tools=merge_tools(self._project.tools, tools),
+            accepted=tuple([AcceptedMutants(**asdict(each)) for each in entry.mutate.accept]),
             warnings=(*self._warnings(dataset), *self._evaluator_warnings(checks, counts, defaults.threshold)),
         )
 
@@ -181,6 +188,7 @@ class Loader:
         text, problems = to_json({key: _without_lists(key, data[key]) for key in data}, "")
         entry, problems = build(EvalEntry, text, "") if text else (None, problems)
         self._problems += [_with_hint(problem) for problem in problems]
+        self._problems += [] if entry is None else declared_tools(entry.tools)[1]
         return entry
 
     def _own_targets(self, data: dict[str, Any]) -> tuple[list[Target], bool]:
@@ -250,6 +258,8 @@ class Loader:
         names = [name for name in CASE_LISTS if name in self._data]
         for name in names[1:]:
             self._problems.append(Problem(name, f"{name!r} is another word for 'cases'; give one of them", "key"))
+        if self._selection.policy and not self._data.get("dataset") and not (names and self._data[names[0]]):
+            return self._policy(reader, ids)
         if not names:
             if self._data.get("dataset") is None:
                 self._problems.append(Problem("", NO_CASES, "whole"))
@@ -265,6 +275,15 @@ class Loader:
             if case is not None:
                 listed.append(case)
         return listed
+
+    def _policy(self, reader: CaseReader, ids: IdRegistry) -> list[CheckedCase]:
+        """Return the case of an eval without cases, whose evaluators apply to every session."""
+        if not reader.has_checks:
+            if not self._problems:  # otherwise there are some, and they are invalid
+                self._problems.append(Problem("", NO_POLICY, "whole"))
+            return []
+        case = self._case(reader, {"id": POLICY, "input": POLICY}, 0, "cases[0]", ids)
+        return [] if case is None else [case]
 
     def _case(self, reader: CaseReader, data: Any, index: int, path: str, ids: IdRegistry) -> CheckedCase | None:
         objects = _evaluator_objects(data)
@@ -314,6 +333,9 @@ def _evaluator_objects(data: Any) -> list[Any] | None:
 
 
 NO_CASES = "no cases: add `cases` or `dataset`"
+NO_POLICY = "nothing to check: add evaluators for every session below `defaults`, or `cases` with the ids of sessions"
+POLICY = "*"
+"""Id of the case that an eval without cases has when it is a policy for stored sessions."""
 NO_TARGET = "no target to test"
 UNDEFINED = "is not defined: add it to `targets`"
 
@@ -353,11 +375,12 @@ def load_evals(
     *,
     lone: Target | None = None,
     judge: Target | str | None = None,
+    policy: bool = False,
 ) -> list[Eval]:
     """Load the evals of these files and folders, or raise one `SpecError` with all problems of all of them.
 
     `targets` override those that the files select, `lone` is a target that is in no file; `judge` is the judge of
-    evaluators that name none.
+    evaluators that name none. With `policy`, an eval without cases is one for all stored sessions.
     """
     evals: list[Eval] = []
     # Problems of a project are found with each of its evals, and reported once.
@@ -365,7 +388,7 @@ def load_evals(
     load_cached_project = cache(load_project)
     for path in find_evals(paths):
         try:
-            evals.append(_load_file(path, TargetSelection(targets, lone, judge), load_cached_project))
+            evals.append(_load_file(path, TargetSelection(targets, lone, judge, policy), load_cached_project))
         except SpecError as error:
             problems |= dict.fromkeys(error.problems)
     evals = disambiguate(evals)

@@ -12,6 +12,7 @@ from agentv.spec.discovery import SUFFIXES, TRUSTS_ALL
 from agentv.spec.evaluators import check_evaluators
 from agentv.spec.file_format import DefaultsEntry, ProjectEntry
 from agentv.spec.targets import check_targets, unknown_target
+from agentv.spec.tools import declared_tools
 from agentv.spec.validation import as_warning, build, short_repr
 from agentv.spec.yaml import SourceFile
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentv.evals import ConfiguredEvaluator, Target
+    from agentv.model.coverage import DeclaredTool
     from agentv.model.response import Price
     from agentv.model.stored import Persist
 
@@ -41,6 +43,7 @@ class Project(NamedTuple):
     persist: Persist | None = None
     prices: dict[str, Price] = {}
     judge: str | None = None
+    tools: tuple[DeclaredTool, ...] = ()
 
 
 def find_project(folder: Path, owner: int | None = None) -> Path | None:
@@ -98,7 +101,8 @@ def load_project(path: Path) -> Project:
     configs = data.get("targets")
     targets, target_problems = check_targets(configs if isinstance(configs, list) else [], source)
     checks, evaluator_problems = check_defaults(data)
-    problems = [*problems, *target_problems, *evaluator_problems]
+    tools, tool_problems = declared_tools(() if entry is None else entry.tools)
+    problems = [*problems, *target_problems, *evaluator_problems, *tool_problems]
     if entry is not None and entry.judge is not None and not target_problems:
         known = {target.name: target for target in targets}
         problems += [] if entry.judge in known else [Problem("judge", unknown_target(entry.judge, known))]
@@ -115,6 +119,7 @@ def load_project(path: Path) -> Project:
         persist=entry.persist,
         prices=entry.prices,
         judge=entry.judge,
+        tools=tools,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from agentv.evaluators.call_checks import is_any_name, is_result_unread
+from agentv.evaluators.call_checks import is_any_name, is_not_captured, is_result_unread
 from agentv.evaluators.trajectory.config import Entry, ToolRule, as_input_mode, input_rule, reachable_rules, rule_for
 from agentv.evaluators.trajectory.index import ExpectationIndex, key_of
 from agentv.matching.diff import Difference, differences, differing_keys, plain_differences
@@ -164,7 +164,10 @@ class Expectation:
 
     def accepts_known(self, call: ToolCall, *, is_result_known: bool = True) -> Known:
         """Return the same for a call in which text is missing; `None` if it depends on that text, or on its result."""
-        fits = True if self.input is UNSET else self.input_for(call.tool).matches_known(call.input)
+        fits: Known = True
+        if self.input is not UNSET:
+            is_known = not is_not_captured(call, "input")
+            fits = self.input_for(call.tool).matches_known(call.input) if is_known else None
         if self.only_input or fits is False:
             return fits
         if not is_result_known:
@@ -173,7 +176,9 @@ class Expectation:
             return False
         if self.entry.output is UNSET:
             return fits
-        output = False if call.output is UNSET else compare_known(self.entry.output, call.output)
+        output: Known = None if is_not_captured(call, "output") else False
+        if call.output is not UNSET:
+            output = compare_known(self.entry.output, call.output)
         return every([fits, output])
 
     def without_result(self) -> "Expectation":

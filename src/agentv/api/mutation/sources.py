@@ -1,0 +1,162 @@
+"""Passing runs of a store, with the evaluators that are to notice their mutants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec.structs import replace
+
+from agentv.api.evaluate import load
+from agentv.api.judges import with_project_judges
+from agentv.api.rescore import stored_checks
+from agentv.api.resume import paths_of
+from agentv.api.runs import response_of
+from agentv.api.stored_traces import StoredTraces
+from agentv.errors import DamagedRunError, StoreError
+from agentv.evals import CheckedCase, Eval, Target
+from agentv.jsonio import dump_json
+from agentv.matching.text import name_match
+from agentv.model.mutation import SkippedCase
+from agentv.providers.replay import StoredReplies
+from agentv.scoring.scorer import needs_trace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from agentv.model.response import ProviderResponse
+    from agentv.model.stored import ExecutionRow, RunRow, StoredRun
+    from agentv.protocols import Store
+
+MAX_RUNS = 20
+"""Different replies of one case that are changed."""
+NOT_IN_EVAL = "the eval has no such case any more"
+NOT_STORED = "its messages were not stored (persist: summary)"
+UNREADABLE_TRACE = "its trace file is not there any more, or was changed"
+
+
+class PassingRun(NamedTuple):
+    """Run that passed."""
+
+    id: str
+    response: ProviderResponse
+
+
+class PassingCase(NamedTuple):
+    """Case with runs that passed, and its evaluators."""
+
+    eval: Eval
+    case: CheckedCase
+    runs: list[PassingRun]
+    """Runs with different replies."""
+
+
+class CaseSource:
+    """Cases and evaluators for stored runs: those of files as they are now, or those that were stored."""
+
+    def __init__(self, evals: Sequence[Eval] | None, *, judges: bool = False) -> None:
+        self._evals = None if evals is None else {eval_.id: eval_ for eval_ in evals}
+        self._cases: dict[str, dict[str, CheckedCase]] = {}
+        self._stored: dict[bytes, tuple[Eval, CheckedCase]] = {}
+        self._judges = judges
+
+    @property
+    def evals(self) -> tuple[Eval, ...]:
+        """The evals of files; none if the stored evaluators are used."""
+        return tuple((self._evals or {}).values())
+
+    def find(self, run: StoredRun) -> tuple[Eval, CheckedCase] | None:
+        """Return the eval and the case of a run; `None` if the files do not have it any more."""
+        if self._evals is None:
+            return self._find_stored(run)
+        eval_ = self._evals.get(run.eval_id)
+        if eval_ is None:
+            return None
+        if eval_.id not in self._cases:
+            self._cases[eval_.id] = {each.case.id: each for each in eval_.cases}
+        case = self._cases[eval_.id].get(run.case_id)
+        return None if case is None else (eval_, case)
+
+    def _find_stored(self, run: StoredRun) -> tuple[Eval, CheckedCase]:
+        if run.content not in self._stored:
+            case, checks = stored_checks(run)
+            checked = CheckedCase(case=case, checks=tuple(checks), index=0)
+            eval_ = Eval(id=run.eval_id, cases=[checked])
+            self._stored[run.content] = (with_project_judges([eval_])[0] if self._judges else eval_, checked)
+        return self._stored[run.content]
+
+
+def load_current(execution: ExecutionRow, store: Store, paths: Sequence[str | Path] = ()) -> list[Eval] | None:
+    """Return the evals of these files, or of the files of an execution as they are now; `None` if there are none."""
+    names = [str(path) for path in paths] or list(paths_of(execution.command, store))
+    if not paths and not (names and all(Path(name).exists() for name in names)):
+        return None
+    nobody: Any = StoredReplies(lambda _case, _repeat: None)
+    evals = load(names, Target("stored", "stored", {"name": "stored", "provider": "stored"}, instance=nobody))
+    stored = {row.eval_id: None for row in store.runs(execution.id)}
+    if len(evals) == 1 and len(stored) == 1:  # a single eval may have been renamed
+        return [replace(evals[0], id=next(iter(stored)))]
+    return evals
+
+
+def find_passing_cases(
+    store: Store, execution: ExecutionRow, source: CaseSource, cases: Sequence[str] = ()
+) -> Iterator[PassingCase | SkippedCase]:
+    """Yield the cases of an execution with runs that passed, in the order of the plan."""
+    if execution.persist == "summary":
+        msg = f"{execution.id} was kept without its messages (persist: summary): there is nothing to change"
+        raise StoreError(msg)
+    traces = StoredTraces(store, execution)
+    grouped: dict[tuple[str, str], list[RunRow]] = {}
+    for row in store.runs(execution.id):
+        if cases and not any(name_match(glob, row.case_id) for glob in cases):
+            continue
+        if row.damage is not None or row.verdict == "pass":
+            grouped.setdefault((row.eval_id, row.case_id), []).append(row)
+    for (eval_id, case_id), rows in grouped.items():
+        yield _read_case(store, execution, source, traces, rows) or SkippedCase(
+            eval_id=eval_id, case_id=case_id, reason=NOT_IN_EVAL
+        )
+
+
+def _read_case(
+    store: Store, execution: ExecutionRow, source: CaseSource, traces: StoredTraces, rows: Sequence[RunRow]
+) -> PassingCase | SkippedCase | None:
+    runs: dict[bytes, PassingRun] = {}
+    found: tuple[Eval, CheckedCase] | None = None
+    reason = ""
+    for row in rows:
+        if len(runs) >= MAX_RUNS:
+            break
+        for stored in store.stored_runs(execution.id, row.key):
+            try:
+                response = reply_of(stored, traces)
+                found = found or source.find(stored)
+            except DamagedRunError as error:
+                reason = str(error)
+                continue
+            if response is None:
+                reason = NOT_STORED
+            elif not response.success:
+                reason = UNREADABLE_TRACE
+            else:
+                run = PassingRun(stored.own_id or f"{execution.id}-{stored.key}", response)
+                runs.setdefault(_content(response), run)
+    if found is not None and runs:
+        return PassingCase(*found, list(runs.values()))
+    if not reason:
+        return None
+    return SkippedCase(eval_id=rows[0].eval_id, case_id=rows[0].case_id, reason=reason, measurable=False)
+
+
+def reply_of(stored: StoredRun, traces: StoredTraces) -> ProviderResponse | None:
+    """Return the stored reply of a run with the events of its trace file; `None` if it was not stored."""
+    response = response_of(stored)
+    if response is None or not needs_trace_file(response):
+        return response
+    return traces.follow(response, stored)
+
+
+def _content(response: ProviderResponse) -> bytes:
+    """Return what tells two replies apart, in which times and token counts do not matter."""
+    return dump_json([response.text, response.output_messages, response.trace, response.trace_summary])

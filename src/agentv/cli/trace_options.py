@@ -1,0 +1,99 @@
+"""Options and output that all commands about stored traces share."""
+
+from __future__ import annotations
+
+import sys
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentv.api.sessions.score import TraceOptions, read_spool
+from agentv.api.sessions.selection import parse_sample, parse_where
+from agentv.cli.outputs import print_json
+from agentv.cli.problems import fail_usage
+from agentv.errors import AgentVError
+from agentv.registry import trace_format_names
+from agentv.reports.coverage import coverage_data, render_coverage
+from agentv.reports.terminal import Style
+from agentv.traces.detection import find_format
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agentv.api.sessions.spool import SessionSpool
+    from agentv.model.session import TraceCoverage
+
+_STEP = 500
+"""Number of sessions after which the progress is shown anew."""
+
+
+def _list_formats(context: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001 - of click
+    if not value:
+        return
+    for name in trace_format_names():
+        click.echo(f"{name:<16} {find_format(name).description}")
+    context.exit()
+
+
+_OPTIONS = (
+    click.argument("paths", nargs=-1, required=True, metavar="PATH..."),
+    click.option("--format", "format_", metavar="NAME", help="The trace format; detected from the content by default."),
+    click.option(
+        "--formats", is_flag=True, is_eager=True, expose_value=False, callback=_list_formats, help="List the formats."
+    ),
+    click.option(
+        "--where",
+        multiple=True,
+        metavar="COND",
+        help="Only sessions that meet it, such as 'tool=delete_*' or 'turns>3'; may be repeated.",
+    ),
+    click.option("--sample", metavar="N|P%", help="Only so many sessions, or this share; the same ones every time."),
+    click.option("--seed", type=int, default=0, metavar="N", help="Choose another sample."),
+    click.option("--strict", is_flag=True, help="Stop at the first record that cannot be read."),
+)
+
+
+def trace_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the arguments and options of reading traces to a command."""
+    return reduce(lambda function, option: option(function), reversed(_OPTIONS), command)
+
+
+def take_trace_options(params: dict[str, Any]) -> TraceOptions:
+    """Remove the options of reading traces from parsed parameters and return them as one value."""
+    try:
+        return TraceOptions(
+            paths=params.pop("paths"),
+            format=params.pop("format_"),
+            where=parse_where(params.pop("where")),
+            sample=parse_sample(params.pop("sample")),
+            seed=params.pop("seed"),
+            strict=params.pop("strict"),
+        )
+    except AgentVError as error:
+        fail_usage(str(error))
+
+
+def read_sessions(options: TraceOptions, *, quiet: bool = False) -> tuple[SessionSpool, TraceCoverage]:
+    """Read all sessions with progress on standard error; fail if a path or, with `--strict`, a record is unreadable."""
+    is_shown = not quiet and sys.stderr.isatty()
+
+    def show(number: int) -> None:
+        if is_shown and number % _STEP == 0:
+            click.echo(f"\rread {number:,} sessions", nl=False, err=True)
+
+    try:
+        spool, coverage = read_spool(options, show)
+    except AgentVError as error:
+        fail_usage(str(error))
+    if is_shown and coverage.sessions >= _STEP:
+        click.echo("\r", nl=False, err=True)
+    return spool, coverage
+
+
+def print_coverage(coverage: TraceCoverage, *, as_json: bool, err: bool = False) -> None:
+    """Print the coverage report, which no option turns off."""
+    if as_json:
+        print_json(coverage_data(coverage))
+    else:
+        click.echo(render_coverage(coverage, Style.of(sys.stderr if err else sys.stdout)), err=err)

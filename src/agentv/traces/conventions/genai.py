@@ -1,0 +1,303 @@
+"""The GenAI conventions of OpenTelemetry in three generations, with the attributes that ADK and pydantic-ai add.
+
+Up to 1.36, messages were events; from 1.37 on they are attributes, or the event of one inference; the new repository
+renamed further attributes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from agentv.formats.fields import OBJECT, is_count, number_or_none
+from agentv.formats.usage import finish_usage
+from agentv.traces.conventions.tool_results import set_input, set_output
+from agentv.traces.spans.facts import Facts, Kind
+from agentv.traces.spans.messages import MessageReader, Said, translate
+from agentv.traces.spans.values import first_of, parse_value, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agentv.model.conversation import TokensUsage
+    from agentv.model.span import OtelSpan, SpanEvent
+
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("chat", "generate_content", "text_completion", "completion", "generate", "responses"), "model"),
+    "execute_tool": "tool",
+    **dict.fromkeys(("invoke_agent", "invoke_workflow"), "agent"),
+}  # fmt: skip
+_NAME_PREFIXES = (("execute_tool ", "tool"), ("chat ", "model"), ("invoke_agent ", "agent"))
+DETAILS = "gen_ai.client.inference.operation.details"
+_EVENT_ROLES = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+    "gen_ai.choice": "assistant",
+}
+_ARGUMENTS = (
+    *("gen_ai.tool.call.arguments", "tool_arguments", "gcp.vertex.agent.tool_call_args", "gen_ai.tool.arguments"),
+    *("gen_ai.tool.input", "gen_ai.tool.message", "mcp.request.argument"),
+)
+_RESULTS = (
+    *("gen_ai.tool.call.result", "tool_response", "gcp.vertex.agent.tool_response", "gen_ai.tool.result"),
+    *("gen_ai.tool.output",),
+)
+_EMPTY = "{}"
+"""Arguments that ADK writes when content is not captured; they may also be real."""
+_ANSWERS = ("final_result", "gen_ai.agent.output", "agent.final_output")
+
+
+def read_genai(span: OtelSpan, reader: MessageReader) -> Facts | None:
+    """Return the facts of a span that follows the GenAI conventions; `None` if it does not."""
+    attributes = span.attributes
+    operation = attributes.get("gen_ai.operation.name")
+    kind = _KINDS.get(operation) if isinstance(operation, str) else _kind_without_operation(span)
+    if kind is None:
+        return None
+    facts = Facts(
+        kind=kind,
+        agent=text_of(attributes.get("gen_ai.agent.name")),
+        model=text_of(first_of(attributes, "gen_ai.response.model", "gen_ai.request.model")),
+        response_id=text_of(attributes.get("gen_ai.response.id")),
+        unread=[],
+    )
+    if kind == "tool":
+        _read_tool(facts, span)
+    else:
+        _read_messages(facts, span, reader)
+    return facts
+
+
+def _kind_without_operation(span: OtelSpan) -> Kind | None:
+    attributes = span.attributes
+    if any(each in attributes for each in ("gen_ai.tool.name", "gen_ai.tool.call.id")):
+        return "tool"
+    is_model = any(each in attributes for each in ("gen_ai.request.model", "gen_ai.response.model", "gen_ai.system"))
+    has_events = any(event.name in _EVENT_ROLES or event.name == DETAILS for event in span.events)
+    if "llm.request.type" in attributes or (is_model and "traceloop.span.kind" not in attributes) or has_events:
+        return "model"
+    for prefix, kind in _NAME_PREFIXES:
+        if span.name.startswith(prefix) and not attributes.keys().isdisjoint(("gen_ai.agent.name", "gen_ai.tool.type")):
+            return kind  # type: ignore[return-value]  # of the table
+    return "agent" if "gen_ai.agent.name" in attributes and "openinference.span.kind" not in attributes else None
+
+
+def _read_tool(facts: Facts, span: OtelSpan) -> None:
+    attributes = span.attributes
+    name = text_of(attributes.get("gen_ai.tool.name"))
+    facts.tool = name or span.name.removeprefix("execute_tool ").removeprefix("tools/call ")
+    facts.call_id = text_of(attributes.get("gen_ai.tool.call.id"))
+    arguments, result = first_of(attributes, *_ARGUMENTS), first_of(attributes, *_RESULTS)
+    if arguments == _EMPTY and result in (_EMPTY, None) and "gcp.vertex.agent.tool_call_args" in attributes:
+        arguments = result = None
+    set_input(facts, arguments)
+    set_output(facts, None if result == "<not specified>" else result)
+    for event in span.events:
+        _read_tool_event(facts, event)
+
+
+def _read_tool_event(facts: Facts, event: SpanEvent) -> None:
+    """Read the arguments and the result that Strands writes as events."""
+    body = _event_fields(event)
+    if event.name == "gen_ai.tool.message" and "content" in body:
+        set_input(facts, body["content"])
+        facts.call_id = facts.call_id or text_of(body.get("id"))
+    elif event.name == "gen_ai.choice" and ("message" in body or "content" in body):
+        set_output(facts, body.get("message", body.get("content")))
+    elif event.name == DETAILS:
+        for said in translate({"parts": _parts(event.attributes.get("gen_ai.output.messages"))}):
+            for result in said.results:
+                set_output(facts, result.output)
+
+
+def _parts(messages: Any) -> list[Any]:
+    parsed = parse_value(messages)
+    items = parsed if isinstance(parsed, list) else []
+    return [part for item in items if isinstance(item, OBJECT) for part in item.get("parts") or ()]
+
+
+def _read_messages(facts: Facts, span: OtelSpan, reader: MessageReader) -> None:
+    attributes = span.attributes
+    facts.usage = read_token_counts(attributes)
+    facts.cost_usd = number_or_none(first_of(attributes, "gen_ai.usage.cost", "operation.cost"))
+    facts.finish = _finish_reasons(attributes)
+    _read_attribute_messages(facts, attributes, reader)
+    for event in sorted(span.events, key=lambda each: each.time):
+        if event.name == DETAILS:
+            _read_attribute_messages(facts, event.attributes, reader)
+    if facts.prompt is None and facts.replies is None:
+        _read_event_messages(facts, span)
+    if facts.prompt is None and facts.replies is None:
+        _read_adk(facts, attributes, reader)
+    if facts.kind == "agent":
+        facts.text = next((text for key in _ANSWERS if (text := text_of(attributes.get(key))) is not None), None)
+        _read_all_messages(facts, attributes, reader)
+    for name in ("input", "output"):
+        if f"gen_ai.{name}.messages_ref" in attributes:
+            facts.unread.append(f"its {name} messages are stored elsewhere (`gen_ai.{name}.messages_ref`)")
+
+
+def _read_attribute_messages(facts: Facts, attributes: Mapping[str, Any], reader: MessageReader) -> None:
+    prompt = reader.read(attributes.get("gen_ai.input.messages"), "gen_ai.input.messages", "user")
+    if prompt is None and "gen_ai.prompt" in attributes:
+        prompt = reader.read(attributes["gen_ai.prompt"], "gen_ai.prompt", "user")
+    replies = reader.read(attributes.get("gen_ai.output.messages"), "gen_ai.output.messages", "assistant")
+    if replies is None and "gen_ai.completion" in attributes:
+        replies = reader.read(attributes["gen_ai.completion"], "gen_ai.completion", "assistant")
+    system = attributes.get("gen_ai.system_instructions")
+    if system and (texts := _system_text(system)):
+        prompt = [Said("system", texts), *(prompt or ())]
+    facts.prompt = facts.prompt if prompt is None else prompt
+    facts.replies = facts.replies if replies is None else replies
+
+
+def _system_text(value: Any) -> str:
+    parsed = parse_value(value)
+    if isinstance(parsed, str):
+        return parsed
+    return translate({"role": "system", "parts": parsed})[0].text if isinstance(parsed, list) else ""
+
+
+def _read_all_messages(facts: Facts, attributes: Mapping[str, Any], reader: MessageReader) -> None:
+    """Read the conversation that pydantic-ai writes on the span of an agent, if its models have no spans."""
+    if facts.replies is None and "pydantic_ai.all_messages" in attributes:
+        said = reader.read(attributes["pydantic_ai.all_messages"], "pydantic_ai.all_messages", "user") or []
+        last_user = max((at for at, each in enumerate(said) if each.role == "user" and not each.results), default=-1)
+        facts.prompt = facts.prompt or said[: last_user + 1]
+        facts.replies = said[last_user + 1 :]
+
+
+def _event_fields(event: SpanEvent) -> dict[str, Any]:
+    """Return the fields of a message event: of the log record's body, or of the span event's attributes."""
+    body = parse_value(event.body)
+    fields = dict(body) if isinstance(body, OBJECT) else {}
+    if isinstance(body, str) and body:
+        fields["content"] = body
+    fields |= {key: value for key, value in event.attributes.items() if key not in ("event.name", "gen_ai.system")}
+    wrapped = parse_value(fields.pop("gen_ai.event.content", None))
+    return {**fields, **wrapped} if isinstance(wrapped, OBJECT) else fields
+
+
+def _read_event_messages(facts: Facts, span: OtelSpan) -> None:
+    """Read the messages of the first generation, one event each."""
+    prompt: list[Said] = []
+    replies: list[Said] = []
+    is_told = False
+    for event in sorted(span.events, key=lambda each: each.time):
+        role = _EVENT_ROLES.get(event.name)
+        if role is None:
+            continue
+        fields = _event_fields(event)
+        is_told = is_told or any(key in fields for key in ("content", "message", "tool_calls"))
+        if event.name == "gen_ai.choice":
+            replies += _choice(fields)
+        else:
+            prompt += _event_message(fields, role)
+    if is_told:
+        facts.prompt = prompt or None
+        facts.replies = replies or None
+    elif replies or prompt:
+        facts.finish = facts.finish or tuple([each.finish for each in replies if each.finish])
+
+
+def _choice(fields: dict[str, Any]) -> list[Said]:
+    """Read a choice: its message is an object, its blocks, or JSON text; `tool_calls` may stand beside it."""
+    message = parse_value(fields.get("message", fields.get("content")))
+    if isinstance(message, list) or not isinstance(message, OBJECT):
+        message = {"role": "assistant", "content": message}
+    calls = parse_value(fields.get("tool_calls"))
+    merged: dict[str, Any] = {"role": "assistant", **message}
+    if calls and "tool_calls" not in merged:
+        merged["tool_calls"] = calls
+    said = translate(merged, "assistant")
+    finish = text_of(fields.get("finish_reason"))
+    is_told = isinstance(message, OBJECT) and message.get("content") is not None
+    for each in said:
+        each.finish = each.finish or finish
+        # Without content, a choice tells which tools are called, and neither their arguments nor a text.
+        each.is_captured = is_told or (bool(each.calls) and all(call.input is not UNSET for call in each.calls))
+        each.role = "assistant" if each.role not in ("assistant", "tool") else each.role
+    return said
+
+
+def _event_message(fields: dict[str, Any], role: str) -> list[Said]:
+    content = parse_value(fields.get("content"))
+    message = {"role": fields.get("role") or role, "content": content if content is not None else fields.get("content")}
+    if calls := parse_value(fields.get("tool_calls")):
+        message["tool_calls"] = calls
+    if role == "tool":
+        message |= {"role": "tool", "tool_call_id": fields.get("id") or fields.get("tool_call_id")}
+        if "content" not in fields:
+            del message["content"]
+            return translate(message, role)
+        if not isinstance(message["content"], (str, list)):
+            message["content"] = fields.get("content")
+    return translate(message, role)
+
+
+def _read_adk(facts: Facts, attributes: Mapping[str, Any], reader: MessageReader) -> None:
+    """Read the request and the response that ADK writes on the span `call_llm`."""
+    request = parse_value(attributes.get("gcp.vertex.agent.llm_request"))
+    response = parse_value(attributes.get("gcp.vertex.agent.llm_response"))
+    if isinstance(request, OBJECT) and isinstance(request.get("contents"), list):
+        facts.prompt = [said for item in request["contents"] for said in translate(item, "user")]
+        config = request.get("config")
+        system = config.get("system_instruction") if isinstance(config, OBJECT) else None
+        if isinstance(system, str) and system:
+            facts.prompt.insert(0, Said("system", system))
+    elif isinstance(request, str) and request:
+        reader.problems.append("`gcp.vertex.agent.llm_request` is no valid JSON: it was cut off")
+    if isinstance(response, OBJECT) and isinstance(response.get("content"), OBJECT):
+        facts.replies = translate({"role": "model", **response["content"]}, "assistant")
+    elif isinstance(response, str) and response:
+        reader.problems.append("`gcp.vertex.agent.llm_response` is no valid JSON: it was cut off")
+
+
+def _finish_reasons(attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    value = parse_value(first_of(attributes, "gen_ai.response.finish_reasons", "gen_ai.response.finish_reason"))
+    items = value if isinstance(value, list) else [value]
+    return tuple([item for item in items if isinstance(item, str)])
+
+
+_COUNTS = {
+    "input_tokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+    "output_tokens": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+    "total_tokens": ("gen_ai.usage.total_tokens", "llm.usage.total_tokens"),
+    "cache_read_tokens": (
+        *("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens"),
+        "gen_ai.usage.details.cache_read_tokens",
+    ),
+    "cache_write_tokens": (
+        *("gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_creation.input_tokens"),
+        *("gen_ai.usage.cache_creation_input_tokens", "gen_ai.usage.details.cache_write_tokens"),
+    ),
+    "reasoning_tokens": (
+        *("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.details.reasoning_tokens"),
+        *("gen_ai.usage.reasoning_tokens", "gen_ai.usage.experimental.reasoning_tokens"),
+    ),
+}
+
+
+def read_token_counts(
+    attributes: Mapping[str, Any], names: Mapping[str, tuple[str, ...]] = _COUNTS
+) -> TokensUsage | None:
+    """Return the token counts of a span; `None` if it has none."""
+    counts = {field: _count(first_of(attributes, *keys)) for field, keys in names.items()}
+    if counts["input_tokens"] is None and counts["output_tokens"] is None and counts["total_tokens"] is None:
+        aggregated = "gen_ai.aggregated_usage.input_tokens"
+        if aggregated not in attributes:
+            return None
+        counts["input_tokens"] = _count(attributes[aggregated])
+        counts["output_tokens"] = _count(attributes.get("gen_ai.aggregated_usage.output_tokens"))
+    return finish_usage(counts)
+
+
+def _count(value: Any) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, str) and value.isdigit() and len(value) < 20:  # noqa: PLR2004 - a count
+        value = int(value)
+    return value if is_count(value) else None

@@ -1,0 +1,1 @@
+"""Formats of trace files: how each is recognized and read."""

@@ -1,0 +1,85 @@
+"""Sessions of Codex: rollout files of `~/.codex/sessions`, and the output of `codex exec --json`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from agentv.formats.fields import OBJECT
+from agentv.formats.reader import detect_conversation
+from agentv.protocols.traces import TraceFormat, TraceSample
+from agentv.traces.readers.lines import iter_values, time_range
+from agentv.traces.sessions import session_from_response, with_lost_records
+from agentv.traces.spans.values import format_time, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agentv.model.session import Session
+    from agentv.protocols.traces import TraceSink, TraceSource
+
+_LINES = frozenset(("session_meta", "response_item", "event_msg", "turn_context", "compacted"))
+_EVENTS = frozenset(("thread.started", "turn.started", "turn.completed", "turn.failed", "item.completed"))
+_NS_PER_MS = 1_000_000
+_CONTEXT = ("<environment_context>", "<user_instructions>", "<permissions instructions>", "# AGENTS.md")
+"""Beginnings of user messages that the program writes."""
+
+
+def _is_line(value: Any) -> bool:
+    if not isinstance(value, OBJECT):
+        return False
+    kind = value.get("type")
+    return (kind in _LINES and isinstance(value.get("payload"), OBJECT)) or (kind in _EVENTS and "object" not in value)
+
+
+def _detect(sample: TraceSample) -> bool:
+    return any(map(_is_line, sample.values))
+
+
+def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Session]:  # noqa: FBT001 - of the protocol
+    lost: list[str] = []
+    lines = [value for value in iter_values(file, sink, as_lines=is_lines, lost=lost) if isinstance(value, dict)]
+    if not lines:
+        return
+    lines = [_prepared(line) for line in lines]
+    response = detect_conversation(lines).response
+    start, end = time_range(lines)
+    if response.latency_ms is None and start:
+        response = replace(response, latency_ms=(end - start) / _NS_PER_MS)
+    session = session_from_response(
+        response,
+        id=response.thread_id or file.stem,
+        format="codex",
+        place=file.name,
+        started_at=format_time(start),
+        ended_at=format_time(end),
+        agent="codex",
+        model=_model(lines),
+    )
+    yield with_lost_records(session, lost)
+
+
+def _prepared(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line with messages that the program wrote, such as the environment, as those of the system."""
+    payload = line.get("payload")
+    if line.get("type") != "response_item" or not isinstance(payload, OBJECT) or payload.get("role") != "user":
+        return line
+    content = payload.get("content")
+    first = content[0].get("text") if isinstance(content, list) and content and isinstance(content[0], OBJECT) else None
+    if isinstance(first, str) and first.lstrip().startswith(_CONTEXT):
+        return {**line, "payload": {**payload, "role": "developer"}}
+    return line
+
+
+def _model(lines: list[dict[str, Any]]) -> str | None:
+    payloads = [line["payload"] for line in lines if isinstance(line.get("payload"), OBJECT)]
+    return next((text for payload in reversed(payloads) if (text := text_of(payload.get("model")))), None)
+
+
+FORMAT = TraceFormat(
+    name="codex",
+    description="rollout files of Codex (~/.codex/sessions), and `codex exec --json`",
+    detect=_detect,
+    read=_read,
+)

@@ -1,0 +1,105 @@
+"""Files of messages: JSON Lines or a list in which each record is a conversation, a reply, or one message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from agentv.formats.fields import OBJECT
+from agentv.formats.reader import UNKNOWN_SHAPE, detect_conversation
+from agentv.protocols.traces import TraceFormat, TraceSample
+from agentv.traces.readers.lines import iter_placed
+from agentv.traces.sessions import session_from_response, with_lost_records
+from agentv.traces.spans.values import first_of, format_time, read_time, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from agentv.model.session import Session
+    from agentv.protocols.traces import TraceSink, TraceSource
+
+_CONVERSATIONS = (
+    *("messages", "output_messages", "conversation", "turns", "trajectory", "transcript", "history", "dialog", "chat"),
+    *("input_messages", "events", "steps", "response", "output", "choices", "content"),
+)
+"""Keys of the messages in a record that is a conversation."""
+_IDS = ("session_id", "sessionId", "conversation_id", "conversationId", "thread_id", "threadId", "id", "run_id", "uuid")
+_GROUPS = ("session_id", "sessionId", "conversation_id", "conversationId", "thread_id", "threadId")
+_UNKNOWN = "a record of no known shape: expected messages, a conversation, or a reply"
+
+
+def _is_message(value: Any) -> bool:
+    if not isinstance(value, OBJECT) or isinstance(value.get("messages"), list):
+        return False
+    return isinstance(value.get("role"), str) and any(key in value for key in ("content", "tool_calls", "parts"))
+
+
+def _is_conversation(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_is_message, value))
+    return isinstance(value, OBJECT) and any(isinstance(value.get(key), (list, OBJECT)) for key in _CONVERSATIONS)
+
+
+def _detect(sample: TraceSample) -> bool:
+    return any(_is_message(value) or _is_conversation(value) for value in sample.values)
+
+
+def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Session]:  # noqa: FBT001 - of the protocol
+    """Yield a session for each conversation; single messages are gathered to one session for each id, or the file."""
+    single: dict[str, list[Any]] = {}
+    lost: list[str] = []
+    names: dict[str, int] = {}
+    count = 0
+    for place, value in iter_placed(file, sink, as_lines=is_lines, lost=lost):
+        if _is_message(value):
+            single.setdefault(text_of(first_of(value, *_GROUPS)) or file.stem, []).append(value)
+            continue
+        session = _session(value, place, file, count)
+        if session is None:
+            sink.skip(place, _UNKNOWN)
+            continue
+        count += 1
+        number = names[session.id] = names.get(session.id, 0) + 1
+        yield session if number == 1 else _renamed(session, number)
+    for name, items in single.items():
+        response = detect_conversation(items).response
+        session = session_from_response(response, id=name, format="messages", place=file.name, **_times(items))
+        yield with_lost_records(session, lost)
+
+
+def _renamed(session: Session, number: int) -> Session:
+    return replace(session, id=f"{session.id}#{number}")
+
+
+def _session(value: Any, place: str, file: TraceSource, number: int) -> Session | None:
+    fields: Mapping[str, Any] = value if isinstance(value, OBJECT) else {}
+    detected = detect_conversation(value)
+    response = detected.response
+    if detected.shape == UNKNOWN_SHAPE or not (response.output_messages or response.trace or response.text):
+        return None
+    name = text_of(first_of(fields, *_IDS))
+    own = text_of(fields.get("case_id"))
+    return session_from_response(
+        response,
+        id=name or own or (f"{file.stem}-{number + 1}"),
+        format="messages",
+        place=place,
+        case_id=own or name,
+        model=text_of(fields.get("model")),
+        **_times([fields]),
+    )
+
+
+def _times(items: list[Any]) -> dict[str, str | None]:
+    keys = ("timestamp", "created_at", "createdAt", "started_at", "startedAt", "time", "date")
+    times = [time for item in items if isinstance(item, OBJECT) and (time := read_time(first_of(item, *keys)))]
+    return {"started_at": format_time(min(times)), "ended_at": format_time(max(times))} if times else {}
+
+
+FORMAT = TraceFormat(
+    name="messages",
+    description="messages of any agent, in any shape that replies may have: JSON Lines, or a list",
+    detect=_detect,
+    read=_read,
+)

@@ -1,0 +1,118 @@
+"""Reading of all sessions from files of traces."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from agentv.errors import FormatError
+from agentv.traces.coverage import CoverageCounter
+from agentv.traces.detection import detect, find_format, sample_of
+from agentv.traces.files import READ_ERRORS, find_files
+from agentv.traces.records import PARSE_ERRORS, describe_error
+from agentv.traces.sessions import with_lost_records
+from agentv.traces.spans.join import join_spans
+from agentv.traces.spans.store import SpanStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agentv.model.session import Session
+    from agentv.model.span import OtelSpan
+    from agentv.traces.files import TraceFile
+
+_UNKNOWN = "no known trace format; name one with --format, `agentv score --formats` lists them"
+_EMPTY = "the file is empty"
+_MAX_LOST = 1000
+
+
+class StrictError(FormatError):
+    """A record that cannot be read, with `--strict`."""
+
+
+class TraceReading:
+    """Reader of sessions from any number of files; `coverage` counts what was read."""
+
+    def __init__(self, paths: tuple[str, ...], *, format: str | None = None, strict: bool = False) -> None:  # noqa: A002 - as the option
+        found = find_files(paths)
+        self._files = found.files
+        self._format = None if format is None else find_format(format)
+        self._is_strict = strict
+        self.coverage = CoverageCounter()
+        self.coverage.ignored_files = found.ignored
+        self._named = set(paths)
+        self._spans: SpanStore | None = None
+        self._file: TraceFile | None = None
+        self._lost: dict[int, list[str]] = {}
+        """Places of records that could not be read, by file."""
+
+    def add_span(self, span: OtelSpan) -> None:
+        """Add a span to those of which sessions are made at the end."""
+        if self._spans is None:
+            self._spans = SpanStore()
+        self._spans.add(span)
+
+    def skip(self, place: str, reason: str) -> None:
+        """Report a record that cannot be read."""
+        if self._is_strict:
+            raise StrictError(reason, path=place)
+        self.coverage.skip(place, reason)
+        if self._file is not None:
+            lost = self._lost.setdefault(self._file.index, [])
+            if len(lost) < _MAX_LOST:
+                lost.append(place)
+
+    def note(self, text: str) -> None:
+        """Count a remark about the data."""
+        self.coverage.notes[text] += 1
+
+    def sessions(self) -> Iterator[Session]:
+        """Yield all sessions: those that are files or records of their own first, then those made of spans."""
+        for file in self._files:
+            self._file = file
+            for session in self._read_file(file):
+                self.coverage.add(session)
+                yield session
+        self._file = None
+        if self._spans is None:
+            return
+        try:
+            for session in self._join(self._spans):
+                self.coverage.add(session)
+                yield session
+        finally:
+            self._spans.close()
+
+    def _read_file(self, file: TraceFile) -> Iterator[Session]:
+        try:
+            if not file.head.strip():
+                self.note(_EMPTY)
+                return
+            format_, sample = (self._format, sample_of(file.name, file.head)) if self._format else detect(file)
+            if format_ is None:
+                self._skip_unknown(file)
+                return
+            self.coverage.files += 1
+            yield from format_.read(file, self, sample.is_lines)
+        except StrictError:
+            raise
+        except (*PARSE_ERRORS, *READ_ERRORS) as error:
+            self.skip(file.name, describe_error(error))
+
+    def _skip_unknown(self, file: TraceFile) -> None:
+        """Report a file of no known format: as a mistake if it was named, else as one of a folder that is ignored."""
+        if file.name in self._named or file.path is None:
+            self.skip(file.name, _UNKNOWN)
+        else:
+            self.coverage.ignored_files += 1
+            self.note(f"{_UNKNOWN.partition(';')[0]}: {file.name}")
+
+    def _join(self, store: SpanStore) -> Iterator[Session]:
+        notes: Counter[str] = Counter()
+        for group in store.groups():
+            files = {span.file for span in group.spans}
+            session = join_spans(group.key, group.spans, notes)
+            if session is not None:
+                lost = [place for index in sorted(files) for place in self._lost.get(index, ())]
+                yield with_lost_records(session, lost)
+        self.coverage.notes.update(notes)

@@ -1,0 +1,95 @@
+"""Records of a file: the lines of JSON Lines, or the elements of one JSON document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from agentv.errors import FormatError
+from agentv.jsonio import dump_json, parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agentv.protocols.traces import TraceSink, TraceSource
+
+_items = msgspec.json.Decoder(list[Raw]).decode
+_decode = msgspec.json.Decoder().decode
+_MAX_DETAIL = 120
+PARSE_ERRORS = (ValueError, RecursionError)
+"""Errors of data that is not what it should be; errors of the parsers are among them."""
+
+
+class TraceRecord(NamedTuple):
+    """One record of a file."""
+
+    place: str
+    """Its place, as `file:line` or `file[index]`."""
+    data: bytes | Raw
+    """Its JSON text."""
+
+
+def parse_record(data: bytes | Raw) -> Any:
+    """Parse the JSON text of a record; invalid Unicode, NaN and control characters are tolerated."""
+    try:
+        return _decode(data)
+    except (ValueError, RecursionError):
+        return parse_json(bytes(data))
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the reason why data could not be read, in a few words."""
+    text = str(error) or type(error).__name__
+    return text if len(text) <= _MAX_DETAIL else f"{text[:_MAX_DETAIL]}…"
+
+
+def iter_records(file: TraceSource, sink: TraceSink, *, as_lines: bool) -> Iterator[TraceRecord]:
+    """Yield the records of a file: its lines, or the elements of its document; a cut last line is reported."""
+    if as_lines:
+        for line in file.lines():
+            place = f"{file.name}:{line.number}"
+            if not line.data:
+                sink.skip(place, "the line is longer than 512 MB")
+            else:
+                yield TraceRecord(place, line.data)
+        return
+    yield from elements_of(file.document(), file.name)
+
+
+def elements_of(data: bytes, name: str) -> Iterator[TraceRecord]:
+    """Yield the elements of a document that is a list, or the document itself."""
+    if data.lstrip()[:1] != b"[":
+        yield TraceRecord(name, data)
+        return
+    try:
+        items = _items(data)
+    except (ValueError, RecursionError):
+        items = [Raw(dump_json(item)) for item in _as_list(parse_json(data))]
+    for index, item in enumerate(items):
+        yield TraceRecord(f"{name}[{index}]", item)
+
+
+def flat_records(file: TraceSource, sink: TraceSink, *, as_lines: bool) -> Iterator[TraceRecord]:
+    """Yield the records of a file; a line that is a list stands for its elements."""
+    for record in iter_records(file, sink, as_lines=as_lines):
+        if not (isinstance(record.data, bytes) and record.data[:1] == b"["):
+            yield record
+            continue
+        try:
+            yield from elements_of(record.data, record.place)
+        except PARSE_ERRORS as error:
+            sink.skip(record.place, describe_error(error))
+
+
+def _as_list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        msg = "expected a list"
+        raise FormatError(msg)
+    return value
+
+
+def is_text_head(head: bytes) -> bool:
+    """Return whether data begins like JSON."""
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[", b'"')

@@ -1,0 +1,262 @@
+"""Joining of the spans of a session to its conversation, calls, usage and answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from agentv.formats.fields import MISSING_CALLS
+from agentv.formats.incomplete import NOT_FOUND
+from agentv.formats.unread import MAX_PLACES, with_unread
+from agentv.formats.usage import add_usage
+from agentv.model.marks import NOT_CAPTURED, REST_MISSING
+from agentv.model.response import ProviderResponse, ResponseError, Unread
+from agentv.model.session import Session
+from agentv.traces.sessions import not_captured_places
+from agentv.traces.spans.interpret import is_agent_span, names_calls
+from agentv.traces.spans.messages import MessageReader
+from agentv.traces.spans.nodes import Node, build_tree, drop_superseded
+from agentv.traces.spans.timeline import Timeline
+from agentv.traces.spans.tool_matching import match_tools
+from agentv.traces.spans.values import first_of, format_time, text_of
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from agentv.model.conversation import Message, TokensUsage
+    from agentv.model.span import OtelSpan
+    from agentv.traces.spans.drafts import MessageDraft
+
+NOT_AGENTS = "traces without spans of an agent"
+ONLY_LOGS = "log records without a trace or a session"
+_NS_PER_MS = 1_000_000
+_NO_ANSWER = "the answer was not captured"
+_MAX_TRACES = 20
+
+
+def join_spans(key: str, spans: list[OtelSpan], notes: Counter[str]) -> Session | None:
+    """Return the session of these spans; `None`, with a note, if no agent is in them."""
+    if not any(map(is_agent_span, spans)):
+        notes[NOT_AGENTS] += 1
+        return None
+    reader = MessageReader()
+    tree = build_tree(spans, reader)
+    nodes = [node for node in tree.nodes if node.kind != "other"]
+    if not nodes:
+        notes[NOT_AGENTS] += 1
+        return None
+    timeline = Timeline(nodes, drop_superseded(nodes))
+    timeline.build()
+    if not any(node.kind == "model" for node in nodes):
+        timeline.add_agent_prompts(nodes)
+    own_calls = match_tools(timeline, nodes)
+    timeline.add_silent_turns(nodes)
+    session = _Joiner(key, tree.nodes, nodes, timeline, own_calls).build()
+    found = tree.notes + timeline.notes
+    return replace(session, notes=tuple([f"{count} {name}" for name, count in sorted(found.items())]))
+
+
+class _Joiner:
+    """Assembly of a session from its timeline."""
+
+    def __init__(self, key: str, all_nodes: list[Node], nodes: list[Node], timeline: Timeline, own_calls: int) -> None:
+        self._key = key
+        self._all = all_nodes
+        self._nodes = nodes
+        self._timeline = timeline
+        self._own_calls = own_calls
+        self._drafts = timeline.messages
+
+    def build(self) -> Session:
+        """Return the session."""
+        first = next(
+            (at for at, each in enumerate(self._drafts) if each.role == "assistant" and not each.is_context),
+            len(self._drafts),
+        )
+        prompt = tuple([draft.build() for draft in self._drafts[:first]])
+        output = tuple([draft.build() for draft in self._drafts[first:]])
+        response = self._response(prompt, output)
+        spans = [node.span for node in self._all]
+        start = min((span.start for span in spans if span.start), default=0)
+        first_span = min(spans, key=lambda span: (span.file, _line_of(span.place), span.place))
+        return Session(
+            id=self._key,
+            format=first_span.format or "otlp",
+            place=first_span.place,
+            input_messages=prompt,
+            response=response,
+            case_id=self._attribute("agentv.case_id"),
+            started_at=format_time(start),
+            ended_at=format_time(max((node.end for node in self._all), default=0)),
+            agent=self._agent(),
+            model=next((node.facts.model for node in reversed(self._nodes) if node.facts.model), None),
+            metadata=self._metadata(),
+        )
+
+    def _response(self, prompt: tuple[Message, ...], output: tuple[Message, ...]) -> ProviderResponse:
+        text, is_captured = self._answer(output)
+        error = self._error()
+        incomplete = [*not_captured_places(output)]
+        if not is_captured and error is None:
+            text = REST_MISSING
+            incomplete.insert(0, Unread(path="text", reason=f"{_NO_ANSWER}, {NOT_FOUND}"))
+        response = ProviderResponse(
+            success=error is None,
+            text=text,
+            output_messages=output or None,
+            tokens_usage=self._usage(),
+            cost_usd=self._cost(),
+            latency_ms=self._latency(),
+            thread_id=self._key,
+            error=None if error is None else ResponseError(kind="agent", message=error),
+            unread=tuple(self._unread())[:MAX_PLACES],
+            incomplete=tuple(incomplete)[:MAX_PLACES],
+        )
+        return with_unread(response, prompt)
+
+    def _unread(self) -> list[Unread]:
+        """Return the places at which calls may be missing."""
+        places = [
+            Unread(path=f"span {node.span.span_id} ({node.span.name[:60]})", reason=f"{reason}, {MISSING_CALLS}")
+            for node in self._nodes
+            for reason in node.facts.unread
+        ]
+        lacking = [draft for draft in self._drafts if _lacks_calls(draft)]
+        known = self._own_calls + sum(self._timeline.notes.values())
+        if len(lacking) > known:
+            places += [_lost_reply(draft) for draft in lacking]
+        silent = [draft for draft in self._drafts if _tells_nothing(draft)]
+        if silent and not self._timeline.calls and not any(node.kind == "tool" for node in self._nodes):
+            places += [_lost_reply(draft) for draft in silent]
+        ran = {node.facts.call_id for node in self._nodes if node.kind == "tool"}
+        for node, result in self._timeline.unpaired_results():
+            if result.id not in ran:
+                reason = f"it received a result of the call {result.id!r}, which is nowhere, {MISSING_CALLS}"
+                places.append(Unread(path=f"span {node.span.span_id}", reason=reason))
+        return places
+
+    def _answer(self, output: tuple[Message, ...]) -> tuple[str, bool]:
+        """Return the answer, from the last message of the agent or from the agent's own span, and if it is there."""
+        spoken = [draft for draft in self._drafts if draft.role == "assistant" and draft.is_main]
+        spoken = [draft for draft in spoken if draft.node is None or draft.node.kind != "tool"]
+        last = spoken[-1] if spoken else None
+        if last is not None and last.said.text:
+            return last.said.text, last.is_captured
+        roots = [node for node in self._nodes if node.kind == "agent" and node.tool_ancestor is None]
+        for node in sorted(roots, key=lambda each: (each.end, -each.order), reverse=True):
+            if node.facts.text:
+                return node.facts.text, True
+            if node.facts.replies and node.facts.replies[-1].text:
+                return node.facts.replies[-1].text, True
+        earlier = next((draft.said.text for draft in reversed(spoken) if draft.said.text), "")
+        if last is None or not last.is_captured:
+            return "", False
+        return earlier, bool(earlier) or bool(last.calls) or bool(output)
+
+    def _error(self) -> str | None:
+        """Return the error of the agent: that of the root of the last trace."""
+        last = max(self._all, key=lambda node: node.span.start).span.trace_id
+        roots = [node for node in self._all if node.span.trace_id == last and node.parent is None]
+        agents = [node for node in roots if node.kind in ("agent", "other") and is_agent_span(node.span)]
+        root = min(agents, key=lambda node: node.order, default=None)
+        if root is None or not root.span.is_error:
+            return None
+        for event in root.span.events:
+            message = event.attributes.get("exception.message")
+            if event.name == "exception" and isinstance(message, str) and message:
+                return message
+        return root.span.error or "the agent failed, and does not say why"
+
+    def _usage(self) -> TokensUsage | None:
+        models = [draft.usage for draft in self._drafts if _counts_usage(draft)]
+        if models and any(usage is not None for usage in models):
+            return add_usage(models)
+        roots = [node for node in self._nodes if node.kind == "agent" and not _is_inner(node)]
+        return add_usage([node.facts.usage for node in roots]) if roots else None
+
+    def _cost(self) -> float | None:
+        costs = [draft.node.facts.cost_usd for draft in self._drafts if _counts_usage(draft) and draft.node is not None]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if known and len(known) == len(costs) else None
+
+    def _latency(self) -> float | None:
+        """Return the time that the agent worked: the sum of the durations of its traces."""
+        total = 0
+        by_trace: dict[str, list[Node]] = {}
+        for node in self._nodes:
+            by_trace.setdefault(node.span.trace_id, []).append(node)
+        for nodes in by_trace.values():
+            start = min(node.span.start for node in nodes)
+            end = max(node.span.end for node in nodes)
+            if not start or end < start:
+                return None
+            total += end - start
+        return total / _NS_PER_MS if by_trace else None
+
+    def _agent(self) -> str | None:
+        agents = [node for node in self._nodes if node.kind == "agent" and node.facts.agent]
+        if agents:
+            return agents[0].facts.agent
+        named = next((node.facts.agent for node in self._nodes if node.facts.agent), None)
+        service = self._attribute("service.name")
+        return named or (None if service is None or service.startswith("unknown_service") else service)
+
+    def _attribute(self, name: str) -> str | None:
+        for node in self._all:
+            value = first_of(node.span.attributes, name) or first_of(node.span.resource, name)
+            if (text := text_of(value)) is not None:
+                return text
+        return None
+
+    def _metadata(self) -> dict[str, Any]:
+        traces = list(dict.fromkeys(node.span.trace_id for node in self._all))
+        metadata: dict[str, Any] = {"trace_ids": traces[:_MAX_TRACES]}
+        for name in ("service.name", "gen_ai.provider.name", "user.id", "deployment.environment.name"):
+            value = self._attribute(name)
+            if value is not None:
+                metadata[name] = value
+        return metadata
+
+
+def _lacks_calls(draft: MessageDraft) -> bool:
+    """Return whether a model said that it calls tools, and no call is known."""
+    if not draft.is_reply or draft.node is None or draft.calls:
+        return False
+    return names_calls(draft.node.facts.finish) or names_calls((draft.said.finish or "",))
+
+
+def _tells_nothing(draft: MessageDraft) -> bool:
+    """Return whether nothing is known of a reply: neither its content nor the reason why it ended."""
+    if not draft.is_reply or draft.node is None or draft.node.kind != "model":
+        return False
+    return not draft.is_captured and not draft.calls and draft.said.content is None and not draft.node.facts.finish
+
+
+def _lost_reply(draft: MessageDraft) -> Unread:
+    node = draft.node
+    assert node is not None  # noqa: S101 - of a model
+    reason = f"the reply of the model was not captured, {MISSING_CALLS}"
+    return Unread(path=f"span {node.span.span_id} ({node.span.name[:60]})", reason=reason)
+
+
+def _counts_usage(draft: MessageDraft) -> bool:
+    """Return whether the tokens of a message count: each reply of a model once."""
+    return draft.is_reply and draft.node is not None and draft.node.kind == "model"
+
+
+def _is_inner(node: Node) -> bool:
+    parent = node.parent
+    while parent is not None:
+        if parent.kind == "agent":
+            return True
+        parent = parent.parent
+    return False
+
+
+def _line_of(place: str) -> int:
+    line = place.rpartition(":")[2]
+    return int(line) if line.isdigit() else 0
+
+
+__all__ = ["NOT_AGENTS", "NOT_CAPTURED", "ONLY_LOGS", "join_spans"]

@@ -1,0 +1,289 @@
+"""Messages in attributes of spans: the parts of GenAI, the shapes of OpenAI and Gemini, and any other known one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from agentv.formats.fields import OBJECT
+from agentv.formats.reader import detect_conversation
+from agentv.formats.vocabulary import to_snake_case
+from agentv.jsonio import DEPTH_MARKER, dump_json, is_deep, scrub, truncate_depth
+from agentv.model.conversation import Message, ToolCall
+from agentv.traces.spans.values import parse_arguments_text, parse_value, text_of
+
+_Object = Mapping[str, Any]
+_ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
+_OPENAI_KEYS = frozenset((
+    *("role", "content", "tool_calls", "tool_call_id", "name", "id", "refusal", "audio", "annotations"),
+    *("finish_reason", "function_call", "reasoning", "reasoning_content", "parsed"),
+))  # fmt: skip
+_PLAIN_BLOCKS = frozenset(("text", "input_text", "output_text"))
+REDACTED = "__REDACTED__"
+"""Text that OpenInference writes in place of hidden content."""
+
+
+class Said(Struct):
+    """One message as a span tells it: its text, the calls in it, and the results in it."""
+
+    role: str
+    content: Any = None
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolCall, ...] = ()
+    """Results of earlier calls, each as a call with its id or name and its output."""
+    name: str | None = None
+    finish: str | None = None
+    metadata: dict[str, Any] | None = None
+    is_captured: bool = True
+    """`False` if a part of its text was not captured."""
+
+    @property
+    def text(self) -> str:
+        """The text of the content, without reasoning."""
+        return Message(role=self.role, content=self.content).text
+
+    @property
+    def key(self) -> Any:
+        """A value by which the same message is recognized in a repeated history."""
+        if self.role == "assistant" and self.calls:
+            ids = [call.id for call in self.calls if call.id]
+            if len(ids) == len(self.calls):
+                return (self.role, *ids)
+            calls = [(call.tool, None if call.input is UNSET else call.input) for call in self.calls]
+            return (self.role, dump_json(calls))
+        content = self.text.strip() if isinstance(self.content, (str, list)) else ""
+        return (self.role, content or dump_json([self.content, self.metadata]))
+
+
+def clean_value(value: Any) -> Any:
+    """Return a value of a span as one that can be stored: of limited depth."""
+    if isinstance(value, (dict, list, tuple)) and is_deep(value):
+        return truncate_depth(value)
+    return value
+
+
+class MessageReader:
+    """Reader of messages, which reads a message that is repeated in several spans once."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, list[Said]] = {}
+        self.problems: list[str] = []
+        """Reasons why messages could not be read, with the name of the attribute; emptied by the caller."""
+
+    def read(self, value: Any, name: str, role: str) -> list[Said] | None:
+        """Return the messages of an attribute; `None` if they were not captured. `role` is that of a bare text."""
+        if value is None or value in ("", REDACTED):
+            return None
+        if isinstance(value, str) and value.lstrip()[:1] == "[":
+            try:
+                items = _raw_items(value)
+            except (ValueError, RecursionError):
+                self.problems.append(f"`{name}` is no valid JSON: it was cut off")
+                return None
+            return [said for item in items for said in self._read_raw(item, role)]
+        value = parse_value(value)
+        if isinstance(value, OBJECT):
+            inner = next((value[key] for key in ("messages", "contents") if isinstance(value.get(key), list)), None)
+            value = [value] if inner is None else inner
+        if isinstance(value, str) and value.lstrip()[:1] != "{":
+            return [Said(role, value)]
+        if not isinstance(value, list):
+            reason = "is no valid JSON: it was cut off" if isinstance(value, str) else "holds no messages"
+            self.problems.append(f"`{name}` {reason}")
+            return None
+        return [said for item in value for said in translate(item, role)]
+
+    def _read_raw(self, item: Raw, role: str) -> list[Said]:
+        key = bytes(item)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = translate(msgspec.json.decode(key), role)
+        return known
+
+
+_raw_items = msgspec.json.Decoder(list[Raw]).decode
+
+
+def translate(item: Any, role: str = "user") -> list[Said]:
+    """Return the messages that one item holds; a part that is not understood becomes a content block."""
+    if isinstance(item, str):
+        parsed = parse_value(item)
+        if not isinstance(parsed, OBJECT):
+            return [Said(role, item)]
+        item = parsed  # a message as JSON text in a list
+    if isinstance(item, list):  # a batch of messages, as LangChain has it
+        return [said for each in item for said in translate(each, role)]
+    if not isinstance(item, OBJECT):
+        return [Said(role, [{"type": "unknown", "item": item}])]
+    message = item.get("message")
+    if isinstance(message, OBJECT) and "role" not in item:
+        item = {**message, "finish_reason": item.get("finish_reason")}
+    if "finishReason" in item and isinstance(item.get("content"), OBJECT):
+        item = item["content"]  # a candidate of Gemini
+    if isinstance(item.get("content"), OBJECT) and isinstance(item["content"].get("parts"), list):
+        item = {"role": item["content"].get("role") or role, "parts": item["content"]["parts"]}
+    if isinstance(item.get("parts"), list):
+        return [_from_parts(item, role)]
+    if isinstance(item.get("role"), str) and _is_openai(item):
+        return [_from_openai(item)]
+    return _from_any(item, role)
+
+
+def _role(value: Any, default: str) -> str:
+    role = value.lower() if isinstance(value, str) and value else default
+    return _ROLES.get(role, role)
+
+
+def _from_parts(item: _Object, role: str) -> Said:
+    """Read a message with parts, of GenAI (typed) or of Gemini (by key)."""
+    blocks: list[Any] = []
+    calls: list[ToolCall] = []
+    results: list[ToolCall] = []
+    is_captured = True
+    for part in item["parts"]:
+        if isinstance(part, str):
+            blocks.append({"type": "text", "text": part})
+        elif not isinstance(part, OBJECT):
+            blocks.append({"type": "unknown", "item": part})
+        elif part.get("type") == "text" and "content" not in part and "text" not in part:
+            is_captured = False
+        else:
+            _add_part(part, blocks, calls, results)
+    role = _role(item.get("role"), role)
+    if calls:
+        role = "assistant"
+    elif results and not blocks:
+        role = "tool"
+    return Said(
+        role,
+        _content(blocks),
+        tuple(calls),
+        tuple(results),
+        name=text_of(item.get("name")),
+        finish=text_of(item.get("finish_reason")),
+        is_captured=is_captured,
+    )
+
+
+def _add_part(part: _Object, blocks: list[Any], calls: list[ToolCall], results: list[ToolCall]) -> None:
+    kind = to_snake_case(part["type"]) if isinstance(part.get("type"), str) else ""
+    gemini = next((key for key in ("functionCall", "function_call") if isinstance(part.get(key), OBJECT)), None)
+    response = next((key for key in ("functionResponse", "function_response") if isinstance(part.get(key), OBJECT)), "")
+    if kind in ("tool_call", "server_tool_call"):
+        calls.append(_call_of_part(part, kind))
+    elif kind in ("tool_call_response", "server_tool_call_response"):
+        results.append(_result_of_part(part, kind))
+    elif gemini is not None:
+        calls.append(_call(part[gemini].get("name"), part[gemini].get("args", UNSET), part[gemini].get("id")))
+    elif response:
+        inner = part[response]
+        results.append(_call(inner.get("name"), UNSET, inner.get("id"), output=inner.get("response", UNSET)))
+    elif kind == "text":
+        blocks.append({"type": "text", "text": str(part.get("content", part.get("text", "")))})
+    elif kind in ("reasoning", "thinking"):
+        blocks.append({"type": "reasoning", "text": part.get("content", part.get("text"))})
+    elif not kind and isinstance(part.get("text"), str):
+        blocks.append({"type": "reasoning" if part.get("thought") else "text", "text": part["text"]})
+    else:
+        blocks.append(dict(part))
+
+
+def _call_of_part(part: _Object, kind: str) -> ToolCall:
+    inner = part.get("server_tool_call") if kind == "server_tool_call" else None
+    name = part.get("name") or (inner.get("type") if isinstance(inner, OBJECT) else None)
+    if "arguments" in part:
+        arguments = part["arguments"]
+    elif isinstance(inner, OBJECT):
+        arguments = {key: value for key, value in inner.items() if key != "type"}
+    else:
+        arguments = UNSET
+    return _call(name, arguments, part.get("id"))
+
+
+def _result_of_part(part: _Object, kind: str) -> ToolCall:
+    keys = ("response", "result", kind, "content")
+    output = next((part[key] for key in keys if key in part), UNSET)
+    return _call(part.get("name"), UNSET, part.get("id"), output=output)
+
+
+def _call(name: Any, arguments: Any, call_id: Any, *, output: Any = UNSET) -> ToolCall:
+    """Return a call; arguments may be a JSON text, and `null` means that they were not captured."""
+    tool = name if isinstance(name, str) else ""
+    value = UNSET if arguments is UNSET else parse_arguments_text(arguments)
+    own_id = call_id.strip() if isinstance(call_id, str) else str(call_id) if isinstance(call_id, int) else ""
+    return ToolCall(tool=tool, input=clean_value(value), output=clean_value(output), id=own_id or None)
+
+
+def _content(blocks: list[Any]) -> Any:
+    if not blocks:
+        return None
+    if all(type(block) is dict and block.get("type") == "text" for block in blocks):
+        return "\n".join([block["text"] for block in blocks])
+    return clean_value(blocks)
+
+
+def _is_openai(item: _Object) -> bool:
+    if not item.keys() <= _OPENAI_KEYS:
+        return False
+    content = item.get("content")
+    if content is None or isinstance(content, str):
+        return True
+    return isinstance(content, list) and all(
+        isinstance(block, OBJECT) and block.get("type") in _PLAIN_BLOCKS and isinstance(block.get("text"), str)
+        for block in content
+    )
+
+
+def _from_openai(item: _Object) -> Said:
+    content = item.get("content")
+    if isinstance(content, list):
+        content = "".join([block["text"] for block in content])
+    role = _role(item["role"], "user")
+    if role == "tool":
+        output = content if "content" in item else UNSET
+        result = _call(item.get("name"), UNSET, item.get("tool_call_id") or item.get("id"), output=output)
+        return Said(role, results=(result,), name=text_of(item.get("name")))
+    raw = item.get("tool_calls")
+    raw = parse_value(raw) if isinstance(raw, str) else raw
+    calls = [_openai_call(call) for call in raw] if isinstance(raw, list) else []
+    if isinstance(item.get("function_call"), OBJECT):
+        calls.append(_openai_call({"function": item["function_call"]}))
+    if content in ("", REDACTED) and calls:
+        content = None
+    return Said(role, content, tuple(calls), name=text_of(item.get("name")), finish=text_of(item.get("finish_reason")))
+
+
+def _openai_call(raw: Any) -> ToolCall:
+    """Read a call of OpenAI, of OpenInference (in `tool_call`), or of LangChain (`args`)."""
+    if not isinstance(raw, OBJECT):
+        return ToolCall(metadata={"item": raw})
+    raw = raw["tool_call"] if isinstance(raw.get("tool_call"), OBJECT) else raw
+    function = raw.get("function")
+    body = function if isinstance(function, OBJECT) else raw
+    name = body.get("name") or raw.get("name") or raw.get("toolName")
+    arguments = next((body[key] for key in ("arguments", "args", "input") if key in body), UNSET)
+    return _call(name, arguments, raw.get("id") or raw.get("toolCallId"))
+
+
+def _from_any(item: _Object, role: str) -> list[Said]:
+    """Read a message of any other known shape with the reader of replies."""
+    response = detect_conversation([dict(item)]).response
+    messages = response.output_messages
+    if not messages:
+        return [Said(role, [{"type": "unknown", "item": scrub(dict(item))}])]
+    return [said for message in messages for said in _from_message(message, role)]
+
+
+def _from_message(message: Message, role: str) -> list[Said]:
+    """Return a message that the reader of replies read; results beside their calls become results of their own."""
+    if message.role == "tool":
+        result = ToolCall(tool=message.name or "", output=message.content, id=message.tool_call_id)
+        return [Said("tool", results=(result,), metadata=message.metadata)]
+    spoken = "assistant" if message.tool_calls else _role(message.role, role)
+    return [Said(spoken, message.content, message.tool_calls, name=message.name, metadata=message.metadata)]
+
+
+__all__ = ["DEPTH_MARKER", "REDACTED", "MessageReader", "Said", "clean_value", "translate"]

@@ -1,0 +1,185 @@
+"""Spans of a session as a tree: duplicates merged, log records attached, and the facts of each span."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from agentv.traces.spans.facts import Facts
+from agentv.traces.spans.interpret import interpret, is_agent_span
+
+if TYPE_CHECKING:
+    from agentv.model.span import OtelSpan
+    from agentv.traces.spans.messages import MessageReader
+
+MISSING_PARENTS = "spans whose parent is not in the files"
+DUPLICATES = "spans that were exported more than once"
+UNFINISHED = "spans that have not ended"
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Node:
+    """A span with its facts and its place in the tree."""
+
+    def __init__(self, span: OtelSpan, facts: Facts, order: int) -> None:
+        self.span = span
+        self.facts = facts
+        self.order = order
+        """Number of the span in the order of their starts."""
+        self.parent: Node | None = None
+        self.children: list[Node] = []
+
+    @property
+    def kind(self) -> str:
+        """The kind of the span."""
+        return self.facts.kind
+
+    @property
+    def end(self) -> int:
+        """Time of the end; that of the start if it has not ended."""
+        return max(self.span.end, self.span.start)
+
+    @cached_property
+    def reply_time(self) -> int:
+        """Time of a model's reply: the end of its span, or before the tools that it asked for.
+
+        A stream may keep the span of the model open while its tools run.
+        """
+        nearby = [*self.children, *(self.parent.children if self.parent is not None else ())]
+        starts = [node.span.start for node in nearby if node.kind == "tool" and self._is_open_at(node.span.start)]
+        return int(min([self.end, *(start - 1 for start in starts)]))
+
+    def _is_open_at(self, time: int) -> bool:
+        return self.span.start < time < self.end
+
+    @cached_property
+    def tool_ancestor(self) -> Node | None:
+        """The nearest tool that it runs within, as a subagent does."""
+        node = self.parent
+        while node is not None and node.kind != "tool":
+            node = node.parent
+        return node
+
+    def descendants(self, kind: str) -> list[Node]:
+        """Return all spans of a kind below this one."""
+        found: list[Node] = []
+        todo = list(self.children)
+        while todo:
+            node = todo.pop()
+            if node.kind == kind:
+                found.append(node)
+            todo += node.children
+        return found
+
+
+class Tree(NamedTuple):
+    """All spans of a session in the order of their starts."""
+
+    nodes: list[Node]
+    notes: Counter[str]
+
+
+def build_tree(spans: list[OtelSpan], reader: MessageReader) -> Tree:
+    """Return the spans of a session as a tree; the result does not depend on the order in which they arrived."""
+    notes: Counter[str] = Counter()
+    merged = _merge(spans, notes)
+    merged.sort(key=lambda span: (span.start, span.end or span.start, span.trace_id, span.span_id))
+    nodes = [Node(span, Facts(unread=[]), order) for order, span in enumerate(merged)]
+    by_id = {(node.span.trace_id, node.span.span_id): node for node in nodes}
+    for node in nodes:
+        span = node.span
+        parent = by_id.get((span.trace_id, span.parent_id)) if span.parent_id else None
+        if parent is not None and parent is not node and not _is_below(parent, node):
+            node.parent = parent
+            parent.children.append(node)
+        elif span.parent_id and is_agent_span(span):
+            notes[MISSING_PARENTS] += 1
+        if not span.end and not span.is_log and is_agent_span(span):
+            notes[UNFINISHED] += 1
+    for node in nodes:
+        node.facts = interpret(node.span, reader)
+    return Tree(nodes, notes)
+
+
+def _is_below(node: Node | None, other: Node) -> bool:
+    """Return whether a node is below another one, so that the other one cannot be its child."""
+    while node is not None:
+        if node is other:
+            return True
+        node = node.parent
+    return False
+
+
+def _merge(spans: list[OtelSpan], notes: Counter[str]) -> list[OtelSpan]:
+    """Merge spans with the same id, and attach log records to their spans."""
+    found: dict[tuple[str, str], OtelSpan] = {}
+    logs: dict[tuple[str, str], list[OtelSpan]] = {}
+    for span in spans:
+        key = (span.trace_id, span.span_id)
+        if span.is_log:
+            logs.setdefault(key, []).append(span)
+            continue
+        known = found.get(key)
+        if known is not None:
+            notes[DUPLICATES] += 1
+            span = max((known, span), key=_completeness)  # noqa: PLW2901 - the better one
+        found[key] = span
+    for key, records in logs.items():
+        _attach(found, key, _unique(records, notes))
+    return list(found.values())
+
+
+def _completeness(span: OtelSpan) -> tuple[bool, int, int, bytes]:
+    """Order spans with the same id: an ended one is better than one in progress, more attributes are better."""
+    return bool(span.end), len(span.attributes) + len(span.events), span.end, _content(span)
+
+
+def _content(span: OtelSpan) -> bytes:
+    return _encode(msgspec.structs.replace(span, place="", file=0))
+
+
+def _unique(records: list[OtelSpan], notes: Counter[str]) -> list[OtelSpan]:
+    """Return log records without those that an exporter sent again, in the order of their times."""
+    by_content = {_content(record): record for record in records}
+    if len(by_content) < len(records):
+        notes[DUPLICATES] += len(records) - len(by_content)
+    return [record for _, record in sorted(by_content.items(), key=lambda item: (item[1].start, item[0]))]
+
+
+def _attach(found: dict[tuple[str, str], OtelSpan], key: tuple[str, str], records: list[OtelSpan]) -> None:
+    """Add log records to their span, or make a span of them if it is not in the files."""
+    span = found.get(key)
+    events = [event for record in records for event in record.events]
+    if span is not None and key[1]:
+        span.events = [*span.events, *events]
+        span.dropped += sum(record.dropped for record in records)
+        return
+    if key[1]:
+        first = records[0]
+        found[key] = msgspec.structs.replace(first, is_log=False, events=events, end=records[-1].start)
+        return
+    for index, record in enumerate(records):
+        name = f"log {index}"
+        found[key[0], name] = msgspec.structs.replace(record, is_log=False, span_id=name, end=record.start)
+
+
+def drop_superseded(nodes: list[Node]) -> set[int]:
+    """Return the orders of model spans that repeat what a model span below them tells.
+
+    Their usage is that of the spans below them, so that it must not be counted twice.
+    """
+    superseded: set[int] = set()
+    for node in nodes:
+        if node.kind != "model":
+            continue
+        below = node.descendants("model")
+        if below and (node.facts.replies is None or any(each.facts.replies is not None for each in below)):
+            superseded.add(node.order)
+        elif below:  # only the outer one has the messages: the inner ones are its parts
+            superseded.update(each.order for each in below)
+            if all(each.facts.usage is not None for each in below) and node.facts.usage is None:
+                node.facts.usage = below[-1].facts.usage
+    return superseded

@@ -1,0 +1,271 @@
+"""The conversation of a session, from what its models received and wrote, in the order of time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import UNSET
+
+from agentv.traces.spans.drafts import CallDraft, MessageDraft, call_key
+from agentv.traces.spans.messages import Said
+
+if TYPE_CHECKING:
+    from agentv.model.conversation import ToolCall
+    from agentv.traces.spans.nodes import Node
+
+RECOVERED = "messages of spans that are missing, recovered from the history in later spans"
+REPEATED = "replies that two instrumentations recorded"
+FAILED_MODELS = "calls of models that failed"
+_PROMPT, _REPLY = 0, 1
+_RECENT = 10
+"""Number of last messages among which the record of another instrumentation is looked for."""
+
+
+class _Moment(NamedTuple):
+    """A point in time at which a message was received or written."""
+
+    time: int
+    order: int
+    rank: int
+    node: Node
+
+
+class Timeline:
+    """Builder of the conversation of one session."""
+
+    def __init__(self, nodes: list[Node], superseded: set[int]) -> None:
+        self.notes: Counter[str] = Counter()
+        self.messages: list[MessageDraft] = []
+        self.calls: list[CallDraft] = []
+        self._models = [node for node in nodes if node.kind == "model" and node.order not in superseded]
+        self._by_id: dict[str, CallDraft] = {}
+        self._seen: Counter[Any] = Counter()
+        """Messages of the user and the system that were added, by key."""
+        self._said_in_trace: dict[str, Counter[Any]] = {}
+        self._has_history: dict[str, bool] = {}
+        self._replies: Counter[Any] = Counter()
+        """All replies of models by key, to recognize them in the history of later spans."""
+        self._reply_ids: set[str] = set()
+        self._reply_calls: Counter[tuple[str, bytes]] = Counter()
+        for node in self._models:
+            for said in node.facts.replies or ():
+                self._replies[said.key] += 1
+                self._reply_ids.update(call.id for call in said.calls if call.id)
+                self._reply_calls.update(call_key(call.tool, call.input) for call in said.calls)
+
+    def build(self) -> None:
+        """Add all messages in the order of time."""
+        moments = [_Moment(node.span.start, node.order, _PROMPT, node) for node in self._models]
+        moments += [_Moment(node.reply_time, node.order, _REPLY, node) for node in self._models]
+        for moment in sorted(moments, key=lambda each: each[:3]):
+            if moment.rank == _PROMPT:
+                self._add_prompt(moment.node)
+            else:
+                self._add_replies(moment.node)
+        for node in self._models:
+            self._add_results(node)
+
+    def add_silent_turns(self, nodes: list[Node]) -> None:
+        """Add a message of the user, of unknown text, for each trace of an agent whose prompts were not captured."""
+        traces = {node.span.trace_id for node in nodes if node.kind == "agent"}
+        told = {message.node.span.trace_id for message in self.messages if message.node and message.role == "user"}
+        for trace in sorted(traces - told):
+            asked = [node for node in self._models if node.span.trace_id == trace and node.tool_ancestor is None]
+            if not asked or any(node.facts.prompt for node in asked):
+                continue
+            first = asked[0].span.start
+            place = next((at for at, each in enumerate(self.messages) if each.time >= first), len(self.messages))
+            draft = MessageDraft(Said("user", is_captured=False), node=asked[0], time=first, is_captured=False)
+            self.messages.insert(place, draft)
+
+    def add_agent_prompts(self, nodes: list[Node]) -> None:
+        """Add what agents received and wrote, for a session whose models have no spans of their own."""
+        for node in nodes:
+            if node.kind == "agent" and node.tool_ancestor is None and (node.facts.prompt or node.facts.replies):
+                self._add_prompt(node)
+                self._add_replies(node)
+
+    def _add_prompt(self, node: Node) -> None:
+        """Add those messages of a prompt that were not there before."""
+        prompt = node.facts.prompt or []
+        is_first = not any(message.role == "assistant" for message in self.messages)
+        last_user = max((at for at, said in enumerate(prompt) if _is_user(said)), default=-1)
+        unknown = self._unknown_calls(prompt)
+        if node.tool_ancestor is None:
+            counts = self._counts(node, prompt)
+            in_prompt: Counter[Any] = Counter()
+            for at, said in enumerate(prompt):
+                if said.role == "assistant":
+                    self._recover(node, said, unknown, is_context=is_first and at < last_user)
+                elif said.role != "tool":
+                    in_prompt[said.key] += 1
+                    if in_prompt[said.key] > counts[said.key]:
+                        counts[said.key] += 1
+                        self.messages.append(MessageDraft(said, node=node, time=node.span.start))
+                        if counts is not self._seen:
+                            self._seen[said.key] += 1
+            return
+        for said in prompt:
+            if said.role == "assistant":
+                self._recover(node, said, unknown, is_context=False)
+
+    def _unknown_calls(self, prompt: list[Said]) -> set[int]:
+        """Return those calls of a history, by `id()`, that no reply of a model tells.
+
+        They are recognized by id. Where ids never match, as those that ADK invents, they are by tool and input, each
+        reply standing for one of them.
+        """
+        calls = [call for said in prompt if said.role == "assistant" for call in said.calls]
+        spare = self._reply_calls.copy()
+        spare.subtract(call_key(call.tool, call.input) for call in calls if call.id in self._reply_ids)
+        unknown = set()
+        for call in calls:
+            if call.id in self._reply_ids:
+                continue
+            key = call_key(call.tool, call.input)
+            if spare[key] > 0:
+                spare[key] -= 1
+            else:
+                unknown.add(id(call))
+        return unknown
+
+    def _counts(self, node: Node, prompt: list[Said]) -> Counter[Any]:
+        """Return how often each message was said: in all traces, or in this one if its models get no history."""
+        trace = node.span.trace_id
+        if trace not in self._has_history:
+            repeated = any(said.role == "assistant" for said in prompt)
+            self._has_history[trace] = repeated or not self.messages
+            own: Counter[Any] = Counter()
+            own.update({key: count for key, count in self._seen.items() if key[0] == "system"})
+            self._said_in_trace[trace] = self._seen if self._has_history[trace] else own
+        return self._said_in_trace[trace]
+
+    def _recover(self, node: Node, said: Said, unknown: set[int], *, is_context: bool) -> None:
+        """Add a message of the agent from the history, if no span of a model tells it."""
+        calls = tuple([call for call in said.calls if id(call) in unknown])
+        if said.calls and not calls:
+            return
+        if not said.calls and (self._replies[said.key] or not is_context):
+            return  # a text that is not in any reply may have been changed on its way into the history
+        self._replies[said.key] += 1
+        self._reply_ids.update(call.id for call in calls if call.id)
+        self._reply_calls.update(call_key(call.tool, call.input) for call in calls)
+        draft = MessageDraft(said, node=node, time=node.span.start, is_context=is_context)
+        self._add_calls(draft, calls)
+        self.messages.append(draft)
+        if not is_context:
+            self.notes[RECOVERED] += 1
+
+    def _add_replies(self, node: Node) -> None:
+        facts = node.facts
+        if node.span.is_error and not facts.replies:
+            self.notes[FAILED_MODELS] += 1
+            return
+        if facts.replies is None:
+            draft = MessageDraft(
+                Said("assistant"), node=node, time=node.reply_time, usage=facts.usage, is_captured=False
+            )
+            draft.is_reply = True
+            self.messages.append(draft)
+            return
+        usage = facts.usage
+        for said in facts.replies:
+            if self._is_repeated(node, said):
+                self.notes[REPEATED] += 1
+                continue
+            is_captured = said.is_captured and (said.content is not None or bool(said.calls))
+            draft = MessageDraft(said, node=node, time=node.reply_time, usage=usage, is_captured=is_captured)
+            draft.is_reply = True
+            usage = None  # of the whole reply, not of each message
+            self._add_calls(draft, said.calls)
+            self._add_own_results(draft, said)
+            self.messages.append(draft)
+
+    def _is_repeated(self, node: Node, said: Said) -> bool:
+        """Return whether another instrumentation recorded the same reply of the model."""
+        ids = [call.id for call in said.calls if call.id]
+        known = [self._by_id.get(each) for each in ids]
+        if ids and all(call is not None and call.trace_id == node.span.trace_id for call in known):
+            return True
+        return any(_is_second_record(draft, node, said) for draft in self.messages[-_RECENT:])
+
+    def _add_calls(self, draft: MessageDraft, calls: tuple[ToolCall, ...]) -> None:
+        node = draft.node
+        drafts = []
+        for call in calls:
+            new = CallDraft(
+                tool=call.tool,
+                input=call.input,
+                output=call.output,
+                id=call.id,
+                status=call.status,
+                time=draft.time,
+                trace_id=node.span.trace_id if node is not None else "",
+                metadata=call.metadata,
+            )
+            drafts.append(new)
+            if not draft.is_context:
+                self.calls.append(new)
+            if call.id:
+                self._by_id[call.id] = new
+        draft.calls = drafts
+
+    def _add_own_results(self, draft: MessageDraft, said: Said) -> None:
+        """Add results that stand in the reply itself, such as those of tools that the server runs."""
+        for result in said.results:
+            call = self._by_id.get(result.id or "") or next(
+                (each for each in draft.calls if each.output is UNSET and result.tool in ("", each.tool)), None
+            )
+            if call is not None and call.output is UNSET:
+                call.output = result.output
+
+    def _add_results(self, node: Node) -> None:
+        """Add the results in the prompt of a model to their calls: by id, else by name and order."""
+        unnamed: Counter[str] = Counter()
+        for said in node.facts.prompt or ():
+            for result in said.results:
+                call = self._by_id.get(result.id or "")
+                if call is None and not result.id:
+                    call = self._nth_call(result.tool, unnamed[result.tool], node.span.trace_id)
+                    unnamed[result.tool] += 1
+                if call is None:
+                    continue
+                call.is_told = True
+                if call.output is UNSET:
+                    call.output = result.output
+                    call.status = call.status or result.status
+
+    def _nth_call(self, tool: str, number: int, trace_id: str) -> CallDraft | None:
+        """Return a call without an id by its tool and its number among them."""
+        calls = [call for call in self.calls if call.id is None and tool in ("", call.tool)]
+        in_trace = [call for call in calls if call.trace_id == trace_id]
+        chosen = calls if self._has_history.get(trace_id, True) else in_trace
+        return chosen[number] if number < len(chosen) else None
+
+    def unpaired_results(self) -> list[tuple[Node, ToolCall]]:
+        """Return the results that models received of calls that are nowhere."""
+        found: dict[str, tuple[Node, ToolCall]] = {}
+        for node in self._models:
+            waiting = 0
+            for said in node.facts.prompt or ():
+                waiting += len(said.calls)
+                for result in said.results:
+                    waiting -= 1
+                    if result.id and result.id not in self._by_id and waiting < 0:
+                        found.setdefault(result.id, (node, result))
+        return list(found.values())
+
+
+def _is_second_record(draft: MessageDraft, node: Node, said: Said) -> bool:
+    """Return whether a reply was recorded by another instrumentation at the same time."""
+    other = draft.node
+    if not draft.is_reply or other is None or other is node or other.span.scope == node.span.scope:
+        return False
+    if other.span.trace_id != node.span.trace_id or draft.said.key != said.key or said.calls:
+        return False
+    return other.span.start <= node.end and node.span.start <= other.end
+
+
+def _is_user(said: Said) -> bool:
+    return said.role == "user" and not said.results

@@ -1,0 +1,166 @@
+"""Matching of tool spans with the calls that models asked for: by id, else by name, input and order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+from agentv.matching.equality import json_equal
+from agentv.traces.spans.drafts import CallDraft, MessageDraft
+from agentv.traces.spans.messages import Said
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from agentv.traces.spans.nodes import Node
+    from agentv.traces.spans.timeline import Timeline
+
+REPEATED_TOOLS = "tool spans that repeat another one"
+
+
+def match_tools(timeline: Timeline, nodes: list[Node]) -> int:
+    """Attach tool spans to calls; those that match none become calls of their own. Return how many these are."""
+    tools = [node for node in nodes if node.kind == "tool"]
+    tools = _without_nested(tools, timeline.notes)
+    rest = _match_ids(timeline.calls, tools, timeline.notes)
+    rest = _match_names(timeline.calls, rest)
+    own = 0
+    for node in rest:
+        if _is_second_record(node, timeline.calls):
+            timeline.notes[REPEATED_TOOLS] += 1
+            continue
+        _add_own_call(timeline, node)
+        own += 1
+    return own
+
+
+def _without_nested(tools: list[Node], notes: Counter[str]) -> list[Node]:
+    """Return tool spans without those below a span of the same tool: two records of one call."""
+    kept = []
+    for node in tools:
+        outer = node.tool_ancestor
+        while outer is not None and outer.facts.tool != node.facts.tool:
+            outer = outer.tool_ancestor
+        if outer is None or not _may_be_same(outer, node):
+            kept.append(node)
+            continue
+        notes[REPEATED_TOOLS] += 1
+        facts, inner = outer.facts, node.facts
+        facts.input = inner.input if facts.input is UNSET else facts.input
+        facts.output = inner.output if facts.output is UNSET else facts.output
+        facts.call_id = facts.call_id or inner.call_id
+    return kept
+
+
+def _may_be_same(one: Node, other: Node) -> bool:
+    """Return whether two spans can be records of one call: their inputs and ids do not contradict each other."""
+    first, second = one.facts, other.facts
+    if first.call_id and second.call_id and first.call_id != second.call_id and one.span.scope == other.span.scope:
+        return False
+    if not (isinstance(first.input, dict) and isinstance(second.input, dict)):
+        return True  # not captured, or the only argument as a text
+    return json_equal(first.input, second.input)
+
+
+def _match_ids(calls: list[CallDraft], tools: list[Node], notes: Counter[str]) -> list[Node]:
+    by_id: dict[str, list[CallDraft]] = {}
+    for each in calls:
+        if each.id:
+            by_id.setdefault(each.id, []).append(each)
+    rest: list[Node] = []
+    for node in tools:
+        same = by_id.get(node.facts.call_id or "", [])
+        call = next((each for each in same if each.node is None), None)
+        if call is not None:
+            _attach(call, node)
+        elif same and any(each.node is not None and _is_record_of(each.node, node) for each in same):
+            notes[REPEATED_TOOLS] += 1
+        else:
+            rest.append(node)
+    return rest
+
+
+def _is_record_of(one: Node, other: Node) -> bool:
+    """Return whether two spans with the same call id are two records of one run of the tool."""
+    overlap = one.span.start <= other.end and other.span.start <= one.end
+    return one.facts.tool == other.facts.tool and (overlap or one.span.scope != other.span.scope)
+
+
+def _attach(call: CallDraft, node: Node) -> None:
+    call.node = node
+    if call.input is UNSET:
+        call.input = node.facts.input
+    if not call.tool:
+        call.tool = node.facts.tool
+    if not call.id:
+        call.id = node.facts.call_id
+
+
+def _match_names(calls: list[CallDraft], tools: list[Node]) -> list[Node]:
+    """Match the remaining spans by name: first those with equal inputs, then in the order of time."""
+    for with_input in (True, False):
+        rest: list[Node] = []
+        for node in tools:
+            call = next((each for each in calls if _fits(each, node, with_input=with_input)), None)
+            if call is None:
+                rest.append(node)
+            else:
+                _attach(call, node)
+        tools = rest
+    return tools
+
+
+def _fits(call: CallDraft, node: Node, *, with_input: bool) -> bool:
+    if call.node is not None or call.trace_id != node.span.trace_id or not _same_tool(call.tool, node.facts.tool):
+        return False
+    if call.input is UNSET or node.facts.input is UNSET:
+        return not with_input
+    return json_equal(call.input, node.facts.input) or (not with_input and not isinstance(node.facts.input, dict))
+
+
+def _same_tool(asked: str, ran: str) -> bool:
+    return asked == ran or (bool(asked) and asked.replace("-", "_").lower() == ran.replace("-", "_").lower())
+
+
+def _is_second_record(node: Node, calls: list[CallDraft]) -> bool:
+    """Return whether another instrumentation recorded the same run of a tool."""
+    for call in calls:
+        other = call.node
+        if other is None or other.span.scope == node.span.scope or other.span.trace_id != node.span.trace_id:
+            continue
+        if other.facts.tool == node.facts.tool and _is_record_of(other, node) and _may_be_same(other, node):
+            return other.span.start <= node.end and node.span.start <= other.end
+    return False
+
+
+def _add_own_call(timeline: Timeline, node: Node) -> None:
+    """Add a call that only its tool span tells, to the reply that may have asked for it or as a message of its own."""
+    facts = node.facts
+    call = CallDraft(
+        tool=facts.tool,
+        input=facts.input,
+        id=facts.call_id,
+        node=node,
+        time=node.span.start,
+        trace_id=node.span.trace_id,
+    )
+    place = len(timeline.messages)
+    while place and timeline.messages[place - 1].time > node.span.start:
+        place -= 1
+    asked = timeline.messages[place - 1] if place else None
+    timeline.calls.append(call)
+    if _may_have_asked(asked, node):
+        asked.calls.append(call)  # type: ignore[union-attr]  # it is there
+        return
+    draft = MessageDraft(Said("assistant"), calls=[call], node=node, time=node.span.start)
+    timeline.messages.insert(place, draft)
+
+
+def _may_have_asked(message: MessageDraft | None, node: Node) -> bool:
+    """Return whether a message is the reply that asked for a call: its content was not captured, or it only calls."""
+    if message is None or message.role != "assistant" or message.is_context or message.node is None:
+        return False
+    if message.node.span.trace_id != node.span.trace_id:
+        return False
+    return message.node.kind == "model" and not message.is_captured

@@ -1,0 +1,202 @@
+"""Values of spans in any spelling: ids, times, attributes and JSON texts."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import binascii
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET
+
+from agentv.formats.fields import OBJECT
+from agentv.jsonio import scrub_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_HEX = re.compile(r"(?:0x)?([0-9a-fA-F]+)\Z")
+_ID_LENGTHS = (16, 32)
+_BASE64_LENGTHS = (12, 24)
+"""Lengths of a span id and of a trace id in Base64."""
+_MAX_LITERAL = 100_000
+"""Length of the longest text that is read as a Python literal."""
+_MAX_VALUE_DEPTH = 32
+_MAX_DIGITS = 25
+_NS_PER_S, _NS_PER_MS, _NS_PER_US = 1_000_000_000, 1_000_000, 1_000
+_decode = msgspec.json.Decoder().decode
+
+
+def read_id(value: Any) -> str:
+    """Return a trace id or span id as lower-case hex digits; ids of other forms stay as they are."""
+    if not isinstance(value, str):
+        return str(value) if isinstance(value, int) and value else ""
+    length, match = len(value), _HEX.match(value)
+    if match is not None and (length in _ID_LENGTHS or value.startswith("0x")):
+        return match[1].lower() if match[1].strip("0") else ""
+    if length in _BASE64_LENGTHS and (length == _BASE64_LENGTHS[0] or value.endswith("==")):
+        try:
+            return base64.b64decode(value, validate=True).hex()
+        except (binascii.Error, ValueError):
+            return value
+    return value
+
+
+def read_time(value: Any) -> int:
+    """Return a time in nanoseconds since 1970: from a number of any unit, or from an ISO text; 0 if there is none."""
+    if isinstance(value, str):
+        if value.isascii() and value.isdigit():
+            return _scale(int(value)) if len(value) <= _MAX_DIGITS else 0
+        return _iso_time(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return 0
+    if isinstance(value, float):
+        if not 0 < value < 1e20:  # noqa: PLR2004 - later than any time in nanoseconds
+            return 0
+        return int(value * _NS_PER_S) if value < 1e11 else _scale(int(value))  # noqa: PLR2004 - seconds
+    return _scale(value)
+
+
+def _scale(number: int) -> int:
+    """Return a number of seconds, milliseconds, microseconds or nanoseconds since 1970 in nanoseconds."""
+    if number <= 0 or number >= 10**_MAX_DIGITS:
+        return 0
+    for limit, factor in ((10**11, _NS_PER_S), (10**14, _NS_PER_MS), (10**17, _NS_PER_US)):
+        if number < limit:
+            return number * factor
+    return number if number < 2**63 else 0
+
+
+def _iso_time(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return 0
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    except (OverflowError, ValueError):
+        return 0
+    whole = (delta.days * 86_400 + delta.seconds) * _NS_PER_S + delta.microseconds * _NS_PER_US
+    return whole if 0 < whole < 2**63 else 0
+
+
+def format_time(nanoseconds: int) -> str | None:
+    """Return a time in UTC as text; `None` if it is unknown."""
+    if nanoseconds <= 0:
+        return None
+    try:
+        moment = datetime.fromtimestamp(nanoseconds // _NS_PER_MS / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def read_attributes(raw: Any) -> dict[str, Any]:
+    """Return attributes as a plain object; OTLP writes them as a list of keys and typed values."""
+    if isinstance(raw, list):
+        found: dict[str, Any] = {}
+        for item in raw:
+            if isinstance(item, dict) and isinstance(key := item.get("key"), str):
+                value = item.get("value")
+                found[key] = read_any_value(value) if isinstance(value, dict) else value
+        return found
+    return {str(key): value for key, value in raw.items()} if isinstance(raw, OBJECT) else {}
+
+
+def read_any_value(value: Mapping[str, Any], depth: int = 0) -> Any:  # noqa: PLR0911 - one for each type
+    """Return the value of an OTLP `AnyValue`; an object of no known type stays as it is."""
+    if len(value) != 1 or depth > _MAX_VALUE_DEPTH:
+        return None if not value else dict(value)
+    ((kind, inner),) = value.items()
+    if kind in ("stringValue", "string_value"):
+        return inner
+    if kind in ("intValue", "int_value"):
+        return _integer(inner)
+    if kind in ("boolValue", "bool_value", "doubleValue", "double_value", "bytesValue", "bytes_value"):
+        return inner
+    if kind in ("arrayValue", "array_value"):
+        items = inner.get("values", []) if isinstance(inner, dict) else []
+        return [read_any_value(item, depth + 1) if isinstance(item, dict) else item for item in items or ()]
+    if kind in ("kvlistValue", "kvlist_value"):
+        items = inner.get("values", []) if isinstance(inner, dict) else []
+        pairs = [item for item in items or () if isinstance(item, dict) and isinstance(item.get("key"), str)]
+        return {
+            item["key"]: read_any_value(each, depth + 1) if isinstance(each := item.get("value"), dict) else each
+            for item in pairs
+        }
+    return dict(value)
+
+
+def _integer(value: Any) -> Any:
+    if isinstance(value, str) and len(value) <= _MAX_DIGITS:
+        try:
+            return int(value)
+        except ValueError:
+            return value
+    return value
+
+
+def parse_value(value: Any) -> Any:
+    """Return a value that may be written as JSON text, also twice; a text that is no JSON stays a text."""
+    for _ in range(2):
+        if not isinstance(value, str) or not value or value[0] not in '{["':
+            return value
+        try:
+            value = _decode(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def is_broken_json(value: Any) -> bool:
+    """Return whether a text begins like a JSON list or object, and cannot be parsed as one."""
+    return isinstance(value, str) and value[:1] in ("[", "{") and isinstance(parse_value(value), str)
+
+
+def parse_arguments_text(value: Any) -> Any:
+    """Return the arguments of a call from JSON text or from the text of a Python literal; `UNSET` if there are none.
+
+    Any other text stays a text.
+    """
+    if value is None or value == "":
+        return UNSET
+    parsed = parse_value(value)
+    if not isinstance(parsed, str):
+        return parsed
+    text = parsed.strip()
+    if text[:1] in ("{", "[", "(") and len(text) <= _MAX_LITERAL:
+        try:
+            literal = ast.literal_eval(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+            return parsed
+        return _plain_literal(literal)
+    return parsed
+
+
+def _plain_literal(value: Any) -> Any:
+    """Return a Python literal as JSON data."""
+    if isinstance(value, dict):
+        return {str(key): _plain_literal(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain_literal(item) for item in value]
+    if isinstance(value, str):
+        return scrub_text(value)
+    return value if value is None or isinstance(value, (bool, int, float)) else str(value)
+
+
+def first_of(attributes: Mapping[str, Any], *names: str) -> Any:
+    """Return the first of these attributes that is neither missing nor null nor an empty text."""
+    for name in names:
+        value = attributes.get(name)
+        if value is not None and value != "":
+            return value
+    return None
+
+
+def text_of(value: Any) -> str | None:
+    """Return a text that is not empty; `None` for any other value."""
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,83 @@
+"""Histograms of the numbers of runs, by verdict."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left, bisect_right
+from math import ceil, floor, log10
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agentv.model.listing import RunNumbers
+
+BINS = 20
+WIDE = 100.0
+"""Ratio of the largest and the smallest number from which the bins are logarithmic."""
+VERDICTS = ("pass", "fail", "error")
+MEASURES = (("score", ""), ("latency_ms", "ms"), ("cost_usd", "USD"), ("total_tokens", "tokens"))
+
+
+def histograms(runs: list[RunNumbers]) -> list[dict[str, Any]]:
+    """Return a histogram of each measure that at least one run reports."""
+    by_verdict = {verdict: [run for run in runs if run.status == verdict] for verdict in VERDICTS}
+    charts = []
+    for name, unit in MEASURES:
+        pick = attrgetter(name)
+        values = {verdict: sorted(_known(map(pick, some))) for verdict, some in by_verdict.items()}
+        reported = sum(map(len, values.values()))
+        if reported:
+            missing = sum(map(len, by_verdict.values())) - reported
+            histogram = _histogram(values, is_score=name == "score")
+            charts.append({"name": name, "unit": unit, "missing": missing, **histogram})
+    return charts
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _histogram(values: dict[str, list[float]], *, is_score: bool) -> dict[str, Any]:
+    ordered = sorted([value for some in values.values() for value in some])
+    edges = [at / 10 for at in range(11)] if is_score else _edges(ordered)
+    counts = {verdict: _count(some, edges) for verdict, some in values.items()}
+    bins = [
+        {"from": low, "to": high, **{verdict: counts[verdict][at] for verdict in VERDICTS}}
+        for at, (low, high) in enumerate(itertools.pairwise(edges))
+    ]
+    return {"bins": bins, "median": _quantile(ordered, 0.5), "p95": _quantile(ordered, 0.95), "max": ordered[-1]}
+
+
+def _edges(ordered: list[float]) -> list[float]:
+    """Return the edges of the bins: round numbers, or powers where the numbers spread widely."""
+    low, high = ordered[0], ordered[-1]
+    if low > 0 and high / low >= WIDE:
+        first, last = floor(log10(low) * 4), ceil(log10(high) * 4)
+        return [10 ** (at / 4) for at in range(first, max(last, first + 1) + 1)]
+    low = min(low, 0.0)
+    step = _round_up((high - low) / BINS) if high > low else 1.0
+    return [low + step * at for at in range(int((high - low) / step) + 2)]
+
+
+def _round_up(step: float) -> float:
+    """Return the next 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** floor(log10(step))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= step)
+
+
+def _count(ordered: list[float], edges: list[float]) -> list[int]:
+    """Count sorted values between edges; the last bin includes its upper edge."""
+    ends = [
+        bisect_right(ordered, edge) if at == len(edges) - 1 else bisect_left(ordered, edge)
+        for at, edge in enumerate(edges)
+    ]
+    counts = [high - low for low, high in itertools.pairwise(ends)]
+    counts[0] += ends[0]
+    counts[-1] += len(ordered) - ends[-1]
+    return counts
+
+
+def _quantile(ordered: list[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

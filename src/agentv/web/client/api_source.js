@@ -1,0 +1,162 @@
+// The JSON API as the source of all pages.
+
+/** @typedef {Record<string, any>} Query */
+
+/** Error of the API, with its code. */
+export class ApiError extends Error {
+  /**
+   * @param {string} message
+   * @param {string} code
+   */
+  constructor(message, code) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {Query} [query]
+ * @param {RequestInit} [options]
+ * @returns {Promise<any>}
+ */
+async function request(path, query = {}, options = {}) {
+  const pairs = Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  const search = new URLSearchParams(pairs.map(([name, value]) => [name, String(value)])).toString();
+  let response;
+  try {
+    response = await fetch(`api/v1/${path}${search ? `?${search}` : ""}`, options);
+  } catch {
+    throw new ApiError("The viewer does not answer: is `agentv view` still running?", "unreachable");
+  }
+  const body = await response.json().catch(() => null);
+  if (!response.ok) {
+    const error = (body && body.error) || {};
+    throw new ApiError(error.message || `the viewer answered ${response.status}`, error.code || "unknown");
+  }
+  return body;
+}
+
+const part = encodeURIComponent;
+
+/** The store of the server. */
+export class ApiSource {
+  constructor() {
+    this.isLive = true;
+    this.isReport = false;
+  }
+
+  /** @param {Query} query */
+  executions(query) {
+    return request("executions", query);
+  }
+
+  /** @param {string} id */
+  execution(id) {
+    return request(`executions/${part(id)}`);
+  }
+
+  /**
+   * @param {string} id
+   * @param {Query} query
+   */
+  runs(id, query) {
+    return request(`executions/${part(id)}/runs`, query);
+  }
+
+  /**
+   * @param {string} id
+   * @param {Query} query
+   */
+  cases(id, query) {
+    return request(`executions/${part(id)}/cases`, query);
+  }
+
+  /** @param {string} id */
+  facets(id) {
+    return request(`executions/${part(id)}/facets`);
+  }
+
+  /** @param {string} id */
+  evaluators(id) {
+    return request(`executions/${part(id)}/evaluators`);
+  }
+
+  /**
+   * @param {string} id
+   * @param {Query} query
+   */
+  failures(id, query) {
+    return request(`executions/${part(id)}/failures`, query);
+  }
+
+  /**
+   * @param {string} id
+   * @param {Query} query
+   */
+  charts(id, query) {
+    return request(`executions/${part(id)}/charts`, query);
+  }
+
+  /**
+   * @param {string} id
+   * @param {Query} query
+   */
+  repeats(id, query) {
+    return request(`executions/${part(id)}/repeats`, query);
+  }
+
+  /** @param {string} id */
+  run(id) {
+    return request(`runs/${part(id)}`);
+  }
+
+  /**
+   * @param {string} id
+   * @param {Query} query
+   */
+  messages(id, query) {
+    return request(`runs/${part(id)}/messages`, query);
+  }
+
+  /**
+   * @param {string} id
+   * @param {string} form
+   * @returns {Promise<string>}
+   */
+  async copy(id, form) {
+    return (await request(`runs/${part(id)}/copy`, { form })).text;
+  }
+
+  /** @param {string} id */
+  recordLink(id) {
+    return `api/v1/runs/${part(id)}/record`;
+  }
+
+  /**
+   * @param {string} id
+   * @param {string | null} label
+   * @param {string} note
+   */
+  setLabel(id, label, note) {
+    const token = document.querySelector('meta[name="agentv-token"]')?.getAttribute("content") || "";
+    return request(`runs/${part(id)}/label`, {}, {
+      method: "PUT",
+      headers: { "Content-Type": "application/json", "X-Agentv-Token": token },
+      body: JSON.stringify({ label, note }),
+    });
+  }
+
+  /**
+   * @param {string} a
+   * @param {string} b
+   */
+  compare(a, b) {
+    return request("compare", { a, b });
+  }
+
+  /** @returns {Promise<string>} */
+  async changes() {
+    return (await request("changes")).token;
+  }
+}

@@ -1,0 +1,226 @@
+"""A stored run opened for the viewer: its head, and windows of its conversation."""
+
+from __future__ import annotations
+
+from array import array
+from contextlib import suppress
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw, Struct, UnsetType, json
+from msgspec.structs import asdict
+
+from agentv.api.runs import case_of, decode_record, response_of, sides_of, translate_damage
+from agentv.errors import AgentVError
+from agentv.jsonio import dump_json
+from agentv.model.conversation import TraceEvent
+from agentv.model.results import RunResult
+from agentv.reports.diff import diff_rows
+from agentv.scoring.calls import calls_from_trace
+from agentv.scoring.scorer import CaseScorer
+from agentv.spec.evaluators import check_evaluators
+from agentv.web.clipping import clip
+
+if TYPE_CHECKING:
+    from agentv.model.results import DiffLabels, EvaluatorResult
+    from agentv.model.stored import StoredRun
+
+WINDOW = 200
+"""Messages, rows of a diff, or sentences of an evaluator that are shown at once."""
+WINDOW_BYTES = 2_000_000
+"""Size of a window of messages after which it ends early."""
+MAX_RELABELLED = 1_000_000
+"""Bytes of a reply up to which missing labels of a diff are made again."""
+ALIGNED = ("tool_trajectory", "expected_messages")
+"""Evaluators whose result is an alignment."""
+EXTRA_FIELDS = ("turns", "ended_by", "fault", "tags", "metadata", "unread", "calls_complete", "latency_share_of")
+"""Fields of a record that it has only if there is something to say."""
+
+
+class _MessageHead(Struct):
+    role: str = ""
+    content: Raw = Raw(b"null")
+    tool_calls: list[Raw] = []
+
+
+_decode_head = json.Decoder(_MessageHead).decode
+
+
+class RunDocument:
+    """One run; raises `DamagedRunError` if it is damaged."""
+
+    def __init__(self, run: StoredRun, execution_id: str) -> None:
+        with translate_damage(run):
+            self.run = run
+            self.execution_id = execution_id
+            self.case, self.evaluator_configs = case_of(run)
+            self.line: dict[str, Any] = {} if run.line is None else json.decode(run.line)
+            self._record = None if run.line is None else decode_record(run.line)
+            response = {} if run.response is None else json.decode(run.response, type=dict[str, Raw])
+            self._messages = self._read_messages(response)
+
+    def _read_messages(self, response: dict[str, Raw]) -> list[Raw]:
+        """Return the whole conversation, undecoded; a trace without messages becomes a message with its calls."""
+        prompt = [Raw(dump_json(message)) for message in self.case.input_messages]
+        sent = (
+            json.decode(response["output_messages"], type=list[Raw] | None) if "output_messages" in response else None
+        )
+        sent = sent or []
+        heads = [_decode_head(message) for message in sent]
+        text = json.decode(response.get("text", Raw(b'""')), type=str)
+        tail = []
+        if not any(head.tool_calls for head in heads) and "trace" in response:
+            events = json.decode(response["trace"], type=list[TraceEvent] | None) or []
+            calls = calls_from_trace(events)
+            tail += [Raw(dump_json({"role": "assistant", "tool_calls": calls}))] if calls else []
+            heads += [_MessageHead(tool_calls=[Raw(b"{}")] * len(calls))] if calls else []
+        answer = dump_json(text)
+        if text.strip() and not any(head.role == "assistant" and _says(head, answer, text) for head in heads):
+            tail.append(Raw(dump_json({"role": "assistant", "content": text})))
+            heads.append(_MessageHead())
+        self.output_from = len(prompt)
+        counts = [0] * len(prompt) + [len(head.tool_calls) for head in heads]
+        self._calls_before = array("q", [0, *accumulate(counts)])
+        return [*prompt, *sent, *tail]
+
+    @property
+    def total_messages(self) -> int:
+        """Number of messages."""
+        return len(self._messages)
+
+    @property
+    def total_calls(self) -> int:
+        """Number of tool calls in these messages."""
+        return self._calls_before[-1]
+
+    def head(self) -> dict[str, Any]:
+        """Return everything but the conversation, without payloads that are long."""
+        run, line = self.run, self.line
+        return {
+            "id": run.own_id or f"{self.execution_id}-{run.key}",
+            "execution_id": self.execution_id,
+            "key": run.key,
+            "eval_id": run.eval_id,
+            "case_id": run.case_id,
+            "persona_id": run.persona_id,
+            "target": run.target,
+            "repeat": run.repeat,
+            "place": run.place,
+            "status": run.status,
+            "superseded": run.superseded,
+            "result": None if self._record is None else {"status": self._record.status, "score": self._record.score},
+            "started_at": run.started_at,
+            "completed_at": line.get("completed_at"),
+            "latency_ms": line.get("latency_ms"),
+            "tokens_usage": line.get("tokens_usage"),
+            "cost_usd": line.get("cost_usd"),
+            "thread_id": line.get("thread_id"),
+            "attempts": line.get("attempts"),
+            "attempt_log": [{"round": number, **_plain(attempt)} for number, attempt in run.attempt_log],
+            "error": clip(line.get("error")),
+            "warnings": line.get("warnings") or [],
+            **{name: clip(line[name]) for name in EXTRA_FIELDS if name in line},
+            "answer": clip(line.get("candidate") or ""),
+            "evaluators": self._evaluators(),
+            "messages": self.total_messages,
+            "calls": self.total_calls,
+            "output_from": self.output_from,
+            "is_reply_stored": run.response is not None,
+            "case": clip(json.decode(json.encode(self.case))),
+            "target_settings": clip(json.decode(run.target_settings)),
+        }
+
+    def window(self, start: int, limit: int = WINDOW) -> dict[str, Any]:
+        """Return messages from a position on, with the numbers of their calls."""
+        messages: list[dict[str, Any]] = []
+        size = 0
+        end = min(start + limit, len(self._messages))
+        for at in range(start, end):
+            message = _clip_message(json.decode(self._messages[at]), self._calls_before[at])
+            messages.append({"index": at, **message})
+            size += len(dump_json(message))
+            if size > WINDOW_BYTES:
+                break
+        return {"from": start, "total": len(self._messages), "messages": messages}
+
+    def message_of_call(self, number: int) -> int | None:
+        """Return the position of the message that holds a call."""
+        if not 0 <= number < self.total_calls:
+            return None
+        return next(at for at in range(len(self._messages)) if self._calls_before[at + 1] > number)
+
+    def _evaluators(self) -> list[dict[str, Any]]:
+        if self._record is None:
+            return []
+        results = self._record.evaluators
+        sides = sides_of(self.run) or self._relabel() or (None,) * len(results)
+        return [_evaluator_item(result, side) for result, side in zip(results, sides, strict=False)]
+
+    def _relabel(self) -> list[DiffLabels | None] | None:
+        """Return the labels of diffs that were not stored: those of a run that passed."""
+        record, reply = self._record, self.run.response
+        if record is None or reply is None or len(reply) > MAX_RELABELLED:
+            return None
+        if not any(result.type in ALIGNED for result in record.evaluators):
+            return None
+        with suppress(AgentVError):
+            response = response_of(self.run)
+            scorer = CaseScorer(check_evaluators(self.evaluator_configs), self.case, follow=lambda reply: reply)
+            result = RunResult(status=record.status, score=record.score, evaluators=record.evaluators)
+            return None if response is None else scorer.sides(response, result)
+        return None
+
+
+def _says(head: _MessageHead, answer: bytes, text: str) -> bool:
+    content = bytes(head.content)
+    if not content.startswith(b"["):
+        return content == answer
+    blocks = json.decode(content)
+    return "".join(str(block.get("text", "")) for block in blocks if isinstance(block, dict)) == text
+
+
+def _clip_message(message: dict[str, Any], calls_before: int) -> dict[str, Any]:
+    """Return a message with its long parts cut, and its calls with their numbers."""
+    calls = message.pop("tool_calls", None) or []
+    shown = {name: clip(value) for name, value in message.items()}
+    if calls:
+        shown["tool_calls"] = [
+            {"number": number, **{name: clip(value) for name, value in call.items()}}
+            for number, call in enumerate(calls, calls_before)
+        ]
+    return shown
+
+
+def _evaluator_item(result: EvaluatorResult, sides: DiffLabels | None) -> dict[str, Any]:
+    details = result.details
+    item = {
+        "name": result.name,
+        "type": result.type,
+        "kind": result.kind,
+        "status": result.status,
+        "score": result.score,
+        "weight": result.weight,
+        "required": result.required is True,
+        "misses": list(result.misses[:WINDOW]),
+        "hits": list(result.hits[:WINDOW]),
+        "undecided": [str(each) for each in (details.get("undecided") or ())][:WINDOW],
+        "error": clip(str(details["error"])) if "error" in details else None,
+        "left_out": max(0, len(result.misses) - WINDOW) + max(0, len(result.hits) - WINDOW),
+        "details": clip({name: value for name, value in details.items() if name not in ("alignment", "extra")}),
+    }
+    if sides is not None and details.get("alignment") is not None:
+        rows = [
+            {"verdict": row.verdict, "expected": row.left, "actual": row.right, "number": row.number,
+             "differences": list(row.differences)}
+            for row in diff_rows(result, sides)
+        ]  # fmt: skip
+        item["diff"] = {"unit": sides.unit, "rows": [clip(row) for row in rows[: 5 * WINDOW]], "total": len(rows)}
+    return item
+
+
+def _plain(value: Struct) -> dict[str, Any]:
+    return {
+        name: _plain(item) if isinstance(item, Struct) else item
+        for name, item in asdict(value).items()
+        if not isinstance(item, UnsetType)
+    }

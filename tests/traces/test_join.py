@@ -1,0 +1,245 @@
+"""Sessions from spans: which calls, results, messages and answers they have."""
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
+
+import agentv
+from agentv.model.session import Session
+from tests.support.traces import (
+    OTLP,
+    calls,
+    chat,
+    lines_of,
+    read_one,
+    read_traces,
+    request,
+    result,
+    results,
+    said,
+    span,
+    tool,
+    user,
+    write_lines,
+)
+
+FORBIDS = [{"type": "tool_trajectory", "forbidden": ["*"]}]
+
+
+def session_of(tmp_path: Path, *spans: Any, **fields: Any) -> Session:
+    return read_one(write_lines(tmp_path / "traces.jsonl", [request(*spans, **fields)]))
+
+
+def test_the_call_is_joined_from_the_reply_the_tool_span_and_the_next_prompt(tmp_path: Path) -> None:
+    asked = said("Let me see.", ("c1", "get_order", {"id": 7}))
+    session = session_of(
+        tmp_path,
+        chat(1, 0, 10, [asked], [user("Where is it?")]),
+        tool(2, "get_order", 10, 30, attributes={"gen_ai.tool.call.id": "c1"}),
+        chat(3, 30, 40, [said("In Rome.")], [user("Where is it?"), asked, result("c1", {"city": "Rome"})]),
+    )
+    assert [message.text for message in session.input_messages] == ["Where is it?"]
+    (call,) = [call for message in session.response.output_messages or () for call in message.tool_calls]
+    assert (call.tool, call.input, call.output, call.status) == ("get_order", {"id": 7}, {"city": "Rome"}, "ok")
+    assert call.duration_ms == 20
+    assert session.response.text == "In Rome."
+    assert session.turns == 1
+
+
+def test_a_tool_span_is_matched_by_name_and_order_when_ids_never_match(tmp_path: Path) -> None:
+    session = session_of(
+        tmp_path,
+        chat(1, 0, 10, [said(None, ("x1", "add", {"a": 1}), ("x2", "add", {"a": 2}))], [user("go")]),
+        tool(2, "add", 11, 12, attributes={"gen_ai.tool.call.id": "y2", "gen_ai.tool.call.arguments": {"a": 2}}),
+        tool(3, "add", 12, 13, attributes={"gen_ai.tool.call.id": "y1", "gen_ai.tool.call.result": "one"}),
+    )
+    assert calls(session) == [("add", {"a": 1}), ("add", {"a": 2})]
+    assert results(session)[0] == ("add", "one", "ok")
+
+
+def test_arguments_as_a_python_literal_are_read(tmp_path: Path) -> None:
+    attributes = {"gen_ai.tool.call.arguments": "{'city': 'Rome', 'days': None}"}
+    session = session_of(tmp_path, tool(1, "weather", 0, 1, attributes=attributes))
+    assert calls(session) == [("weather", {"city": "Rome", "days": None})]
+
+
+def test_the_merged_tools_of_adk_are_no_call(tmp_path: Path) -> None:
+    session = session_of(tmp_path, tool(1, "add", 0, 1), tool(2, "(merged tools)", 1, 2))
+    assert [name for name, _ in calls(session)] == ["add"]
+
+
+def test_usage_is_counted_on_leaf_models_only(tmp_path: Path) -> None:
+    outer = chat(1, 0, 10, [said("hi")], [user("hello")])
+    inner = chat(2, 1, 9, [said("hi")], [user("hello")], parent=1)
+    usage = session_of(tmp_path, outer, inner).response.tokens_usage
+    assert usage is not None
+    assert (usage.input_tokens, usage.output_tokens) == (10, 2)
+
+
+def test_the_answer_is_never_that_of_a_tool(tmp_path: Path) -> None:
+    session = session_of(
+        tmp_path,
+        chat(1, 0, 5, [said("The answer.")], [user("?")]),
+        tool(2, "log", 6, 7, attributes={"gen_ai.tool.call.result": "written"}),
+    )
+    assert session.response.text == "The answer."
+
+
+def test_a_reply_whose_span_is_missing_is_recovered_from_the_history(tmp_path: Path) -> None:
+    lost = said(None, ("c1", "delete_all", {}))
+    session = session_of(tmp_path, chat(3, 30, 40, [said("Done.")], [user("Clean up."), lost, result("c1", "ok")]))
+    assert calls(session) == [("delete_all", {})]
+    assert agentv.score(session.response, FORBIDS).status == "fail"
+
+
+def test_calls_of_earlier_turns_are_context_and_not_calls_of_the_session(tmp_path: Path) -> None:
+    history = [user("one"), said(None, ("c1", "add", {})), result("c1", 1), said("1"), user("two")]
+    session = session_of(tmp_path, chat(1, 0, 1, [said("2")], history))
+    assert calls(session) == []
+    assert [message.text for message in session.input_messages if message.role == "user"] == ["one", "two"]
+
+
+def test_sessions_are_grouped_by_the_strongest_name(tmp_path: Path) -> None:
+    def turn(number: int, trace: int, text: str, attributes: dict[str, Any]) -> tuple[Any, Any]:
+        root = span(number, "invoke_agent a", trace * 100, trace * 100 + 10, trace=trace, attributes=attributes)
+        reply = chat(number + 1, trace * 100 + 1, trace * 100 + 5, [said(f"re {text}")], [user(text)])
+        return root, {**reply, "traceId": f"{trace:032x}", "parentSpanId": f"{number:016x}"}
+
+    agent = {"gen_ai.operation.name": "invoke_agent"}
+    spans = [
+        *turn(1, 1, "one", {**agent, "session.id": "s"}),
+        *turn(3, 2, "two", {**agent, "session.id": "s", "gen_ai.conversation.id": "other"}),
+        *turn(5, 3, "three", {**agent, "gen_ai.conversation.id": "c"}),
+    ]
+    sessions, _ = read_traces(write_lines(tmp_path / "traces.jsonl", [request(*spans)]))
+    assert [(session.id, session.turns) for session in sessions] == [("s", 2), ("c", 1)]
+    assert [message.text for message in sessions[0].messages] == ["one", "re one", "two", "re two"]
+
+
+def test_the_run_id_of_the_resource_goes_before_all_names(tmp_path: Path) -> None:
+    attributes = {"gen_ai.conversation.id": "c"}
+    reply = chat(1, 0, 1, [said("hi")], attributes=attributes)
+    session = session_of(tmp_path, reply, resource={"agentv.run_id": "run-1", "agentv.case_id": "greeting"})
+    assert (session.id, session.case_id) == ("run-1", "greeting")
+
+
+def test_a_subagent_that_runs_as_a_tool_adds_calls_and_no_turns(tmp_path: Path) -> None:
+    session = session_of(
+        tmp_path,
+        chat(1, 0, 1, [said(None, ("c1", "researcher", {"task": "t"}))], [user("go")]),
+        tool(2, "researcher", 2, 9, attributes={"gen_ai.tool.call.id": "c1"}),
+        chat(3, 3, 4, [said(None, ("c2", "search", {"q": "x"}))], [user("t")], parent=2),
+        tool(4, "search", 5, 6, attributes={"gen_ai.tool.call.id": "c2"}, parent=2),
+        chat(5, 10, 11, [said("Done.")], [user("go")]),
+    )
+    assert [name for name, _ in calls(session)] == ["researcher", "search"]
+    assert session.turns == 1
+    assert session.response.text == "Done."
+
+
+def test_traces_without_an_agent_are_counted_and_make_no_session(tmp_path: Path) -> None:
+    other = span(1, "GET /", 0, 5, attributes={"http.method": "GET"})
+    sessions, coverage = read_traces(write_lines(tmp_path / "traces.jsonl", [request(other)]))
+    assert sessions == []
+    assert coverage.notes == {"traces without spans of an agent": 1}
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "tool_ca'},
+        {"gen_ai.output.messages_ref": "s3://bucket/key"},
+        {"gen_ai.response.finish_reasons": ["tool_calls"]},
+        {},
+    ],
+    ids=["cut off", "stored elsewhere", "stopped for tools", "not captured"],
+)
+def test_a_check_that_forbids_calls_never_passes_when_the_reply_was_lost(
+    tmp_path: Path, attributes: dict[str, Any]
+) -> None:
+    model = span(1, "chat m", 0, 1, attributes={"gen_ai.operation.name": "chat", **attributes})
+    session = session_of(tmp_path, model)
+    assert session.response.unread
+    assert agentv.score(session.response, FORBIDS).status == "error"
+
+
+def test_dropped_attributes_make_calls_unknown(tmp_path: Path) -> None:
+    model = {**chat(1, 0, 1, [said("hi")]), "droppedAttributesCount": 2}
+    assert session_of(tmp_path, model).response.unread
+
+
+def test_a_part_of_unknown_type_makes_calls_unknown(tmp_path: Path) -> None:
+    reply = {"role": "assistant", "parts": [{"type": "tool_request", "what": "delete"}]}
+    session = session_of(tmp_path, chat(1, 0, 1, [reply]))
+    assert agentv.score(session.response, FORBIDS).status == "error"
+
+
+def test_a_line_that_cannot_be_read_makes_the_calls_of_its_file_unknown(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "traces.jsonl", [request(chat(1, 0, 1, [said("hi")], [user("hello")]))])
+    path.write_text(path.read_text() + '{"resourceSpans": [{"scopeSpans": [{"spa\n')
+    (session,), coverage = read_traces(path)
+    assert [record.place for record in coverage.skipped] == [f"{path}:2"]
+    assert agentv.score(session.response, FORBIDS).status == "error"
+
+
+def _spans_of(path: Path) -> Iterator[dict[str, Any]]:
+    for line in lines_of(path):
+        for key, inner, leaf in (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords")):
+            for resource in line.get(key, []):
+                for scope in resource[inner]:
+                    for each in scope[leaf]:
+                        yield {key: [{**resource, inner: [{**scope, leaf: [each]}]}]}
+
+
+def _content(sessions: list[Session]) -> list[str]:
+    return sorted(
+        (repr((each.id, each.input_messages, replace(each.response, unread=()), each.agent)) for each in sessions),
+    )
+
+
+@pytest.mark.parametrize("path", OTLP, ids=lambda path: path.name.partition(".")[0])
+def test_order_splits_and_duplicates_of_spans_make_no_difference(
+    path: Path, tmp_path: Path, examples_count: int
+) -> None:
+    expected = _content(read_traces(path)[0])
+    pieces = list(_spans_of(path))
+    random_ = random.Random(7)  # noqa: S311 - a test
+    for number in range(examples_count):
+        mixed = [*pieces, *random_.choices(pieces, k=random_.randrange(len(pieces)))]
+        random_.shuffle(mixed)
+        cut = random_.randrange(len(mixed))
+        first = write_lines(tmp_path / f"{number}-a.jsonl", mixed[:cut])
+        second = write_lines(tmp_path / f"{number}-b.jsonl", mixed[cut:])
+        files = [each for each in (first, second) if each.stat().st_size]
+        assert _content(read_traces(*files)[0]) == expected
+        first.unlink()
+        second.unlink()
+
+
+@pytest.fixture
+def examples_count(request: pytest.FixtureRequest) -> int:
+    """The number of random variants: a thousand with `make soak`."""
+    return 1000 if request.config.getoption("-m") == "soak" else 8
+
+
+def test_the_text_of_a_json_document_and_of_lines_is_the_same(tmp_path: Path) -> None:
+    body = request(chat(1, 0, 1, [said("hi")], [user("hello")]))
+    (tmp_path / "pretty.json").write_text(json.dumps(body, indent=2))
+    write_lines(tmp_path / "lines.jsonl", [body])
+    (tmp_path / "list.json").write_text(json.dumps([body]))
+    found = [read_one(tmp_path / name).messages for name in ("pretty.json", "lines.jsonl", "list.json")]
+    assert found[0] == found[1] == found[2]
+
+
+def test_an_input_that_was_not_captured_stays_absent(tmp_path: Path) -> None:
+    session = session_of(tmp_path, tool(1, "add", 0, 1))
+    messages = session.response.output_messages or ()
+    assert messages[0].tool_calls[0].input is UNSET
+    wanted = [{"type": "tool_trajectory", "not": True, "mode": "in_order", "expected": [{"tool": "add", "input": {}}]}]
+    assert agentv.score(session.response, wanted).status == "error"
